@@ -1,0 +1,53 @@
+# `make` alone prints this list. Everything runs in .venv; nothing else on the machine is touched
+# but Maven's own cache and the broker's jars in the user's cache folder.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SPARK  := $(wildcard spark/jbm_spark)
+JARS   := $(if $(wildcard spark/pom.xml),spark/jars/.stamp)
+MVN    := mvn --batch-mode --quiet --no-transfer-progress
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow check bench lock clean
+
+help:             ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
+
+setup: $(VENV)/.stamp $(JARS) $(VENV)/.broker-jars   ## .venv with the package and its tools, broker jars, Spark jars
+
+$(VENV)/.stamp: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark,dev]'
+	@touch $@
+
+spark/jars/.stamp: spark/pom.xml
+	$(MVN) -f spark/pom.xml dependency:copy-dependencies
+	@touch $@
+
+$(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
+	$(BIN)/python -m jbm_kafka.devbroker.jars
+	@touch $@
+
+demo: setup       ## the bookstore, end to end, on a local Kafka
+	$(BIN)/jbm-kafka demo
+
+test: check       ## every test but the slow ones (JBM_TEST_BROKER=testcontainers|local|host:port)
+	$(BIN)/python -m pytest
+
+test-slow: setup  ## the long targets: many kills, many seeds
+	$(BIN)/python -m pytest -m slow --timeout 1800
+
+check: setup      ## ruff, mypy --strict, layers
+	$(BIN)/ruff check jbm_kafka tests $(SPARK)
+	$(BIN)/mypy jbm_kafka tests $(SPARK)
+	$(BIN)/lint-imports
+
+bench: setup      ## throughput and latency beside Kafka's own clients
+	$(BIN)/jbm-kafka bench
+
+lock: $(VENV)/.stamp  ## write what is installed now to constraints.txt
+	{ sed -n '/^#/p' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new
+	mv constraints.new constraints.txt
+
+clean:            ## remove what make made (not the local broker's data)
+	rm -rf $(VENV) build dist spark/jars spark-warehouse .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis htmlcov .coverage
