@@ -1,0 +1,145 @@
+"""Queues and topics by name, and the names of what stands for them in Kafka.
+
+A `Destination` is only ever made with a legal name. What needs a look at the cluster (a collision, a compacted topic,
+a name that is both queue and topic) is for the caller; `colliding_name` does the comparing.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from jbm_kafka.core.errors import InvalidDestinationError
+
+NAME_LENGTH_MAX = 200
+"""Kafka ends at 249; the rest is room for a namespace and the changelog's suffix."""
+NAMESPACE_LENGTH_MAX = 30
+CHANGELOG_SUFFIX = ".jbm-changelog"
+RESERVED_PREFIX = "jbm."
+
+DestinationKind = Literal["queue", "topic"]
+
+_ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
+_NOT_ALPHANUMERIC = re.compile(rb"[^A-Za-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A queue or a topic; use `Queue` or `Topic`. Equal when kind and name are equal.
+
+    Raises:
+        InvalidDestinationError: the name is not legal; the message names the cause.
+    """
+
+    kind: ClassVar[DestinationKind]
+
+    name: str
+    """As given; also the name of the Kafka topic."""
+
+    def __post_init__(self) -> None:
+        if type(self) is Destination:
+            raise TypeError("a Destination is a Queue or a Topic")
+        cause = name_fault(self.name)
+        if cause is not None:
+            raise InvalidDestinationError(f"{self.kind} {self.name!r}: {cause}", destination=self.name)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}"
+
+    def kafka_topic(self, namespace: str = "") -> str:
+        """The Kafka topic of the messages: the destination's own name, in every namespace."""
+        if namespace and self.name.startswith(f"{namespace}.{RESERVED_PREFIX}"):
+            raise InvalidDestinationError(
+                f"{self.kind} {self.name!r}: names that start with '{namespace}.{RESERVED_PREFIX}' "
+                f"are reserved by the namespace {namespace!r}; choose another name",
+                destination=self.name,
+                namespace=namespace,
+            )
+        return self.name
+
+    def changelog_topic(self, namespace: str = "") -> str:
+        """The Kafka topic that remembers what was settled, for every channel group of this destination."""
+        return with_namespace(self.name + CHANGELOG_SUFFIX, namespace)
+
+
+class Queue(Destination):
+    """Each message goes to one consumer."""
+
+    __slots__ = ()
+    kind = "queue"
+
+    def group_id(self, namespace: str = "") -> str:
+        """The Kafka consumer group whose lag is what the queue holds."""
+        return with_namespace(f"jbm.queue.{percent_encode(self.name)}", namespace)
+
+
+class Topic(Destination):
+    """Each subscription gets its own copy of a message, and has its own consumer group."""
+
+    __slots__ = ()
+    kind = "topic"
+
+
+def name_fault(name: str) -> str | None:
+    """Why the name is not legal for a destination, with the remedy; None when it is legal."""
+    if not isinstance(name, str):
+        return f"a name is a str, not {type(name).__name__}"
+    if not name:
+        return "the name is empty"
+    if len(name) > NAME_LENGTH_MAX:
+        return f"the name has {len(name)} characters; at most {NAME_LENGTH_MAX} are allowed"
+    illegal = _ILLEGAL.search(name)
+    if illegal is not None:
+        return f"{illegal.group()!r} at position {illegal.start()} is not allowed; use letters, digits, '.', '_' and '-'"
+    if name in (".", ".."):
+        return "Kafka allows no topic of this name"
+    if name.startswith(RESERVED_PREFIX):
+        return f"names that start with '{RESERVED_PREFIX}' are reserved"
+    if name.endswith(CHANGELOG_SUFFIX):
+        return f"names that end with '{CHANGELOG_SUFFIX}' are reserved"
+    return None
+
+
+def parse_destination(text: str) -> Destination:
+    """The destination that `str(destination)` wrote, as in `queue:orders`.
+
+    Raises:
+        InvalidDestinationError: another form, or a name that is not legal.
+    """
+    kind, colon, name = text.partition(":")
+    if colon and kind == Queue.kind:
+        return Queue(name)
+    if colon and kind == Topic.kind:
+        return Topic(name)
+    raise InvalidDestinationError(f"{text!r} is no destination; write 'queue:<name>' or 'topic:<name>'", text=text)
+
+
+def colliding_name(name: str, existing: Iterable[str]) -> str | None:
+    """The existing name that Kafka cannot hold beside this one: they differ only in `.` and `_`. None: no such."""
+    folded = name.replace(".", "_")
+    return next((other for other in existing if other != name and other.replace(".", "_") == folded), None)
+
+
+def with_namespace(name: str, namespace: str) -> str:
+    """The name of a thing of ours in this namespace: `<namespace>.<name>`, or the name itself in the empty one.
+
+    Raises:
+        InvalidDestinationError: the namespace is not legal.
+    """
+    if not namespace:
+        return name
+    if len(namespace) > NAMESPACE_LENGTH_MAX or _ILLEGAL.search(namespace) or namespace.startswith("."):
+        raise InvalidDestinationError(
+            f"namespace {namespace!r}: use at most {NAMESPACE_LENGTH_MAX} letters, digits, '.', '_' and '-', "
+            "and no '.' in front",
+            namespace=namespace,
+        )
+    return f"{namespace}.{name}"
+
+
+def percent_encode(text: str) -> str:
+    """Everything but ASCII letters and digits as `%` and two hex digits per UTF-8 byte.
+
+    So no part of a group id holds the `.` that separates the parts, nor the `|` of a changelog key.
+    """
+    return _NOT_ALPHANUMERIC.sub(lambda found: b"%%%02X" % found.group()[0], text.encode()).decode("ascii")

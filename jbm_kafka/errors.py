@@ -1,0 +1,50 @@
+"""The errors an application may see: each names the values involved and what the caller can do.
+
+`JMSError` is the base of them all. What never leaves the sidecar stays in `jbm_kafka.core.errors`.
+"""
+
+from jbm_kafka.core.errors import (
+    IllegalStateError,
+    InvalidClientIDError,
+    InvalidDestinationError,
+    InvalidSelectorError,
+    InvalidSettingError,
+    JMSError,
+    JMSSecurityError,
+    MessageEOFError,
+    MessageFormatError,
+    MessageNotReadableError,
+    MessageNotWriteableError,
+    MessageTooLargeError,
+    OrderError,
+    ResourceAllocationError,
+    RoutableNotAcceptedError,
+    SendTimeoutError,
+    TransactionInDoubtError,
+    TransactionInProgressError,
+    TransactionRolledBackError,
+    UnknownMessageError,
+)
+
+__all__ = [
+    "IllegalStateError",
+    "InvalidClientIDError",
+    "InvalidDestinationError",
+    "InvalidSelectorError",
+    "InvalidSettingError",
+    "JMSError",
+    "JMSSecurityError",
+    "MessageEOFError",
+    "MessageFormatError",
+    "MessageNotReadableError",
+    "MessageNotWriteableError",
+    "MessageTooLargeError",
+    "OrderError",
+    "ResourceAllocationError",
+    "RoutableNotAcceptedError",
+    "SendTimeoutError",
+    "TransactionInDoubtError",
+    "TransactionInProgressError",
+    "TransactionRolledBackError",
+    "UnknownMessageError",
+]

@@ -1,0 +1,101 @@
+"""Names of destinations, and of what stands for them in Kafka (wire.md, Topics)."""
+
+import pytest
+
+from jbm_kafka.core.destination import (
+    Destination,
+    Queue,
+    Topic,
+    colliding_name,
+    parse_destination,
+    percent_encode,
+    with_namespace,
+)
+from jbm_kafka.errors import InvalidDestinationError
+
+
+@pytest.mark.parametrize("name", ["orders", "DLQ", "a.b_c-d", "x" * 200, "jbm", "jbmx.y", "orders.jbm-changelog.x"])
+def test_a_legal_name_makes_a_destination(name: str) -> None:
+    assert Queue(name).kafka_topic() == name
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("", "empty"),
+        ("x" * 201, "201 characters; at most 200"),
+        ("or ders", "' ' at position 2"),
+        ("bestellungen-ü", "'ü' at position 13"),
+        ("a:b", "':' at position 1"),
+        ("a\n", "'\\n' at position 1"),
+        (".", "no topic of this name"),
+        ("..", "no topic of this name"),
+        ("jbm.registry", "start with 'jbm.'"),
+        ("orders.jbm-changelog", "end with '.jbm-changelog'"),
+    ],
+)
+def test_an_illegal_name_is_refused_with_its_cause(name: str, cause: str) -> None:
+    with pytest.raises(InvalidDestinationError) as caught:
+        Queue(name)
+    assert cause in str(caught.value)
+    assert caught.value.destination == name
+
+
+def test_a_name_that_is_no_string_is_refused() -> None:
+    with pytest.raises(InvalidDestinationError, match="a name is a str, not int"):
+        Queue(5)  # type: ignore[arg-type]
+
+
+def test_a_destination_is_a_queue_or_a_topic() -> None:
+    with pytest.raises(TypeError):
+        Destination("orders")
+    assert Queue("orders") == Queue("orders")
+    queue, topic = (parse_destination(text) for text in ("queue:orders", "topic:orders"))
+    assert queue == Queue("orders")
+    assert queue != topic
+    assert len({Queue("orders"), queue, topic}) == 2
+
+
+@pytest.mark.parametrize("destination", [Queue("orders"), Topic("prices.eu")])
+def test_the_text_form_reads_back(destination: Destination) -> None:
+    assert str(destination) == f"{destination.kind}:{destination.name}"
+    assert parse_destination(str(destination)) == destination
+
+
+@pytest.mark.parametrize("text", ["orders", "", "stack:orders", "queue:", "queue:a b", "temporary-queue:1.2@3"])
+def test_other_text_is_no_destination(text: str) -> None:
+    with pytest.raises(InvalidDestinationError):
+        parse_destination(text)
+
+
+def test_a_namespace_stands_before_what_is_ours_and_not_before_the_messages() -> None:
+    queue = Queue("orders.eu")
+    assert queue.kafka_topic("blue") == "orders.eu"
+    assert queue.changelog_topic() == "orders.eu.jbm-changelog"
+    assert queue.changelog_topic("blue") == "blue.orders.eu.jbm-changelog"
+    assert queue.group_id() == "jbm.queue.orders%2Eeu"
+    assert queue.group_id("blue") == "blue.jbm.queue.orders%2Eeu"
+    assert with_namespace("jbm.registry", "blue") == "blue.jbm.registry"
+
+
+def test_a_destination_cannot_take_the_name_of_a_topic_of_the_namespace() -> None:
+    with pytest.raises(InvalidDestinationError, match="reserved by the namespace 'blue'"):
+        Queue("blue.jbm.registry").kafka_topic("blue")
+    assert Queue("blue.jbm.registry").kafka_topic("green") == "blue.jbm.registry"
+
+
+@pytest.mark.parametrize("namespace", ["a b", ".a", "x" * 31])
+def test_an_illegal_namespace_is_refused(namespace: str) -> None:
+    with pytest.raises(InvalidDestinationError, match="namespace"):
+        Queue("orders").group_id(namespace)
+
+
+def test_everything_but_letters_and_digits_is_percent_encoded() -> None:
+    assert percent_encode("Az09") == "Az09"
+    assert percent_encode("a.b-c_d|e%") == "a%2Eb%2Dc%5Fd%7Ce%25"
+    assert percent_encode("é") == "%C3%A9"
+
+
+def test_names_that_differ_only_in_dot_and_underscore_collide() -> None:
+    assert colliding_name("orders.eu", ["a", "orders_eu"]) == "orders_eu"
+    assert colliding_name("orders.eu", ["orders.eu", "orders-eu"]) is None

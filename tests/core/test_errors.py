@@ -1,0 +1,43 @@
+"""Errors carry the values they tell."""
+
+import pickle
+
+import pytest
+
+import jbm_kafka.errors
+from jbm_kafka.core.errors import ChannelLost, CorruptRecordError
+from jbm_kafka.errors import JMSError, UnknownMessageError
+
+
+def test_every_public_error_is_a_jms_error() -> None:
+    classes = [getattr(jbm_kafka.errors, name) for name in jbm_kafka.errors.__all__]
+    assert len(classes) == 20
+    assert all(issubclass(each, JMSError) for each in classes)
+    assert not issubclass(ChannelLost, JMSError)
+
+
+def test_the_values_of_an_error_are_its_attributes() -> None:
+    error = UnknownMessageError("queue 'a' does not hold ID:7", destination="a", message_id="ID:7")
+    assert str(error) == "queue 'a' does not hold ID:7"
+    assert (error.destination, error.message_id) == ("a", "ID:7")
+    with pytest.raises(AttributeError, match=r"has no attribute 'offset'; its values are \['destination', 'message_id'"):
+        _ = error.offset
+
+
+def test_an_error_survives_a_trip_to_another_process() -> None:
+    error = pickle.loads(pickle.dumps(UnknownMessageError("gone", message_id="ID:7")))
+    assert str(error) == "gone"
+    assert error.message_id == "ID:7"
+
+
+def test_a_corrupt_record_says_what_and_then_where() -> None:
+    error = CorruptRecordError("the value is empty")
+    assert str(error) == "the value is empty"
+    placed = error.at("orders.jbm-changelog", 3, 17)
+    assert str(placed) == "orders.jbm-changelog[3] at offset 17: the value is empty"
+    assert (placed.reason, placed.topic, placed.partition, placed.offset) == (
+        "the value is empty",
+        "orders.jbm-changelog",
+        3,
+        17,
+    )
