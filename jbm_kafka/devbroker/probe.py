@@ -1,0 +1,40 @@
+"""Asks a broker whether it is there. Only a broker that answers a metadata request counts."""
+
+import socket
+from collections.abc import Callable
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from jbm_kafka.devbroker.waiting import wait_until
+
+PROBE_INTERVAL_S = 0.1
+
+
+def answers(bootstrap: str, timeout_s: float = 2.0) -> bool:
+    """True when the broker answers a metadata request within the time."""
+    host, _, port = bootstrap.rpartition(":")
+    try:
+        # A closed port is told in microseconds here; librdkafka would retry until the timeout and log each try.
+        socket.create_connection((host, int(port)), timeout=timeout_s).close()
+    except OSError:
+        return False
+    try:
+        # Level 0 keeps librdkafka from writing its connection trouble to the user's terminal.
+        metadata = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=timeout_s)
+    except KafkaException:
+        return False
+    return bool(metadata.brokers)
+
+
+def wait_answers(bootstrap: str, *, timeout_s: float, is_alive: Callable[[], bool] = lambda: True) -> bool:
+    """True once the broker answers; False when the time is up or it is no longer alive."""
+    is_up = False
+
+    def is_decided() -> bool:
+        nonlocal is_up
+        is_up = answers(bootstrap)
+        return is_up or not is_alive()
+
+    wait_until(is_decided, timeout_s=timeout_s, poll_s=PROBE_INTERVAL_S)
+    return is_up

@@ -1,0 +1,89 @@
+"""The broker's Java process: its command line, its settings file, its log, its end.
+
+The process is a child of nobody here: it outlives the command that started it, and whoever stops it need not be its
+parent. That it lives is told by the lock it inherits (file_lock.py), never by a number in a file.
+"""
+
+import base64
+import contextlib
+import os
+import signal
+import subprocess
+import uuid
+from pathlib import Path
+
+from jbm_kafka.devbroker.errors import LocalBrokerError
+from jbm_kafka.devbroker.jars import resource_text
+
+FORMAT_TIMEOUT_S = 60.0
+
+# The shell's only job is to be the parent that ends at once.
+_DETACH = 'log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!'
+
+
+def write_settings(folder: Path, *, port: int, controller_port: int) -> Path:
+    """Writes server.properties and the log settings into `folder`; the former's path."""
+    addresses = {
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "log.dirs": str(folder / "data"),
+    }
+    lines = "".join(f"{name}={value}\n" for name, value in addresses.items())
+    path = folder / "server.properties"
+    path.write_text(resource_text("common.properties") + "\n# This broker's own.\n" + lines, encoding="utf-8")
+    (folder / "log4j2.properties").write_text(resource_text("log4j2.properties"), encoding="utf-8")
+    return path
+
+
+def format_data(folder: Path, *, java: str, jars: Path) -> None:
+    """Gives a new data folder its cluster id; one that has one keeps it."""
+    if (folder / "data" / "meta.properties").exists():
+        return
+    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    command = [java, "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format", "--ignore-formatted"]
+    # One word with "=", because an id may begin with "-".
+    command += [f"--cluster-id={cluster_id}", "--config", str(folder / "server.properties")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
+        raise LocalBrokerError(f"the broker's data folder {folder / 'data'} could not be prepared: {said}")
+
+
+def spawn(folder: Path, *, java: str, jars: Path, heap_mb: int, lock_fd: int) -> int:
+    """Starts the broker, detached, with the lock in its hands; its process id."""
+    log = log_file(folder)
+    if log.exists():
+        log.replace(log.with_suffix(".log.1"))
+    command = [java, f"-Xmx{heap_mb}m", f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]
+    command += ["-cp", f"{jars}/*", "kafka.Kafka", str(folder / "server.properties")]
+    shell = subprocess.run(
+        ["/bin/sh", "-c", _DETACH, "sh", str(log), *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        pass_fds=[lock_fd],
+        start_new_session=True,  # a Ctrl-C in the terminal is for the command, not for the broker it started
+    )
+    return int(shell.stdout)
+
+
+def log_file(folder: Path) -> Path:
+    """What the broker printed since it was last started."""
+    return folder / "broker.log"
+
+
+def log_tail(folder: Path, lines: int = 12) -> str:
+    """The last lines the broker printed, indented; says so when there are none."""
+    try:
+        said = log_file(folder).read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        said = []
+    return "\n".join(f"  {line[:300]}" for line in said[-lines:]) or "  (it printed nothing)"
+
+
+def send_signal(pid: int, number: signal.Signals) -> None:
+    """Signals the process; nothing happens when it is gone already."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
