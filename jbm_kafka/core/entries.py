@@ -1,0 +1,132 @@
+"""What a channel remembers: the entries of its changelog, and the account of a checkpoint.
+
+Plain values; `jbm_kafka.codec.changelog` and `jbm_kafka.codec.events` turn them into bytes and back. Bitmaps are
+serialized roaring bitmaps of offsets relative to the start of their block.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+BLOCK_BITS = 16
+BLOCK_OFFSETS = 1 << BLOCK_BITS
+"""Offsets of one block; `offset >> BLOCK_BITS` is its number, `offset & (BLOCK_OFFSETS - 1)` the place in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the channel is. Every checkpoint that touches the channel writes one."""
+
+    topic_id: str
+    """The Kafka id of the destination's topic. Another id: the topic was made anew, the rest means nothing."""
+    checkpoint_id: str
+    """The checkpoint that wrote this; also in the metadata of the offset it committed."""
+    watermark: int
+    """Every offset below is settled."""
+    fetched: int
+    """One past the highest offset seen."""
+    offered: int
+    """One past the highest offset that may have reached an application; raised ahead."""
+    truncated: int
+    """Every offset below was deleted from the log by us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The settled offsets of one block at or above the watermark."""
+
+    block: int
+    bitmap: bytes | None
+    """None: the watermark has passed the block, the entry is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """The offsets of one block handed over and not settled; only with `persist_delivery_count_before_delivery`."""
+
+    block: int
+    bitmap: bytes | None
+    """None: nothing of the block is in any hand, the entry is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A message that is not simply waiting: returned, delayed, blocked or kept for an operator."""
+
+    offset: int
+    attempts: int
+    """Hand-overs that did not end in acknowledgement."""
+    due_at_ms: int
+    """Wall-clock time before which it is not delivered; 0: it is due."""
+    delay_ms: int
+    """The delay that made `due_at_ms`: a new owner waits at most this long, whatever its clock says."""
+    unit: bytes | None
+    """The key of its record."""
+    reason: str
+    """Why it is held, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldGone:
+    """The message at this offset is held no more: the entry is deleted."""
+
+    offset: int
+
+
+Entry = Position | Settled | Attempted | Held | HeldGone
+
+
+class MessageFate(Enum):
+    """What one checkpoint did to one message; acknowledgements are told as ranges."""
+
+    RETURNED = "returned"
+    """Given back; it will come again."""
+    DEAD_LETTERED = "dead-lettered"
+    """Copied to its dead-letter address."""
+    REMOVED = "removed"
+    """Given up, without a copy."""
+    EXPIRED = "expired"
+    """Its time to live ended."""
+    DUPLICATE = "duplicate"
+    """Settled unseen: its duplicate id was in the window."""
+    MOVED = "moved"
+    """An operator moved it."""
+    SKIPPED = "skipped"
+    """The group's offset was set past it, or the log had lost it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Offsets from `first` to `last`, both included. Gaps within are offsets that hold no message."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEvent:
+    """What became of one message."""
+
+    fate: MessageFate
+    offset: int
+    unit: bytes | None
+    attempts: int
+    """Hand-overs so far that did not end in acknowledgement."""
+    target: str | None
+    """Where a copy went; None: nowhere."""
+    reason: str
+    """Why, for people; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelEvents:
+    """What one checkpoint did to one channel partition."""
+
+    group: str
+    topic: str
+    """The Kafka topic."""
+    partition: int
+    checkpoint_id: str
+    at_ms: int
+    """Wall-clock time of the checkpoint."""
+    acknowledged: tuple[OffsetRange, ...]
+    messages: tuple[MessageEvent, ...]
