@@ -90,7 +90,7 @@ def name_fault(name: str) -> str | None:
         return f"the name has {len(name)} characters; at most {NAME_LENGTH_MAX} are allowed"
     illegal = _ILLEGAL.search(name)
     if illegal is not None:
-        return f"{illegal.group()!r} at position {illegal.start()} is not allowed; use letters, digits, '.', '_' and '-'"
+        return f"{illegal.group()!r} at position {illegal.start()} is not allowed; legal are A-Z a-z 0-9 . _ -"
     if name in (".", ".."):
         return "Kafka allows no topic of this name"
     if name.startswith(RESERVED_PREFIX):

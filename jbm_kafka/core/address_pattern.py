@@ -1,0 +1,56 @@
+"""Which destinations an address pattern names, and which of two patterns is the more specific (REDELIVER-6).
+
+`.` separates words; `*` is exactly one word, `#` any number of them, also none. Everything else is meant literally.
+"""
+
+from itertools import accumulate
+from operator import or_
+
+from jbm_kafka.core.errors import InvalidSettingError
+
+ONE_WORD = "*"
+ANY_WORDS = "#"
+
+
+def check_pattern(pattern: str) -> None:
+    """Raises InvalidSettingError unless every wildcard is a word of its own."""
+    if not isinstance(pattern, str) or not pattern:
+        raise InvalidSettingError(f"address pattern {pattern!r}: write a name, or '#' for all", pattern=pattern)
+    for word in pattern.split("."):
+        if len(word) > 1 and (ONE_WORD in word or ANY_WORDS in word):
+            raise InvalidSettingError(
+                f"address pattern {pattern!r}: '*' and '#' stand for whole words between dots, but one is in {word!r}",
+                pattern=pattern,
+                word=word,
+            )
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether the pattern names this destination."""
+    words = name.split(".")
+    # reached[i]: the pattern read so far can have used up exactly the first i words.
+    reached = [True] + [False] * len(words)
+    for wanted in pattern.split("."):
+        if wanted == ANY_WORDS:
+            reached = list(accumulate(reached, or_))
+        else:
+            steps = (reached[i] and wanted in (ONE_WORD, word) for i, word in enumerate(words))
+            reached = [False, *steps]
+    return reached[-1]
+
+
+Specificity = tuple[bool, int, int, tuple[int, ...], str]
+
+
+def specificity(pattern: str) -> Specificity:
+    """Greater for the more specific of two patterns that name the same destination; never equal for different ones.
+
+    Without `#` beats with it. Of two without, the one that is literal where they first differ wins, so an exact name
+    beats all. Of two with `#`: more literal words, then more `*`, then the one that is literal further left. What is
+    equal still is decided by the text, so that the order of writing them down never matters.
+    """
+    words = pattern.split(".")
+    ranks = tuple(0 if word == ANY_WORDS else 1 if word == ONE_WORD else 2 for word in words)
+    if 0 not in ranks:
+        return True, 0, 0, ranks, pattern
+    return False, ranks.count(2), ranks.count(1), ranks, pattern

@@ -1,0 +1,172 @@
+"""Settings of destinations, by address pattern (REDELIVER-6, REDELIVER-8).
+
+All patterns that match a name are merged: for each setting the most specific pattern that says something wins, and an
+explicit None unsets what a less specific one said. `AddressSettings` says something or not, setting by setting;
+`ResolvedSettings` is what holds for one destination.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self
+
+from jbm_kafka.core.address_pattern import check_pattern, matches, specificity
+from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
+from jbm_kafka.core.setting_rules import setting_fault
+
+OnDeadLetter = Literal["continue", "hold"]
+Truncate = Literal["settled", "never"]
+Routing = Literal["hash", "path-service"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressSettings:
+    """What is set for the destinations a pattern matches; a field left UNSET inherits.
+
+    Raises:
+        InvalidSettingError: a value of the wrong type, unit or size; the message names field, value and remedy.
+    """
+
+    max_delivery_attempts: int | Unset = UNSET
+    """Hand-overs without acknowledgement before a message is given up; -1: no limit."""
+    redelivery_delay_ms: int | Unset = UNSET
+    """Wait before the second hand-over; 0: none."""
+    redelivery_delay_multiplier: float | Unset = UNSET
+    """Each further wait is this many times as long as the one before."""
+    redelivery_collision_avoidance_factor: float | Unset = UNSET
+    """0 to 1: how far a wait may be longer or shorter, as a part of it, by chance."""
+    max_redelivery_delay_ms: int | Unset | None = UNSET
+    """No wait is longer; None: ten times the delay."""
+    dead_letter_address: str | Unset | None = UNSET
+    """The queue that takes messages given up; None: they are removed."""
+    expiry_address: str | Unset | None = UNSET
+    """The queue that takes expired messages; None: they are removed."""
+    on_dead_letter: OnDeadLetter | Unset = UNSET
+    """Whether a unit goes on when its head was given up, or waits for an operator (UNIT-16)."""
+    default_unit_of_order: str | UnitMarker | Unset | None = UNSET
+    """The unit of messages sent without one: a name, or SYSTEM_GENERATED."""
+    duplicate_window_ms: int | Unset = UNSET
+    """How long a duplicate id is remembered."""
+    duplicate_window_count: int | Unset | None = UNSET
+    """How many duplicate ids a partition remembers at most; None: as many as the time allows."""
+    partitions: int | Unset = UNSET
+    """Partitions of a destination we create."""
+    truncate: Truncate | Unset = UNSET
+    """Whether what every channel group has settled is deleted from the log (LOG-4)."""
+    routing: Routing | Unset = UNSET
+    """How a unit finds its partition (UNIT-11)."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.given().items():
+            fault = setting_fault(name, value)
+            if fault is not None:
+                raise InvalidSettingError(f"{name} is {value!r}: {fault}", setting=name, value=value)
+
+    def given(self) -> dict[str, Any]:
+        """The settings that say something, by name."""
+        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return {name: value for name, value in values if value is not UNSET}
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+        """The settings of a mapping, as a configuration file or the registry holds them.
+
+        Raises:
+            InvalidSettingError: a key is no setting, or its value cannot be.
+        """
+        known = [each.name for each in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise InvalidSettingError(
+                    f"{name!r} is no address setting; known are {', '.join(known)}", setting=name, value=values[name]
+                )
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedSettings:
+    """What holds for one destination. The values here are those of a destination that no pattern matches."""
+
+    max_delivery_attempts: int = 10
+    redelivery_delay_ms: int = 0
+    redelivery_delay_multiplier: float = 1.0
+    redelivery_collision_avoidance_factor: float = 0.0
+    max_redelivery_delay_ms: int | None = None
+    dead_letter_address: str | None = None
+    expiry_address: str | None = None
+    on_dead_letter: OnDeadLetter = "continue"
+    default_unit_of_order: str | UnitMarker | None = None
+    duplicate_window_ms: int = 24 * 60 * 60 * 1000
+    duplicate_window_count: int | None = None
+    partitions: int = 16
+    truncate: Truncate = "settled"
+    routing: Routing = "hash"
+
+
+SHIPPED_SETTINGS: Mapping[str, AddressSettings] = {
+    "#": AddressSettings(dead_letter_address="DLQ", expiry_address="ExpiryQueue"),
+}
+"""What holds without any configuration (REDELIVER-8); every setting given for the same name wins over it."""
+
+
+class AddressSettingsRepository:
+    """The settings of every destination, from patterns; it never changes, a change of settings makes a new one.
+
+    `overrides` (the registry's) win over `patterns` (a factory's) setting by setting, and both over `defaults`.
+
+    Raises:
+        InvalidSettingError: a pattern is none.
+    """
+
+    __slots__ = ("_dead_letter_addresses", "_defaults", "_overrides", "_patterns", "_resolved")
+
+    def __init__(
+        self,
+        patterns: Mapping[str, AddressSettings] | None = None,
+        defaults: Mapping[str, AddressSettings] = SHIPPED_SETTINGS,
+        *,
+        overrides: Mapping[str, AddressSettings] | None = None,
+    ) -> None:
+        self._defaults = _least_specific_first(defaults)
+        self._patterns = _least_specific_first(patterns or {})
+        self._overrides = _least_specific_first(overrides or {})
+        everything = (*self._defaults, *self._patterns, *self._overrides)
+        self._dead_letter_addresses = {settings.dead_letter_address for _, settings in everything}
+        self._resolved: dict[str, ResolvedSettings] = {}
+
+    def resolve(self, name: str) -> ResolvedSettings:
+        """What holds for the destination of this name; the same object every time."""
+        found = self._resolved.get(name)
+        if found is None:
+            found = self._resolved[name] = self._resolve(name)
+        return found
+
+    def overridden(self, name: str) -> dict[str, tuple[Any, Any]]:
+        """Settings of this destination on which `patterns` and `overrides` differ: (what lost, what holds), by name."""
+        ours, theirs = _merged(self._patterns, name), _merged(self._overrides, name)
+        return {each: (ours[each], theirs[each]) for each in ours if each in theirs and ours[each] != theirs[each]}
+
+    def _resolve(self, name: str) -> ResolvedSettings:
+        values = _merged((*self._defaults, *self._patterns, *self._overrides), name)
+        address = values.get("dead_letter_address")
+        # REDELIVER-3: on a dead-letter address a failure must not end in removal, nor in a copy to itself.
+        if address == name or (address is None and name in self._dead_letter_addresses):
+            values["max_delivery_attempts"] = -1
+        return ResolvedSettings(**values)
+
+
+_Ordered = tuple[tuple[str, AddressSettings], ...]
+
+
+def _least_specific_first(patterns: Mapping[str, AddressSettings]) -> _Ordered:
+    for pattern in patterns:
+        check_pattern(pattern)
+    return tuple(sorted(patterns.items(), key=lambda item: specificity(item[0])))
+
+
+def _merged(ordered: _Ordered, name: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for pattern, settings in ordered:
+        if matches(pattern, name):
+            values.update(settings.given())
+    return values

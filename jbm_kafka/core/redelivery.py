@@ -1,0 +1,35 @@
+"""When a returned message may be delivered again, and when it was tried often enough (REDELIVER-2, REDELIVER-3)."""
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+
+UNLIMITED_ATTEMPTS = -1
+CAP_IN_DELAYS = 10
+"""Without `max_redelivery_delay_ms` no wait is longer than this many times `redelivery_delay_ms`."""
+
+
+def redelivery_delay_ms(settings: ResolvedSettings, attempts: int, chance: float) -> int:
+    """How long the wait after the `attempts`-th failed attempt is, 0 for none.
+
+    The n-th wait is delay x multiplier^(n-1), spread evenly over +- the collision avoidance factor by `chance`
+    (0 <= chance < 1; 0.5 is the middle), then capped. A delay that a nack gives itself does not come here.
+    """
+    assert attempts >= 1, attempts
+    assert 0.0 <= chance < 1.0, chance
+    delay_ms = settings.redelivery_delay_ms
+    cap_ms = settings.max_redelivery_delay_ms
+    if cap_ms is None:
+        cap_ms = delay_ms * CAP_IN_DELAYS
+    try:
+        growth = float(settings.redelivery_delay_multiplier) ** (attempts - 1)
+    except OverflowError:
+        # With attempts unlimited a multiplier of 2 leaves the range of a float after 1,024 of them.
+        return cap_ms
+    spread = 1.0 + settings.redelivery_collision_avoidance_factor * (2.0 * chance - 1.0)
+    wanted_ms = delay_ms * growth * spread
+    return cap_ms if wanted_ms >= cap_ms else int(wanted_ms)
+
+
+def is_exhausted(settings: ResolvedSettings, attempts: int) -> bool:
+    """Whether a message with this many failed attempts must not be tried again."""
+    limit = settings.max_delivery_attempts
+    return limit != UNLIMITED_ATTEMPTS and attempts >= limit

@@ -1,0 +1,90 @@
+"""What each address setting may be, as one table; the answer to a wrong value says what to write instead."""
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from jbm_kafka.core.destination import name_fault
+from jbm_kafka.core.markers import SYSTEM_GENERATED
+
+PARTITIONS_MAX = 10_000
+"""More than any broker here is meant for: a typing error, most likely."""
+
+Rule = Callable[[object], str | None]
+
+
+def setting_fault(name: str, value: object) -> str | None:
+    """Why the setting cannot have this value, with the remedy; None when it can."""
+    return RULES[name](value)
+
+
+def _milliseconds(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return "it is an int of milliseconds, as in 1500 for a second and a half"
+    return None if value >= 0 else "it cannot be negative"
+
+
+def _attempts(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return "it is an int"
+    return None if value == -1 or value >= 1 else "it is at least 1, or -1 for no limit"
+
+
+def _positive(value: object, most: float = math.inf) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return "it is an int"
+    return None if 1 <= value <= most else f"it is at least 1{'' if most == math.inf else f' and at most {most}'}"
+
+
+def _number(value: object, least: float, most: float) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "it is a number"
+    if least <= value <= most and math.isfinite(value):
+        return None
+    return f"it is at least {least:g}" if most == math.inf else f"it is between {least:g} and {most:g}"
+
+
+def _cap(value: object) -> str | None:
+    if value is None:
+        return None
+    # 0 would read as "no limit" to some and as "no delay" to others.
+    return "leave it out, or set None, for ten times the delay" if value == 0 else _milliseconds(value)
+
+
+def _address(value: object) -> str | None:
+    if value is None:
+        return None
+    if value == "":
+        return "set None to remove the messages instead of keeping them"
+    return name_fault(value) if isinstance(value, str) else "it is the name of a queue, or None"
+
+
+def _unit(value: object) -> str | None:
+    if value is None or value is SYSTEM_GENERATED or (isinstance(value, str) and value):
+        return None
+    return "it is a name that is not empty, SYSTEM_GENERATED, or None"
+
+
+def _one_of(*words: str) -> Rule:
+    expected = " or ".join(repr(word) for word in words)
+    return lambda value: None if isinstance(value, str) and value in words else f"it is {expected}"
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "max_delivery_attempts": _attempts,
+        "redelivery_delay_ms": _milliseconds,
+        "redelivery_delay_multiplier": lambda value: _number(value, 1, math.inf),
+        "redelivery_collision_avoidance_factor": lambda value: _number(value, 0, 1),
+        "max_redelivery_delay_ms": _cap,
+        "dead_letter_address": _address,
+        "expiry_address": _address,
+        "on_dead_letter": _one_of("continue", "hold"),
+        "default_unit_of_order": _unit,
+        "duplicate_window_ms": _milliseconds,
+        "duplicate_window_count": lambda value: None if value is None else _positive(value),
+        "partitions": lambda value: _positive(value, PARTITIONS_MAX),
+        "truncate": _one_of("settled", "never"),
+        "routing": _one_of("hash", "path-service"),
+    }
+)

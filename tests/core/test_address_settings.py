@@ -1,0 +1,235 @@
+"""Settings by address pattern: matching, merging, unsetting, refusing.
+
+The model of matching is the sentence of docs/semantics.md in the slowest possible form: it tries every way to hand the
+words of a name to the words of a pattern.
+"""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jbm_kafka.core.address_pattern import matches, specificity
+from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, ResolvedSettings
+from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, Unset
+from jbm_kafka.errors import InvalidSettingError
+
+WORDS = ["a", "b", "eu"]
+names = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(".".join)
+patterns = st.lists(st.sampled_from([*WORDS, "*", "#"]), min_size=1, max_size=5).map(".".join)
+
+
+def model_matches(pattern: list[str], name: list[str]) -> bool:
+    if not pattern:
+        return not name
+    if pattern[0] == "#":
+        return any(model_matches(pattern[1:], name[taken:]) for taken in range(len(name) + 1))
+    return bool(name) and pattern[0] in ("*", name[0]) and model_matches(pattern[1:], name[1:])
+
+
+@given(pattern=patterns, name=names)
+def test_a_pattern_matches_what_its_words_say(pattern: str, name: str) -> None:
+    """REDELIVER-6: `.` separates words, `*` is one word, `#` any number."""
+    assert matches(pattern, name) == model_matches(pattern.split("."), name.split("."))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "others"),
+    [
+        ("orders", ["orders"], ["orders.eu", "order"]),
+        ("orders.*", ["orders.eu"], ["orders", "orders.eu.de", "xorders.eu"]),
+        ("orders.#", ["orders", "orders.eu", "orders.eu.de"], ["ordersx", "x.orders"]),
+        ("#.retry", ["retry", "a.retry", "a.b.retry"], ["retry.a"]),
+        ("*.eu.#", ["a.eu", "a.eu.b.c"], ["eu", "a.b.eu"]),
+        ("#", ["a", "a.b"], []),
+    ],
+)
+def test_patterns_match_as_in_the_examples(pattern: str, matching: list[str], others: list[str]) -> None:
+    """REDELIVER-6."""
+    assert [name for name in [*matching, *others] if matches(pattern, name)] == matching
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        ["orders.eu", "orders.*", "*.eu", "*.*", "orders.eu.#", "#.orders.eu", "orders.#", "#.eu", "#"],
+        ["a.b.c", "a.b.*", "a.*.c", "a.*.*", "*.b.c", "a.b.c.#", "a.*.#", "a.#", "*.*.#", "*.#", "#"],
+    ],
+)
+def test_the_more_specific_pattern_ranks_higher(ordered: list[str]) -> None:
+    """REDELIVER-6."""
+    assert sorted(ordered, key=specificity, reverse=True) == ordered
+
+
+@given(left=patterns, right=patterns)
+def test_no_two_patterns_are_equally_specific(left: str, right: str) -> None:
+    assert (specificity(left) == specificity(right)) == (left == right)
+
+
+@pytest.mark.parametrize("pattern", ["ord*", "a.b#", "**", "a.##"])
+def test_a_wildcard_inside_a_word_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidSettingError, match="whole words"):
+        AddressSettingsRepository({pattern: AddressSettings()})
+
+
+@pytest.mark.parametrize("pattern", ["", 7])
+def test_what_is_no_pattern_is_refused(pattern: Any) -> None:
+    with pytest.raises(InvalidSettingError, match="write a name, or '#' for all"):
+        AddressSettingsRepository({pattern: AddressSettings()})
+
+
+def test_all_matches_merge_and_the_most_specific_wins_for_each_setting() -> None:
+    """REDELIVER-6."""
+    repository = AddressSettingsRepository(
+        {
+            "orders.eu": AddressSettings(max_delivery_attempts=3),
+            "#": AddressSettings(max_delivery_attempts=7, redelivery_delay_ms=70, partitions=4),
+            "orders.*": AddressSettings(redelivery_delay_ms=50, max_delivery_attempts=5),
+        }
+    )
+    resolved = repository.resolve("orders.eu")
+    assert (resolved.max_delivery_attempts, resolved.redelivery_delay_ms, resolved.partitions) == (3, 50, 4)
+    assert repository.resolve("orders.us").max_delivery_attempts == 5
+    assert repository.resolve("bills").max_delivery_attempts == 7
+    assert repository.resolve("bills") is repository.resolve("bills")
+
+
+def test_an_explicit_none_unsets_what_a_wider_pattern_said() -> None:
+    """REDELIVER-6."""
+    repository = AddressSettingsRepository(
+        {
+            "#": AddressSettings(max_redelivery_delay_ms=5, default_unit_of_order=SYSTEM_GENERATED),
+            "orders": AddressSettings(dead_letter_address=None, max_redelivery_delay_ms=None),
+        }
+    )
+    assert repository.resolve("orders").dead_letter_address is None
+    assert repository.resolve("orders").max_redelivery_delay_ms is None
+    assert repository.resolve("orders").default_unit_of_order is SYSTEM_GENERATED
+    assert repository.resolve("bills").dead_letter_address == "DLQ"
+
+
+def test_the_shipped_settings_name_a_dead_letter_and_an_expiry_queue_for_all() -> None:
+    """REDELIVER-8."""
+    resolved = AddressSettingsRepository().resolve("any.name")
+    assert resolved == ResolvedSettings(dead_letter_address="DLQ", expiry_address="ExpiryQueue")
+    assert resolved.max_delivery_attempts == 10
+    assert AddressSettingsRepository(defaults={}).resolve("a") == ResolvedSettings()
+
+
+def test_given_settings_for_all_win_over_the_shipped_ones() -> None:
+    """REDELIVER-8."""
+    repository = AddressSettingsRepository({"#": AddressSettings(expiry_address=None, dead_letter_address="failed")})
+    assert repository.resolve("orders").expiry_address is None
+    assert repository.resolve("orders").dead_letter_address == "failed"
+
+
+def test_the_registry_wins_over_the_factory_setting_by_setting_and_differences_are_told() -> None:
+    """REDELIVER-6: even a wide pattern of the registry wins over a narrow one of the factory."""
+    repository = AddressSettingsRepository(
+        {"orders": AddressSettings(max_delivery_attempts=3, redelivery_delay_ms=5, partitions=2)},
+        overrides={"#": AddressSettings(max_delivery_attempts=9, partitions=2)},
+    )
+    resolved = repository.resolve("orders")
+    assert (resolved.max_delivery_attempts, resolved.redelivery_delay_ms) == (9, 5)
+    assert repository.overridden("orders") == {"max_delivery_attempts": (3, 9)}
+    assert repository.overridden("bills") == {}
+
+
+def test_failures_on_a_dead_letter_address_never_end_in_removal() -> None:
+    """REDELIVER-3: on the dead-letter address itself there is no limit."""
+    repository = AddressSettingsRepository(
+        {
+            "orders.#": AddressSettings(dead_letter_address="orders.failed"),
+            "bills": AddressSettings(dead_letter_address="lost"),
+            "lost": AddressSettings(dead_letter_address=None, max_delivery_attempts=2),
+            "posts": AddressSettings(dead_letter_address="late"),
+            "trash": AddressSettings(dead_letter_address=None, max_delivery_attempts=2),
+        }
+    )
+    attempts = {
+        name: repository.resolve(name).max_delivery_attempts
+        for name in ["DLQ", "orders.failed", "lost", "late", "trash", "orders.eu"]
+    }
+    # `late` has a dead-letter address of its own, the shipped one; there nothing is removed either.
+    assert attempts == {"DLQ": -1, "orders.failed": -1, "lost": -1, "late": 10, "trash": 2, "orders.eu": 10}
+
+
+BAD_VALUES: list[tuple[str, Any, str]] = [
+    ("max_delivery_attempts", 0, "at least 1, or -1 for no limit"),
+    ("max_delivery_attempts", -2, "at least 1, or -1 for no limit"),
+    ("max_delivery_attempts", True, "it is an int"),
+    ("max_delivery_attempts", None, "it is an int"),
+    ("redelivery_delay_ms", 1.5, "an int of milliseconds, as in 1500"),
+    ("redelivery_delay_ms", "1s", "an int of milliseconds, as in 1500"),
+    ("redelivery_delay_ms", True, "an int of milliseconds"),
+    ("redelivery_delay_ms", None, "an int of milliseconds"),
+    ("redelivery_delay_ms", -1, "cannot be negative"),
+    ("redelivery_delay_multiplier", 0.5, "at least 1"),
+    ("redelivery_delay_multiplier", float("inf"), "at least 1"),
+    ("redelivery_delay_multiplier", float("nan"), "at least 1"),
+    ("redelivery_delay_multiplier", "2", "it is a number"),
+    ("redelivery_delay_multiplier", True, "it is a number"),
+    ("redelivery_collision_avoidance_factor", 1.1, "between 0 and 1"),
+    ("max_redelivery_delay_ms", 0, "set None, for ten times the delay"),
+    ("max_redelivery_delay_ms", 0.5, "an int of milliseconds"),
+    ("dead_letter_address", "", "set None to remove"),
+    ("dead_letter_address", "a b", "' ' at position 1"),
+    ("dead_letter_address", 5, "the name of a queue, or None"),
+    ("expiry_address", "jbm.x", "reserved"),
+    ("on_dead_letter", "stop", "'continue' or 'hold'"),
+    ("on_dead_letter", ["hold"], "'continue' or 'hold'"),
+    ("default_unit_of_order", "", "a name that is not empty"),
+    ("duplicate_window_ms", 1.0, "an int of milliseconds"),
+    ("duplicate_window_count", 0, "at least 1"),
+    ("duplicate_window_count", True, "it is an int"),
+    ("partitions", 0, "at least 1 and at most 10000"),
+    ("partitions", 10_001, "at least 1 and at most 10000"),
+    ("truncate", "always", "'settled' or 'never'"),
+    ("routing", None, "'hash' or 'path-service'"),
+]
+
+
+@pytest.mark.parametrize(("setting", "value", "remedy"), BAD_VALUES)
+def test_a_bad_value_is_refused_with_field_value_and_remedy(setting: str, value: Any, remedy: str) -> None:
+    with pytest.raises(InvalidSettingError, match=re.escape(f"{setting} is {value!r}: ")) as caught:
+        AddressSettings(**{setting: value})
+    assert remedy in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.setting == setting
+
+
+def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidSettingError, match=r"'max_attempts' is no address setting; known are max_delivery_att"):
+        AddressSettings.from_mapping({"max_attempts": 3})
+
+
+def test_every_setting_can_be_given_and_reads_back() -> None:
+    values: dict[str, Any] = {
+        "max_delivery_attempts": -1,
+        "redelivery_delay_ms": 0,
+        "redelivery_delay_multiplier": 2,
+        "redelivery_collision_avoidance_factor": 0.15,
+        "max_redelivery_delay_ms": 60_000,
+        "dead_letter_address": "failed",
+        "expiry_address": None,
+        "on_dead_letter": "hold",
+        "default_unit_of_order": "one",
+        "duplicate_window_ms": 0,
+        "duplicate_window_count": 5,
+        "partitions": 1,
+        "truncate": "never",
+        "routing": "path-service",
+    }
+    settings = AddressSettings.from_mapping(values)
+    assert settings.given() == values
+    assert AddressSettingsRepository({"a": settings}).resolve("a") == ResolvedSettings(**values)
+    assert AddressSettings(duplicate_window_count=None).given() == {"duplicate_window_count": None}
+
+
+def test_what_is_not_given_is_unset() -> None:
+    assert AddressSettings().given() == {}
+    assert AddressSettings().partitions is UNSET
+    assert repr(Unset.UNSET) == "UNSET"
+    assert repr(SYSTEM_GENERATED) == "SYSTEM_GENERATED"
