@@ -1,0 +1,1 @@
+"""The command `jbm-kafka`: thin commands over the library."""

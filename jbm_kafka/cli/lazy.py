@@ -1,0 +1,49 @@
+"""A group of commands that imports a command's module only when that command runs.
+
+`jbm-kafka broker` must not wait for RocksDB, Spark or the JMS API to be loaded, and must work while they are missing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """Where a command lives, and what the list of commands says about it."""
+
+    target: str
+    """`module:attribute` of the click command."""
+    summary: str
+    """Its line in `jbm-kafka --help`; kept here so that help imports nothing."""
+
+    def load(self) -> click.Command:
+        """The command itself; imports its module."""
+        module, _, attribute = self.target.partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command), self.target
+        return command
+
+
+class LazyGroup(click.Group):
+    """Lists its commands from a table, in its order, and loads the one that is called."""
+
+    def __init__(self, *, table: Mapping[str, LazyCommand], help: str) -> None:  # noqa: A002 - click's own word
+        super().__init__(name="jbm-kafka", help=help, no_args_is_help=True)
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names as the table orders them."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, None when there is none."""
+        entry = self.table.get(cmd_name)
+        return entry.load() if entry is not None else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the table's summaries; click's own way would import every module."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in self.table.items()])

@@ -1,0 +1,72 @@
+"""Entry point of `jbm-kafka`: finds the command, and turns every failure into one line and an exit code.
+
+0: done. 1: it could not be done; one line on standard error says why and what to do. 2: wrong usage.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from jbm_kafka.cli.lazy import LazyCommand, LazyGroup
+from jbm_kafka.core.errors import JMSError
+
+DONE, FAILED, WRONG_USAGE = 0, 1, 2
+
+# A new command is one line here.
+COMMANDS = {
+    "broker": LazyCommand("jbm_kafka.cli.broker:broker", "A local Apache Kafka for development: start, stop, status."),
+}
+
+cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; its exit code. Raises nothing."""
+    try:
+        code = cli.main(args=arguments, prog_name="jbm-kafka", standalone_mode=False)
+        sys.stdout.flush()  # a closed pipe must be noticed here, not while the interpreter shuts down
+    except BrokenPipeError:
+        # The reader has enough (`jbm-kafka browse | head`); what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except click.UsageError as error:
+        error.show()
+        return WRONG_USAGE
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted")
+        return FAILED
+    except Exception as error:
+        if os.environ.get("JBM_TRACEBACK"):
+            raise
+        _say(describe(error))
+        return FAILED
+    return code if isinstance(code, int) else DONE
+
+
+def describe(error: Exception) -> str:
+    """What a user should read of the error: no type names for what is expected, and for a bug where to look."""
+    from confluent_kafka import KafkaException  # late: help and usage errors need no Kafka client
+
+    match error:
+        case JMSError():
+            return str(error)
+        case OSError() if error.strerror:
+            return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        case OSError():
+            return str(error)
+        case click.ClickException():
+            return error.format_message()
+        case KafkaException() if error.args and hasattr(error.args[0], "str"):
+            return f"Kafka says: {error.args[0].str()}"
+        case _:
+            return f"a bug: {type(error).__name__}: {error} (JBM_TRACEBACK=1 shows where)"
+
+
+def _say(text: str) -> None:
+    click.echo(f"jbm-kafka: {text}", err=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""Options that every command spells the same way."""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from jbm_kafka.devbroker import LocalBroker
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+FALLBACK_BOOTSTRAP = "127.0.0.1:9092"
+
+
+def default_bootstrap() -> str:
+    """The user's running local broker, else the port Kafka usually has."""
+    broker = LocalBroker()
+    return broker.bootstrap if broker.is_running else FALLBACK_BOOTSTRAP
+
+
+def bootstrap_option(function: Function) -> Function:
+    """`--bootstrap HOST:PORT`, or JBM_BOOTSTRAP, or the running local broker; passed as `bootstrap`."""
+    option = click.option(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        envvar="JBM_BOOTSTRAP",
+        default=default_bootstrap,
+        help="Kafka's address. [JBM_BOOTSTRAP; else the running local broker, else 127.0.0.1:9092]",
+    )
+    return option(function)
+
+
+def json_option(function: Function) -> Function:
+    """`--json`; passed as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(function)
+
+
+def emit(values: dict[str, object], text: str, *, as_json: bool) -> None:
+    """Prints the result of a command, for a program or for a person."""
+    click.echo(json.dumps(values) if as_json else text)
