@@ -1,0 +1,1 @@
+"""The jobs operators want. Each module: a figure computed from a DataFrame, and a `main` for the command line."""

@@ -1,0 +1,160 @@
+"""Why messages died: the dead-letter topic by reason and original destination, and what a queue's topic holds.
+
+    python -m jbm_spark.jobs.dead_letters --bootstrap localhost:9092 [--dead-letters DLQ] [--queue orders] [--json]
+
+Reads only committed messages, acknowledges nothing, and can run beside live receivers. The two topics are read one
+after the other, each to its end at that moment.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import JMSError
+from jbm_spark.errors import SparkJobError
+from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, QueueContent, as_json, as_text
+from jbm_spark.topics import check_topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EXAMPLES_MAX = 3
+"""Examples told of each group: the first by partition and offset."""
+
+GROUPS_MAX = 1_000
+"""Groups told; reasons and destinations are few, unless a foreign producer invents them."""
+
+
+def dead_letter_groups(letters: "DataFrame") -> list[DeadLetterGroup]:
+    """Dead letters (rows of `messages`) by reason and original destination, the largest group first."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from jbm_spark.columns import property_column
+
+    narrow = letters.select(
+        property_column("_JBM_DEAD_LETTER_REASON").alias("reason"),
+        property_column("_JBM_ORIG_DESTINATION").alias("destination"),
+        property_column("_JBM_DELIVERY_COUNT", "int").alias("attempts"),
+        F.unix_millis("timestamp").alias("at_ms"),
+        F.coalesce(property_column("_JBM_ORIG_MESSAGE_ID"), "message_id").alias("id"),
+        F.col("unit_of_order").alias("unit"),
+        F.col("kafka.partition").alias("partition"),
+        F.col("kafka.offset").alias("offset"),
+    )
+    in_log_order = Window.partitionBy("reason", "destination").orderBy("partition", "offset")
+    ranked = narrow.withColumn("rank", F.row_number().over(in_log_order))
+    example = F.when(F.col("rank") <= EXAMPLES_MAX, F.struct("rank", "id", "unit"))
+    rows = (
+        ranked.groupBy("reason", "destination")
+        .agg(
+            F.count("*").alias("letters"),
+            F.max("attempts").alias("attempts_max"),
+            F.min("at_ms").alias("first_at_ms"),
+            F.max("at_ms").alias("last_at_ms"),
+            F.sort_array(F.collect_list(example)).alias("examples"),  # collect_list leaves nulls out: bounded
+        )
+        .orderBy(F.desc("letters"), "reason", "destination")
+        .limit(GROUPS_MAX)
+        .collect()
+    )
+    return [
+        DeadLetterGroup(
+            reason=row["reason"],
+            destination=row["destination"],
+            count=row["letters"],
+            attempts_max=row["attempts_max"],
+            first_at_ms=row["first_at_ms"],
+            last_at_ms=row["last_at_ms"],
+            example_ids=tuple(found["id"] for found in row["examples"]),
+            example_units=tuple(dict.fromkeys(found["unit"] for found in row["examples"] if found["unit"] is not None)),
+        )
+        for row in rows
+    ]
+
+
+def queue_content(name: str, held: "DataFrame", *, top: int) -> QueueContent:
+    """Messages of a queue's topic (rows of `messages`) by body kind, and its `top` largest units."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    counted = held.groupBy("body_kind", "unit_of_order").agg(F.count("*").alias("n")).cache()
+    try:
+        kinds = counted.groupBy("body_kind").agg(F.sum("n").alias("n")).orderBy(F.desc("n"), "body_kind").collect()
+        units = counted.where(F.col("unit_of_order").isNotNull()).groupBy("unit_of_order").agg(F.sum("n").alias("n"))
+        largest = units.orderBy(F.desc("n"), "unit_of_order").limit(top).collect()
+        return QueueContent(
+            name=name,
+            count=sum(row["n"] for row in kinds),
+            unit_count=units.count(),
+            by_body_kind=tuple((row["body_kind"], row["n"]) for row in kinds),
+            largest_units=tuple((row["unit_of_order"], row["n"]) for row in largest),
+        )
+    finally:
+        counted.unpersist()
+
+
+def run(bootstrap: str, *, dead_letters: str, queue: str | None, top: int, namespace: str = "") -> DeadLetterReport:
+    """The report, from a Spark session of its own that is stopped again.
+
+    Raises:
+        SparkJobError: the broker, a topic, Java or the jars are not there, or Spark failed.
+        InvalidDestinationError: no legal name.
+    """
+    names = [name for name in (dead_letters, queue) if name is not None]
+    check_topics(bootstrap, [Queue(name).kafka_topic(namespace) for name in names])
+    # Only now: a wrong address is told in a moment, not after Spark's start.
+    from jbm_spark.messages import messages
+    from jbm_spark.session import job_session
+
+    with job_session("jbm dead-letters") as spark:
+        groups = dead_letter_groups(messages(spark, dead_letters, bootstrap=bootstrap, namespace=namespace))
+        content = None
+        if queue is not None:
+            content = queue_content(queue, messages(spark, queue, bootstrap=bootstrap, namespace=namespace), top=top)
+        return DeadLetterReport(dead_letters=dead_letters, groups=tuple(groups), queue=content)
+
+
+def arguments_of(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """The parser, with this job's arguments."""
+    parser.add_argument("--bootstrap", default=os.environ.get("JBM_BOOTSTRAP"), metavar="HOST:PORT",
+                        help="the Kafka brokers; default: $JBM_BOOTSTRAP")  # fmt: skip
+    parser.add_argument("--dead-letters", default="DLQ", metavar="NAME", help="dead-letter address (default: DLQ)")
+    parser.add_argument("--queue", metavar="NAME", help="also tell what this queue's topic holds")
+    parser.add_argument("--top", type=int, default=5, metavar="N", help="largest units told of the queue (default: 5)")
+    parser.add_argument("--namespace", default="", help="the installation's namespace")
+    parser.add_argument("--json", action="store_true", help="one line of JSON instead of the table")
+    parser.set_defaults(job=_main)
+    return parser
+
+
+def _main(chosen: argparse.Namespace) -> int:
+    if not chosen.bootstrap:
+        print("name the Kafka brokers: --bootstrap HOST:PORT, or set JBM_BOOTSTRAP", file=sys.stderr)
+        return 2
+    if chosen.top < 1:
+        print(f"--top {chosen.top}: use 1 or more", file=sys.stderr)
+        return 2
+    try:
+        report = run(chosen.bootstrap, dead_letters=chosen.dead_letters, queue=chosen.queue, top=chosen.top,
+                     namespace=chosen.namespace)  # fmt: skip
+    except (SparkJobError, JMSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    print(as_json(report) if chosen.json else as_text(report))
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; the exit code: 0 done, 1 it could not be done (one line says why), 2 wrong usage."""
+    parser = argparse.ArgumentParser(prog="python -m jbm_spark.jobs.dead_letters", description="why messages died")
+    chosen = arguments_of(parser).parse_args(arguments)
+    return _main(chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

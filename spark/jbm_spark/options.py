@@ -1,0 +1,95 @@
+"""Which options of Spark's Kafka source a reader may set, and why the others are refused. No Spark needed.
+
+Spark ignores an option it does not know and takes names in any case; here a name is known or refused.
+"""
+
+import json
+from collections.abc import Mapping
+
+from jbm_spark.errors import OptionRefusedError
+
+Position = str | int | Mapping[int, int]
+"""Where to start or end: "earliest" or "latest", an instant in ms (int), or an offset for each partition."""
+
+_SPLITS = (
+    "it splits a partition over several tasks, which breaks the order within a unit; to use more cores, repartition "
+    "by unit_of_order afterwards and sort by kafka.partition, kafka.offset"
+)
+_OURS = "messages() sets it itself; use its `destination`, `bootstrap`, `starting` and `ending`"
+
+_REFUSED = {
+    "minpartitions": _SPLITS,
+    "maxrecordsperpartition": _SPLITS,
+    "failondataloss": "messages that are gone would be skipped in silence; read from a later `starting` instead",
+    "kafka.isolation.level": "messages of aborted or open transactions would be read; it is always read_committed",
+    "kafka.group.id": "the groups belong to receivers, and Spark commits nothing to one; use groupIdPrefix for ACLs",
+    "kafka.transactional.id": "Spark's Kafka sink has no transactions; it fails after two minutes",
+    "kafka.partitioner.class": "a unit's messages would go to partitions where nobody looks for them",
+    "kafka.partitioner.ignore.keys": "a unit's messages would be spread over all partitions",
+    "includeheaders": "the columns are made from the headers; they are always read",
+} | dict.fromkeys(
+    ["kafka.bootstrap.servers", "subscribe", "subscribepattern", "assign",
+     "startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy",
+     "endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp"],
+    _OURS,
+)  # fmt: skip
+
+_KNOWN = {"groupidprefix", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries", "fetchoffset.retryintervalms"}
+
+_SAFE_VALUES = {"failondataloss": "true", "kafka.isolation.level": "read_committed", "includeheaders": "true"}
+"""Saying what holds anyway is no fault."""
+
+
+def checked(options: Mapping[str, str] | None) -> dict[str, str]:
+    """The options, each one harmless to order and safety.
+
+    Raises:
+        OptionRefusedError: names the option and the reason.
+    """
+    passed: dict[str, str] = {}
+    for name, value in (options or {}).items():
+        lower = name.lower()
+        if _SAFE_VALUES.get(lower) == value.lower():
+            continue
+        if lower in _REFUSED:
+            raise OptionRefusedError(f"option {name}={value} is refused: {_REFUSED[lower]}")
+        if lower not in _KNOWN and not lower.startswith("kafka."):
+            raise OptionRefusedError(f"option {name} is none of Spark's Kafka source; Kafka's own begin with `kafka.`")
+        passed[name] = value
+    return passed
+
+
+def starting_options(topic: str, starting: Position) -> dict[str, str]:
+    """Spark's options for a batch that starts there.
+
+    Raises:
+        OptionRefusedError: "latest" (nothing could follow), or no position at all.
+    """
+    if isinstance(starting, int) and not isinstance(starting, bool):
+        # Without the strategy a partition with nothing that late would fail the query.
+        return {"startingTimestamp": str(starting), "startingOffsetsByTimestampStrategy": "latest"}
+    return {"startingOffsets": _named_or_offsets(topic, starting, "starting", "earliest")}
+
+
+def ending_options(topic: str, ending: Position) -> dict[str, str]:
+    """Spark's options for a batch that ends before there; "latest" is looked up anew by every action.
+
+    Raises:
+        OptionRefusedError: "earliest", or no position at all.
+    """
+    if isinstance(ending, int) and not isinstance(ending, bool):
+        return {"endingTimestamp": str(ending)}
+    return {"endingOffsets": _named_or_offsets(topic, ending, "ending", "latest")}
+
+
+def _named_or_offsets(topic: str, position: Position, which: str, name: str) -> str:
+    if position == name:
+        return name
+    if isinstance(position, Mapping) and position:
+        for partition, offset in position.items():
+            if type(partition) is not int or type(offset) is not int or partition < 0 or offset < 0:
+                raise OptionRefusedError(f"{which}: {partition!r}: {offset!r} is no partition and offset (ints >= 0)")
+        return json.dumps({topic: {str(partition): offset for partition, offset in sorted(position.items())}})
+    raise OptionRefusedError(
+        f"{which}={position!r}: use {name!r}, an instant in milliseconds, or an offset for each partition"
+    )

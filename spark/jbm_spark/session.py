@@ -1,0 +1,158 @@
+"""A Spark session set up for jbm-kafka's topics, quiet enough for a command line.
+
+Settings that matter here are fixed; others can be given. The JVM's own messages go to a file (`log_path`), so a user
+sees the job's output and, if it fails, one line that names the file.
+"""
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from jbm_spark import jars
+from jbm_spark.errors import SessionError
+
+LOG_PATH = "spark.jbm.logPath"
+"""Setting of a session made here: the file with what the JVM had to say."""
+
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_HARMLESS = "WARNING: Using incubator modules"
+
+
+def build_session(
+    app_name: str,
+    *,
+    master: str = "local[2,3]",
+    driver_memory: str = "1g",
+    starts_fast: bool = False,
+    log_path: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A new session; the process has no other one. Its `stop()` is the caller's.
+
+    `local[2,3]` is two tasks at once, each tried three times (`local[2]` would never retry). `starts_fast` trades the
+    JVM's top speed for about two seconds at the start: for jobs of seconds. Without `log_path` the log is a temporary
+    file that is removed at exit if it holds no error. `settings` are Spark's, over ours except the fixed ones.
+
+    Raises:
+        JarsError: the jars are missing or wrong.
+        SessionError: no Java, a JVM that does not start, a session that runs already, a setting that is fixed.
+    """
+    if SparkContext._active_spark_context is not None:
+        raise SessionError("a Spark session runs in this process already: use it, or stop() it first")
+    fixed = _fixed_settings(app_name, master, starts_fast)
+    for name in (settings or {}).keys() & fixed.keys():
+        raise SessionError(f"the Spark setting {name} is fixed to {fixed[name]!r} here: leave it out")
+    java_needed()
+    # Else workers take whatever `python3` the PATH has, without our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Else Spark looks up the host's name and warns when that is a loopback address.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log = log_path or _temporary_log()
+    configuration = SparkConf(loadDefaults=False)
+    chosen = {"spark.driver.memory": driver_memory, "spark.sql.shuffle.partitions": "2"} | dict(settings or {})
+    for name, value in (chosen | fixed | {LOG_PATH: str(log)}).items():
+        configuration.set(name, value)
+    return _start(configuration, log)
+
+
+def java_needed() -> None:
+    """Nothing, if there is a `java` to run.
+
+    Raises:
+        SessionError: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    if home is None and shutil.which("java") is None:
+        raise SessionError("Spark needs Java 17 or newer and there is no `java` on the PATH: install it, "
+                           "e.g. apt-get install openjdk-17-jre-headless, or set JAVA_HOME")  # fmt: skip
+    if home is not None and not (Path(home) / "bin" / "java").exists():
+        raise SessionError(f"JAVA_HOME is {home}, without bin/java: set it to a Java 17 or newer, or unset it")
+
+
+def _fixed_settings(app_name: str, master: str, starts_fast: bool) -> dict[str, str]:
+    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"]
+    if starts_fast:
+        options.append("-XX:TieredStopAtLevel=1")
+    return {
+        "spark.app.name": app_name,
+        "spark.master": master,
+        "spark.jars": ",".join(str(path) for path in jars.check()),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        # Kafka allows a header name twice; without this one such record ends the query.
+        "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    }
+
+
+def _start(configuration: SparkConf, log: Path) -> SparkSession:
+    try:
+        gateway = SparkContext._gateway
+        if gateway is None:  # a JVM outlives its session; the next session of the process uses it again
+            with log.open("ab") as sink:
+                gateway = launch_gateway(configuration, {"stderr": sink})  # type: ignore[no-untyped-call]
+        return SparkSession(SparkContext(conf=configuration, gateway=gateway))
+    except PySparkRuntimeError as error:
+        raise SessionError(f"the Spark JVM did not start ({_last_line(log) or error}): it needs Java 17 or newer, "
+                           f"free memory and a writable {tempfile.gettempdir()}; its log is {log}") from None  # fmt: skip
+
+
+def _temporary_log() -> Path:
+    descriptor, name = tempfile.mkstemp(prefix="jbm-spark-", suffix=".log")
+    os.close(descriptor)
+    atexit.register(_remove_if_quiet, Path(name))
+    return Path(name)
+
+
+def _remove_if_quiet(log: Path) -> None:
+    if not _holds_errors(log):
+        log.unlink(missing_ok=True)
+
+
+def _holds_errors(log: Path) -> bool:
+    return log.exists() and " ERROR " in log.read_text(encoding="utf-8", errors="replace")
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return next((line.strip() for line in reversed(lines) if not line.startswith(_HARMLESS)), "")
+
+
+@contextmanager
+def job_session(app_name: str) -> Iterator[SparkSession]:
+    """A session for one job of seconds, stopped at the end. What Spark raises inside becomes one line with the cause.
+
+    Raises:
+        SessionError: Spark failed; the rest as `build_session`.
+    """
+    spark = build_session(app_name, starts_fast=True)
+    log = Path(spark.conf.get(LOG_PATH) or "")
+    try:
+        yield spark
+    except (PySparkException, Py4JError) as error:
+        details = f"; the whole story is in {log}" if _holds_errors(log) else ""
+        raise SessionError(f"Spark failed: {_innermost(error)}{details}") from error
+    finally:
+        with suppress(Py4JError):  # a JVM that died has nothing to stop
+            spark.stop()
+
+
+def _innermost(error: Exception) -> str:
+    # The outer messages name a stage and an executor; the innermost "Caused by:" is what happened.
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes[-1:] or lines[:1] or [type(error).__name__])[0][:500]
