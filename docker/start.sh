@@ -1,0 +1,17 @@
+#!/bin/sh
+# Runs the broker as the container's only process. ADVERTISED is the host:port under which clients outside reach it.
+set -eu
+: "${ADVERTISED:?say under which host:port clients reach this broker, for instance 127.0.0.1:9092}"
+cd /opt/kafka
+{
+  cat common.properties
+  echo "controller.quorum.voters=1@localhost:9093"
+  echo "listeners=PLAINTEXT://0.0.0.0:9092,CONTROLLER://localhost:9093"
+  echo "advertised.listeners=PLAINTEXT://$ADVERTISED"
+  echo "log.dirs=/opt/kafka/data"
+} > server.properties
+if [ ! -f data/meta.properties ]; then
+  java -cp "jars/*" kafka.tools.StorageTool format --ignore-formatted \
+    --cluster-id="$(java -cp "jars/*" kafka.tools.StorageTool random-uuid)" --config server.properties > /dev/null
+fi
+exec java -Xmx512m -Dlog4j2.configurationFile=log4j2.properties -cp "jars/*" kafka.Kafka server.properties

@@ -1,0 +1,57 @@
+"""Fixtures of all tests: one broker a run, names and topics of a test's own, brokers that a test may kill."""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from jbm_kafka.devbroker import LocalBroker
+from tests.support.broker import local_broker, open_broker, wanted_broker
+from tests.support.topics import create_topic, delete_topics_beginning_with
+
+
+class MakeTopic(Protocol):
+    """Creates a Kafka topic whose name begins with this test's `kafka_name`."""
+
+    def __call__(self, suffix: str = "", *, partitions: int = 1, config: Mapping[str, str] | None = None) -> str: ...
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """`host:port` of the broker that all tests of this run share. Nobody may stop it: see `dedicated_broker`."""
+    with open_broker(wanted_broker(), tmp_path_factory.mktemp("broker")) as address:
+        yield address
+
+
+@pytest.fixture
+def kafka_name() -> str:
+    """A name no other test has, for topics, groups and queues; add to its end where a test needs several."""
+    return f"test-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def make_topic(bootstrap: str, kafka_name: str) -> Iterator[MakeTopic]:
+    """Creates topics for this test; at its end every topic that begins with its name goes."""
+
+    def make(suffix: str = "", *, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        return create_topic(bootstrap, kafka_name + suffix, partitions=partitions, config=config)
+
+    yield make
+    delete_topics_beginning_with(bootstrap, kafka_name)
+
+
+@pytest.fixture
+def dedicated_broker(tmp_path: Path) -> Iterator[Callable[[], LocalBroker]]:
+    """Starts a local broker that the test has for itself and may kill, pause, stop and start again."""
+    with ExitStack() as brokers:
+        count = 0
+
+        def start() -> LocalBroker:
+            nonlocal count
+            count += 1
+            return brokers.enter_context(local_broker(tmp_path / f"broker-{count}"))
+
+        yield start

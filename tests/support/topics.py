@@ -1,0 +1,40 @@
+"""Topics for tests: made with a name of their own, deleted at the end."""
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+ADMIN_TIMEOUT_S = 30.0
+
+
+def admin_client(bootstrap: str) -> AdminClient:
+    """A client that does not write its connection trouble into the test's output."""
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+
+
+def create_topic(bootstrap: str, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+    """Creates the Kafka topic and returns its name once the broker has it."""
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+    for future in admin_client(bootstrap).create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
+        future.result(ADMIN_TIMEOUT_S)
+    return name
+
+
+def delete_topics(bootstrap: str, names: list[str]) -> None:
+    """Deletes those that exist; one that is gone already is no error."""
+    if not names:
+        return
+    for future in admin_client(bootstrap).delete_topics(names, operation_timeout=ADMIN_TIMEOUT_S).values():
+        try:
+            future.result(ADMIN_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+
+
+def delete_topics_beginning_with(bootstrap: str, prefix: str) -> None:
+    """Deletes every topic whose name begins so, whoever created it."""
+    names = admin_client(bootstrap).list_topics(timeout=ADMIN_TIMEOUT_S).topics
+    delete_topics(bootstrap, [name for name in names if name.startswith(prefix)])
