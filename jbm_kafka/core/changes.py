@@ -1,0 +1,195 @@
+"""Everything that can happen to a channel, as values: the changes that `ChannelState.apply` takes.
+
+Changes come in batches. `decide` functions (core/channel.py) make them, nothing else does.
+Offsets are 0-based record offsets; instants are wall-clock milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jbm_kafka.core.reference import GateKey, Reference, SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The log was read from `begin` up to `end` (exclusive) and holds exactly these messages there."""
+
+    begin: int
+    end: int
+    references: Sequence[Reference]
+    """In offset order. Offsets between that hold none are gaps and count as settled."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadTaken:
+    """The first messages waiting at one gate were taken."""
+
+    key: GateKey
+    count: int
+    leaving: bool
+    """True: not handed over but on the way out, expired or out of attempts (then count is 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Messages were handed to a session: NEW became DELIVERED."""
+
+    session: SessionId
+    heads: Sequence[HeadTaken]
+    """Taken from gates, in this order."""
+    examined: int
+    """How many arrivals were looked at, from the oldest on; each is in exactly one of the three below."""
+    fresh: Sequence[Reference]
+    """Arrivals handed over."""
+    expired: Sequence[Reference]
+    """Arrivals past their time: they now belong to LEAVING."""
+    blocked: Sequence[Reference]
+    """Arrivals that must wait at their unit's gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A session is done with these; they are settled."""
+
+    session: SessionId
+    offsets: Sequence[int]
+    durable: bool = False
+    """True: the changelog has it already (it was tentative in a checkpoint that is now durable)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgedEarly:
+    """An acknowledgement came before the delivery was recorded (STATE-6): NEW messages are settled as if delivered."""
+
+    session: SessionId
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnedMessage:
+    """One message going back, with what is remembered of its past."""
+
+    offset: int
+    attempts: int
+    """Hand-overs to the application that ended without acknowledgement, this one included if it counts."""
+    due_at_ms: int
+    """Not to be handed over before; 0 at once."""
+    delay_ms: int
+    """The delay behind `due_at_ms`: a new owner waits at most this long."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A session gives messages back: DELIVERED became NEW. They wait at their gates in offset order."""
+
+    session: SessionId
+    messages: Sequence[ReturnedMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class Transferred:
+    """Messages in a session's hand passed to LEAVING, on their way to another destination; their units stay held."""
+
+    session: SessionId
+    messages: Sequence[ReturnedMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """Time is now `now_ms`: delays that end by then are over."""
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddedUncommitted:
+    """Messages sent in an open transaction take their place: NOT_COMMITTED (contract channels only)."""
+
+    transaction: str
+    references: Sequence[Reference]
+
+
+@dataclass(frozen=True, slots=True)
+class SendsCommitted:
+    """The transaction's NOT_COMMITTED messages became NEW."""
+
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True)
+class SendsRolledBack:
+    """The transaction's NOT_COMMITTED messages are gone."""
+
+    transaction: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """All but the first `kept` messages waiting at a gate moved to the held store."""
+
+    key: GateKey
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unspilled:
+    """The next messages of a gate came back from the held store, in offset order."""
+
+    key: GateKey
+    references: Sequence[Reference]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedRaised:
+    """Offsets below `offered` are durably marked as possibly handed over."""
+
+    offered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A checkpoint has taken what was dirty: see core/freeze.py."""
+
+    checkpoint_id: str
+    blocks: frozenset[int]
+    held: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeDurable:
+    """The checkpoint that took `frozen` is committed."""
+
+    frozen: Frozen
+    offered: int
+    blocks_gone: frozenset[int]
+    held_gone: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeFailed:
+    """The checkpoint that took `frozen` was aborted: all of it is dirty again."""
+
+    frozen: Frozen
+
+
+Change = (
+    Fetched
+    | Offered
+    | Acknowledged
+    | AcknowledgedEarly
+    | Returned
+    | Transferred
+    | TimePassed
+    | AddedUncommitted
+    | SendsCommitted
+    | SendsRolledBack
+    | Spilled
+    | Unspilled
+    | OfferedRaised
+    | Frozen
+    | FreezeDurable
+    | FreezeFailed
+)

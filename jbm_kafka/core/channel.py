@@ -1,0 +1,209 @@
+"""The rules of a channel: what is decided when something happens.
+
+`decide_*` functions read a `ChannelState` and return changes; they change nothing. Time, chance and settings are
+arguments. The caller applies the changes at once, in order, before it decides again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.reference import DEFAULT_PRIORITY, GateKey, Reference, SessionId
+from jbm_kafka.core.unit_of_order import ListingKey
+
+EXPIRED = "expired"
+OUT_OF_ATTEMPTS = "max-delivery-attempts"
+"""Also the dead letter's reason (REDELIVER-4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A decision to hand over."""
+
+    change: c.Offered
+    references: Sequence[Reference]
+    """What the session gets, in order."""
+    leaving: Sequence[tuple[Reference, str]]
+    """What LEAVING got instead, with the reason: expired, or out of attempts."""
+    needs_offered: bool
+    """The next message lies beyond what is durably marked as possibly handed over: raise `offered` first."""
+
+    @property
+    def changes_something(self) -> bool:
+        """False when there is nothing to apply."""
+        return bool(self.change.heads or self.change.examined)
+
+
+def decide_offer(
+    state: ChannelState, session: SessionId, *, limit: int, now_ms: int, one_per_unit: bool = False
+) -> Offer:
+    """Up to `limit` messages for a session, the highest priority and then the lowest offset first.
+
+    A unit of which another session holds messages is passed over (UNIT-2); one of which this session holds some goes
+    on (UNIT-3) unless `one_per_unit`. A message past its time goes to LEAVING instead (SEND-5).
+    """
+    return _Offering(state, session, limit, now_ms, one_per_unit).run()
+
+
+class _Offering:
+    """One pass over heads and arrivals; reads the state, collects the decision."""
+
+    __slots__ = (
+        "blocked",
+        "examined",
+        "expired",
+        "fresh",
+        "heads",
+        "leaving",
+        "limit",
+        "needs_offered",
+        "now_ms",
+        "one_per_unit",
+        "references",
+        "session",
+        "state",
+        "stopped",
+    )
+
+    def __init__(self, state: ChannelState, session: SessionId, limit: int, now_ms: int, one_per_unit: bool) -> None:
+        self.state, self.session, self.limit = state, session, limit
+        self.now_ms, self.one_per_unit = now_ms, one_per_unit
+        self.references: list[Reference] = []
+        self.heads: list[c.HeadTaken] = []
+        self.fresh: list[Reference] = []
+        self.expired: list[Reference] = []
+        self.leaving: list[tuple[Reference, str]] = []
+        self.blocked: list[Reference] = []
+        self.stopped: set[GateKey] = set()
+        """Units of which this pass may take no more."""
+        self.examined = 0
+        self.needs_offered = False
+
+    def run(self) -> Offer:
+        state = self.state
+        free = state.gates.free
+        own = () if self.one_per_unit else state.gates.own.get(self.session, ())
+        if free or own:
+            self._merge(free, own)
+        else:
+            self._take_arrivals(None)
+        return Offer(
+            change=c.Offered(
+                session=self.session,
+                heads=self.heads,
+                examined=self.examined,
+                fresh=self.fresh,
+                expired=self.expired,
+                blocked=self.blocked,
+            ),
+            references=self.references,
+            leaving=self.leaving,
+            needs_offered=self.needs_offered,
+        )
+
+    def _merge(self, free: Sequence[ListingKey], own: Sequence[ListingKey]) -> None:
+        """Take the best of three sorted sources until the limit or their end."""
+        i, j = len(free) - 1, len(own) - 1
+        while len(self.references) < self.limit and not self.needs_offered:
+            from_free = i >= 0 and (j < 0 or free[i] > own[j])
+            if not from_free and j < 0:
+                self._take_arrivals(None)
+                return
+            key = free[i] if from_free else own[j]
+            if self._next_arrival_key() > key:
+                self._take_arrivals(key)
+                continue
+            if from_free:
+                i -= 1
+            else:
+                j -= 1
+            self._take_head(key[2])
+
+    def _next_arrival_key(self) -> tuple[int, int]:
+        """(priority, -offset) of the next arrival; lower than all when there is none."""
+        arrivals = self.state.arrivals
+        if self.examined >= len(arrivals):
+            return (-1, 0)
+        return (DEFAULT_PRIORITY, -arrivals[self.examined].offset)
+
+    def _take_head(self, key: GateKey) -> None:
+        """Take the head of a gate, and what follows it with the same priority (only the head when one per unit)."""
+        gate = self.state.gates.by_key[key]
+        room = 1 if self.one_per_unit else self.limit - len(self.references)
+        priority, count = gate.waiting[0].priority, 0
+        for reference in islice(gate.waiting, room):
+            if reference.priority != priority or (count and self._must_be_head_first(reference)):
+                break
+            if reference.offset >= self.state.offered:
+                self.needs_offered = True
+                break
+            reason = self._reason_to_leave(reference)
+            if reason is not None:
+                if not count and gate.owner is None:
+                    self.heads.append(c.HeadTaken(key=key, count=1, leaving=True))
+                    self.leaving.append((reference, reason))
+                self.stopped.add(key)
+                break
+            count += 1
+            self.references.append(reference)
+        if count:
+            self.heads.append(c.HeadTaken(key=key, count=count, leaving=False))
+
+    def _reason_to_leave(self, reference: Reference) -> str | None:
+        if 0 < reference.expiration_ms <= self.now_ms:
+            return EXPIRED
+        past = self.state.past.get(reference.offset)
+        return OUT_OF_ATTEMPTS if past is not None and past.reason == OUT_OF_ATTEMPTS else None
+
+    def _must_be_head_first(self, reference: Reference) -> bool:
+        """It may be held back itself, which only a head is asked."""
+        state, offset = self.state, reference.offset
+        return offset in state.past or reference.delivery_time_ms > state.time_ms or offset in state.uncommitted
+
+    def _take_arrivals(self, before: ListingKey | None) -> None:
+        """Look at arrivals in order while they come before the given head: hand over, or send to their gate."""
+        state, session = self.state, self.session
+        by_key, offered, limit, now_ms = state.gates.by_key, state.offered, self.limit, self.now_ms
+        references, fresh, stopped = self.references, self.fresh, self.stopped
+        stop_offset = -before[1] if before is not None and before[0] >= DEFAULT_PRIORITY else None
+        examined = self.examined
+        for reference in islice(state.arrivals, examined, None):
+            offset, unit, _, expiration_ms, _, _ = reference
+            if len(references) >= limit or (stop_offset is not None and offset > stop_offset):
+                break
+            if unit is not None:
+                gate = by_key.get(unit)
+                if (
+                    gate is not None
+                    and (self.one_per_unit or gate.owner != session or gate.waiting or gate.spilled or gate.tail)
+                ) or unit in stopped:
+                    self.blocked.append(reference)
+                    examined += 1
+                    continue
+            if offset >= offered:
+                self.needs_offered = True
+                break
+            examined += 1
+            if 0 < expiration_ms <= now_ms:
+                self._expire_arrival(reference)
+                continue
+            fresh.append(reference)
+            references.append(reference)
+            if self.one_per_unit and unit is not None:
+                stopped.add(unit)
+        self.examined = examined
+
+    def _expire_arrival(self, reference: Reference) -> None:
+        """Send it away, unless the session holds earlier messages of its unit: then it waits its turn."""
+        unit = reference.unit
+        if unit is not None:
+            self.stopped.add(unit)
+            if unit in self.state.gates.by_key or any(r.unit == unit for r in self.fresh):
+                self.blocked.append(reference)
+                return
+        self.expired.append(reference)
+        self.leaving.append((reference, EXPIRED))

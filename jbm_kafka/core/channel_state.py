@@ -1,0 +1,279 @@
+"""The unsettled messages of one channel, and the only way they change.
+
+`ChannelState.apply` is the one mutator. It serves the live path (changes, core/changes.py) and recovery (changelog
+entries, core/entries.py) alike, so a channel rebuilt from its changelog has the durable part of the channel that
+wrote it: watermark, settled offsets, `fetched`, `offered`, and what is remembered of returned messages.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.durable_state import DurableState
+from jbm_kafka.core.entries import Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.reference import DEFAULT_PRIORITY, LEAVING, GateKey, Reference, SessionId
+from jbm_kafka.core.unit_of_order import Gate, Gates
+
+
+class ChannelState(DurableState):
+    """One partition of one queue or subscription. Only `apply` changes it; everything else reads."""
+
+    __slots__ = ("arrivals", "early", "gates", "in_hand", "time_ms", "uncommitted")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrivals: deque[Reference] = deque()
+        """Fetched and not yet looked at, ascending; all of default priority and without history."""
+        self.gates = Gates()
+        self.in_hand: dict[SessionId, dict[int, Reference]] = {}
+        """What each session holds, by offset: DELIVERED."""
+        self.uncommitted: dict[int, str] = {}
+        """Offsets sent in an open transaction, with its id: NOT_COMMITTED (contract channels)."""
+        self.early: set[tuple[SessionId, int]] = set()
+        """Acknowledgements that came before their delivery was recorded."""
+        self.time_ms = 0
+        """The latest time this channel was told."""
+
+    def apply(self, change: c.Change | Entry) -> None:
+        """Make one change. The caller has decided that it is legal; what is not is a bug and asserts."""
+        _APPLY[type(change)](self, change)
+
+    # -- live changes ------------------------------------------------------------------------------------------
+
+    def _fetched(self, change: c.Fetched) -> None:
+        assert self.cursor <= change.begin <= change.end, (self.cursor, change.begin, change.end)
+        references = change.references
+        if change.begin < self.fetched:
+            references = self._catch_up(change)
+        else:
+            offsets = [reference.offset for reference in references]
+            assert not offsets or offsets[-1] < change.end, (offsets[-1], change.end)
+            if offsets and len(offsets) == offsets[-1] - offsets[0] + 1:
+                self.owed.add_range(offsets[0], offsets[-1] + 1)
+            else:
+                self.owed.add(offsets)
+        self.cursor = change.end
+        if change.end > self.fetched:
+            self.fetched = change.end
+            self.is_dirty = True
+        self._arrive(references)
+
+    def _catch_up(self, change: c.Fetched) -> list[Reference]:
+        """Read again after recovery: keep what is owed, and learn which owed offsets hold no message at all."""
+        known = [r for r in change.references if r.offset >= self.fetched or r.offset in self.owed]
+        present = {reference.offset for reference in known}
+        gaps = [o for o in self.owed.within(change.begin, min(change.end, self.fetched)) if o not in present]
+        if gaps:
+            self.settle(gaps)
+            for offset in gaps:
+                self.forget_past(offset)
+        self.owed.add([offset for offset in present if offset >= self.fetched])
+        return known
+
+    def _arrive(self, references: Sequence[Reference]) -> None:
+        time_ms, past = self.time_ms, self.past
+        plain = (
+            not past
+            and all(r[2] == DEFAULT_PRIORITY and r[4] <= time_ms for r in references)  # priority, delivery time
+        )
+        if plain:
+            self.arrivals.extend(references)
+            return
+        for reference in references:
+            if (
+                reference.priority == DEFAULT_PRIORITY
+                and reference.delivery_time_ms <= time_ms
+                and reference.offset not in past
+            ):
+                self.arrivals.append(reference)
+            else:
+                self._look_at_all_arrivals()
+                self._wait(reference)
+
+    def _look_at_all_arrivals(self) -> None:
+        """Send every arrival to its gate, so that one of another priority finds the earlier ones of its unit there."""
+        arrivals = self.arrivals
+        while arrivals:
+            self._wait(arrivals.popleft())
+
+    def _offered(self, change: c.Offered) -> None:
+        session, gates = change.session, self.gates
+        hand = self._hand(session)
+        for taken in change.heads:
+            owner = LEAVING if taken.leaving else session
+            gate = gates.by_key[taken.key]
+            self._hand(owner).update((r.offset, r) for r in gates.take_heads(gate, taken.count, owner))
+            self._relist(gate)
+        for _ in range(change.examined):
+            self.arrivals.popleft()
+        self._hand_fresh(session, hand, change.fresh)
+        if change.expired:
+            self._hand_fresh(LEAVING, self._hand(LEAVING), change.expired)
+        for reference in change.blocked:
+            self._wait(reference)
+        if change.fresh and change.fresh[-1].offset >= self.handed_to:
+            self.handed_to = change.fresh[-1].offset + 1
+        if change.heads and hand:
+            self.handed_to = max(self.handed_to, max(hand) + 1)
+
+    def _hand_fresh(self, owner: SessionId, hand: dict[int, Reference], references: Sequence[Reference]) -> None:
+        by_key = self.gates.by_key
+        for reference in references:
+            hand[reference[0]] = reference
+            unit = reference[1]
+            if unit is None:
+                continue
+            gate = by_key.get(unit)
+            if gate is None:
+                gate = by_key[unit] = Gate(unit)
+                gate.owner = owner
+            assert gate.owner == owner, (unit, gate.owner, owner)
+            gate.in_hand += 1
+
+    def _acknowledged(self, change: c.Acknowledged) -> None:
+        hand = self.in_hand[change.session]
+        by_key, past = self.gates.by_key, self.past
+        for offset in change.offsets:
+            unit = hand.pop(offset).unit
+            gate = by_key.get(offset if unit is None else unit)
+            if gate is not None and self.gates.finish(gate, 1):
+                self._relist(gate)
+            if past:
+                self.forget_past(offset, durable=change.durable)
+        self.owed.discard(change.offsets)
+        if not change.durable:
+            self.mark_dirty(change.offsets)
+
+    def _acknowledged_early(self, change: c.AcknowledgedEarly) -> None:
+        self.early.add((change.session, change.offset))
+
+    def _returned(self, change: c.Returned) -> None:
+        hand = self.in_hand[change.session]
+        groups: dict[GateKey, list[Reference]] = {}
+        for message in change.messages:
+            reference = hand.pop(message.offset)
+            groups.setdefault(reference.gate_key, []).append(reference)
+            self.remember(message, reference)
+        for key, references in groups.items():
+            gate = self.gates.gate(key)
+            if isinstance(key, int) and not gate.in_hand:
+                gate.in_hand = 1  # handed over straight from the arrivals, which makes no gate
+            self.gates.put_back(gate, references)
+            self._relist(gate)
+
+    def _transferred(self, change: c.Transferred) -> None:
+        hand, leaving = self.in_hand[change.session], self._hand(LEAVING)
+        for message in change.messages:
+            reference = leaving[message.offset] = hand.pop(message.offset)
+            self.remember(message, reference)
+            gate = self.gates.by_key.get(reference.gate_key)
+            if gate is not None:
+                assert gate.in_hand == 1, (gate.key, gate.in_hand)
+                gate.owner = LEAVING
+                self._relist(gate)
+
+    def _time_passed(self, change: c.TimePassed) -> None:
+        self.time_ms = max(self.time_ms, change.now_ms)
+        for gate in self.gates.due(self.time_ms):
+            self._relist(gate)
+
+    def _added_uncommitted(self, change: c.AddedUncommitted) -> None:
+        for reference in change.references:
+            self.uncommitted[reference.offset] = change.transaction
+            self.owed.add([reference.offset])
+            self.fetched = self.cursor = reference.offset + 1
+            self._look_at_all_arrivals()
+            self._wait(reference)
+
+    def _sends_committed(self, change: c.SendsCommitted) -> None:
+        for offset in [o for o, transaction in self.uncommitted.items() if transaction == change.transaction]:
+            del self.uncommitted[offset]
+        for gate in list(self.gates.by_key.values()):
+            self._relist(gate)
+
+    def _sends_rolled_back(self, change: c.SendsRolledBack) -> None:
+        gone = {o for o, transaction in self.uncommitted.items() if transaction == change.transaction}
+        for offset in gone:
+            del self.uncommitted[offset]
+        self.settle(sorted(gone))
+        for gate in list(self.gates.by_key.values()):
+            kept = deque(r for r in gate.waiting if r.offset not in gone)
+            self.gates.waiting_count -= len(gate.waiting) - len(kept)
+            gate.waiting = kept
+            self._relist(gate)
+
+    def _spilled(self, change: c.Spilled) -> None:
+        gate = self.gates.by_key[change.key]
+        moved = 0
+        if not gate.spilled:
+            moved = len(gate.waiting) - change.kept
+            for _ in range(moved):
+                gate.waiting.pop()
+        moved += len(gate.tail)
+        gate.tail = []
+        gate.spilled += moved
+        self.gates.waiting_count -= moved
+
+    def _unspilled(self, change: c.Unspilled) -> None:
+        gate = self.gates.by_key[change.key]
+        assert not gate.waiting, gate.key
+        assert len(change.references) <= gate.spilled, (gate.key, gate.spilled)
+        gate.spilled -= len(change.references)
+        gate.waiting.extend(change.references)
+        self.gates.waiting_count += len(change.references)
+        if not gate.spilled:
+            gate.waiting.extend(gate.tail)
+            gate.tail = []
+        self._relist(gate)
+
+    # -- leaves ------------------------------------------------------------------------------------------------
+
+    def _hand(self, session: SessionId) -> dict[int, Reference]:
+        hand = self.in_hand.get(session)
+        if hand is None:
+            hand = self.in_hand[session] = {}
+        return hand
+
+    def _wait(self, reference: Reference) -> None:
+        gate = self.gates.gate(reference.gate_key)
+        if self.gates.wait(gate, reference):
+            self._relist(gate)
+
+    def _relist(self, gate: Gate) -> None:
+        due_at_ms, blocked = 0, False
+        if gate.waiting:
+            head = gate.waiting[0]
+            past = self.past.get(head.offset)
+            due_at_ms = max(head.delivery_time_ms, past.due_at_ms if past is not None else 0)
+            if due_at_ms <= self.time_ms:
+                due_at_ms = 0
+            blocked = head.offset in self.uncommitted
+        self.gates.list_head(gate, due_at_ms=due_at_ms, blocked=blocked)
+
+
+_APPLY: Mapping[type, Callable[[ChannelState, Any], None]] = {
+    c.Fetched: ChannelState._fetched,
+    c.Offered: ChannelState._offered,
+    c.Acknowledged: ChannelState._acknowledged,
+    c.AcknowledgedEarly: ChannelState._acknowledged_early,
+    c.Returned: ChannelState._returned,
+    c.Transferred: ChannelState._transferred,
+    c.TimePassed: ChannelState._time_passed,
+    c.AddedUncommitted: ChannelState._added_uncommitted,
+    c.SendsCommitted: ChannelState._sends_committed,
+    c.SendsRolledBack: ChannelState._sends_rolled_back,
+    c.Spilled: ChannelState._spilled,
+    c.Unspilled: ChannelState._unspilled,
+    c.OfferedRaised: DurableState.raise_offered,
+    c.Frozen: DurableState.mark_frozen,
+    c.FreezeDurable: DurableState.mark_durable,
+    c.FreezeFailed: DurableState.mark_failed,
+    Position: DurableState.recover_position,
+    Settled: DurableState.recover_settled,
+    Held: DurableState.recover_held,
+    HeldGone: DurableState.recover_held_gone,
+}
+"""Which leaf makes which change."""

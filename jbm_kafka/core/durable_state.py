@@ -1,0 +1,147 @@
+"""The part of a channel that its changelog remembers.
+
+`replaying` the entries of all durable freezes gives an equal `DurableState`; that is what recovery does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.entries import Held, HeldGone, Position, Settled
+from jbm_kafka.core.owed import BLOCK_BITS, OwedOffsets
+from jbm_kafka.core.reference import Reference
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What is remembered of a message that was handed over before."""
+
+    attempts: int
+    due_at_ms: int
+    delay_ms: int
+    unit: bytes | None
+    reason: str
+
+
+class DurableState:
+    """Watermark, settled offsets, `fetched`, `offered` and the past of returned messages; and what of it is dirty."""
+
+    __slots__ = (
+        "cursor",
+        "dirty_blocks",
+        "dirty_held",
+        "fetched",
+        "handed_to",
+        "is_dirty",
+        "offered",
+        "owed",
+        "past",
+        "suspect_below",
+        "written_blocks",
+        "written_held",
+    )
+
+    def __init__(self) -> None:
+        self.owed = OwedOffsets()
+        """Known and not settled. After recovery: everything below `fetched` that is not known to be settled."""
+        self.fetched = 0
+        """Durable head: one past the highest offset ever seen."""
+        self.cursor = 0
+        """Live head: one past the last offset read since this state was built; below `fetched` while catching up."""
+        self.offered = 0
+        """Offsets below may be handed over: the changelog says that they may have been."""
+        self.handed_to = 0
+        """One past the highest offset really handed over."""
+        self.suspect_below = 0
+        """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
+        self.past: dict[int, Past] = {}
+        """Owed messages with a history, by offset."""
+        self.is_dirty = False
+        self.dirty_blocks: set[int] = set()
+        self.dirty_held: set[int] = set()
+        self.written_blocks: set[int] = set()
+        """Blocks that may have a `settled` entry in the changelog."""
+        self.written_held: set[int] = set()
+        """Offsets that may have a `held` entry in the changelog."""
+
+    @property
+    def watermark(self) -> int:
+        """Every offset below is settled: where a restarted reader must resume."""
+        return self.owed.first(self.fetched)
+
+    # -- checkpoints -------------------------------------------------------------------------------------------
+
+    def raise_offered(self, change: c.OfferedRaised) -> None:
+        self.offered = max(self.offered, change.offered)
+
+    def mark_frozen(self, change: c.Frozen) -> None:
+        self.dirty_blocks -= change.blocks
+        self.dirty_held -= change.held
+        self.is_dirty = bool(self.dirty_blocks or self.dirty_held)
+        self.written_blocks |= change.blocks
+        self.written_held |= change.held
+
+    def mark_durable(self, change: c.FreezeDurable) -> None:
+        self.offered = max(self.offered, change.offered)
+        self.written_blocks -= change.blocks_gone
+        self.written_held -= change.held_gone
+
+    def mark_failed(self, change: c.FreezeFailed) -> None:
+        self.dirty_blocks |= change.frozen.blocks
+        self.dirty_held |= change.frozen.held
+        self.is_dirty = True
+
+    # -- recovery: changelog entries ---------------------------------------------------------------------------
+
+    def recover_position(self, entry: Position) -> None:
+        assert not self.fetched, "a position is applied first, and once"
+        self.fetched, self.cursor = entry.fetched, entry.watermark
+        self.offered = self.handed_to = self.suspect_below = entry.offered
+        self.owed.add_range(entry.watermark, entry.fetched)
+
+    def recover_settled(self, entry: Settled) -> None:
+        if entry.bitmap is not None:
+            self.owed.discard_bitmap(entry.block, BitMap.deserialize(entry.bitmap))
+            self.written_blocks.add(entry.block)
+
+    def recover_held(self, entry: Held) -> None:
+        self.written_held.add(entry.offset)
+        if entry.offset in self.owed:
+            self.past[entry.offset] = Past(entry.attempts, entry.due_at_ms, entry.delay_ms, entry.unit, entry.reason)
+
+    def recover_held_gone(self, entry: HeldGone) -> None:
+        self.past.pop(entry.offset, None)
+
+    # -- leaves ------------------------------------------------------------------------------------------------
+
+    def settle(self, offsets: list[int]) -> None:
+        self.owed.discard(offsets)
+        self.mark_dirty(offsets)
+
+    def mark_dirty(self, offsets: Sequence[int]) -> None:
+        if not offsets:
+            return
+        low, high = min(offsets) >> BLOCK_BITS, max(offsets) >> BLOCK_BITS
+        self.dirty_blocks.update((low,) if low == high else {offset >> BLOCK_BITS for offset in offsets})
+        self.is_dirty = True
+
+    def remember(self, message: c.ReturnedMessage, reference: Reference) -> None:
+        if message.attempts or message.due_at_ms or message.offset in self.past:
+            self.past[message.offset] = Past(
+                attempts=message.attempts,
+                due_at_ms=message.due_at_ms,
+                delay_ms=message.delay_ms,
+                unit=reference.unit,
+                reason=message.reason,
+            )
+            self.dirty_held.add(message.offset)
+            self.is_dirty = True
+
+    def forget_past(self, offset: int, *, durable: bool = False) -> None:
+        if self.past.pop(offset, None) is not None and not durable:
+            self.dirty_held.add(offset)
+            self.is_dirty = True

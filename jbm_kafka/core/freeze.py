@@ -1,0 +1,108 @@
+"""What a checkpoint writes of one channel, from what is dirty, once: pure.
+
+`tentative` offsets are in the hand of a transfer (a session's commit, a dead letter) whose sends share the
+checkpoint: the entries say settled, the live state follows when the checkpoint is durable. Replaying the entries of
+all durable freezes gives the durable part of the live state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from jbm_kafka.core.changes import FreezeDurable, FreezeFailed, Frozen
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.entries import Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.owed import BLOCK_BITS, BLOCK_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """One channel's part of a checkpoint."""
+
+    entries: tuple[Entry, ...]
+    """Absolute values, one per key; the position is always among them."""
+    watermark: int
+    """The offset to commit for the group, tentative offsets counted as settled."""
+    frozen: Frozen
+    """Apply at once: what was dirty is clean."""
+    durable: FreezeDurable
+    """Apply when the checkpoint is committed."""
+    failed: FreezeFailed
+    """Apply when it is aborted."""
+
+
+def freeze(
+    state: ChannelState,
+    *,
+    topic_id: str,
+    checkpoint_id: str,
+    offered: int,
+    truncated: int = 0,
+    tentative: Collection[int] = (),
+) -> Freeze:
+    """The entries of a checkpoint. `offered` is the mark to record: ahead of hand-over, or exact on a clean release."""
+    watermark = state.owed.first_without(state.fetched, tentative) if tentative else state.watermark
+    blocks = state.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
+    blocks |= {number for number in state.written_blocks if (number + 1) << BLOCK_BITS <= watermark}
+    held = state.dirty_held | {offset for offset in tentative if offset in state.written_held}
+    settled, blocks_gone = _settled_entries(state, blocks, watermark, tentative)
+    remembered, held_gone = _held_entries(state, held, tentative)
+    position = Position(
+        topic_id=topic_id,
+        checkpoint_id=checkpoint_id,
+        watermark=watermark,
+        fetched=state.fetched,
+        offered=offered,
+        truncated=truncated,
+    )
+    frozen = Frozen(checkpoint_id=checkpoint_id, blocks=frozenset(blocks), held=frozenset(held))
+    return Freeze(
+        entries=(position, *settled, *remembered),
+        watermark=watermark,
+        frozen=frozen,
+        durable=FreezeDurable(frozen=frozen, offered=offered, blocks_gone=blocks_gone, held_gone=held_gone),
+        failed=FreezeFailed(frozen=frozen),
+    )
+
+
+def _settled_entries(
+    state: ChannelState, blocks: Collection[int], watermark: int, tentative: Collection[int]
+) -> tuple[list[Entry], frozenset[int]]:
+    entries: list[Entry] = []
+    gone: set[int] = set()
+    for number in sorted(blocks):
+        settled = state.owed.settled_in(number, watermark, state.fetched, tentative)
+        if settled and (number + 1) * BLOCK_SIZE > watermark:
+            settled.run_optimize()
+            entries.append(Settled(block=number, bitmap=settled.serialize()))
+        else:
+            gone.add(number)
+            if number in state.written_blocks:
+                entries.append(Settled(block=number, bitmap=None))
+    return entries, frozenset(gone)
+
+
+def _held_entries(
+    state: ChannelState, offsets: Collection[int], tentative: Collection[int]
+) -> tuple[list[Entry], frozenset[int]]:
+    entries: list[Entry] = []
+    gone: set[int] = set()
+    for offset in sorted(offsets):
+        past = state.past.get(offset)
+        if past is not None and offset not in tentative:
+            entries.append(
+                Held(
+                    offset=offset,
+                    attempts=past.attempts,
+                    due_at_ms=past.due_at_ms,
+                    delay_ms=past.delay_ms,
+                    unit=past.unit,
+                    reason=past.reason,
+                )
+            )
+            continue
+        gone.add(offset)
+        if offset in state.written_held:
+            entries.append(HeldGone(offset=offset))
+    return entries, frozenset(gone)

@@ -1,0 +1,141 @@
+"""The offsets a channel still owes: a roaring bitmap per block of 65,536 offsets.
+
+What is fetched and not settled is owed; everything else between the watermark and the head is settled, gaps left by
+transaction markers and compaction included, so nothing ever waits for an offset that holds no message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pyroaring import BitMap
+
+BLOCK_BITS = 16
+BLOCK_SIZE = 1 << BLOCK_BITS
+_MASK = BLOCK_SIZE - 1
+
+
+class OwedOffsets:
+    """A set of offsets with a cheap minimum and cheap batches; one bitmap per block, empty blocks removed."""
+
+    __slots__ = ("_blocks", "_count")
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, BitMap] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, offset: int) -> bool:
+        block = self._blocks.get(offset >> BLOCK_BITS)
+        return block is not None and (offset & _MASK) in block
+
+    def __iter__(self) -> Iterator[int]:
+        for number in sorted(self._blocks):
+            base = number << BLOCK_BITS
+            for relative in self._blocks[number]:
+                yield base + relative
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OwedOffsets) and self._blocks == other._blocks
+
+    def __hash__(self) -> int:
+        raise TypeError("OwedOffsets is mutable and cannot be hashed")
+
+    def add(self, offsets: Sequence[int]) -> None:
+        """Owe these; ascending order."""
+        for number, relative in _by_block(offsets):
+            block = self._blocks.get(number)
+            if block is None:
+                block = self._blocks[number] = BitMap()
+            before = len(block)
+            block.update(relative)
+            self._count += len(block) - before
+
+    def add_range(self, begin: int, end: int) -> None:
+        """Owe every offset in [begin, end)."""
+        for number in range(begin >> BLOCK_BITS, ((end - 1) >> BLOCK_BITS) + 1 if end > begin else 0):
+            base = number << BLOCK_BITS
+            block = self._blocks.setdefault(number, BitMap())
+            before = len(block)
+            block.add_range(max(begin - base, 0), min(end - base, BLOCK_SIZE))
+            self._count += len(block) - before
+
+    def discard(self, offsets: Sequence[int]) -> None:
+        """Owe these no longer; what is not owed is passed over."""
+        for number, relative in _by_block(offsets):
+            self._remove(number, BitMap(relative))
+
+    def discard_bitmap(self, number: int, settled: BitMap) -> None:
+        """Owe nothing of a block's settled offsets (relative to the block's start)."""
+        self._remove(number, settled)
+
+    def _remove(self, number: int, gone: BitMap) -> None:
+        block = self._blocks.get(number)
+        if block is None:
+            return
+        before = len(block)
+        block -= gone
+        self._count += len(block) - before
+        if block:
+            self._blocks[number] = block
+        else:
+            del self._blocks[number]
+
+    def first(self, default: int) -> int:
+        """The lowest owed offset, or `default` when nothing is owed."""
+        if not self._blocks:
+            return default
+        number = min(self._blocks)
+        return int((number << BLOCK_BITS) + self._blocks[number].min())
+
+    def within(self, begin: int, end: int) -> list[int]:
+        """The owed offsets in [begin, end), ascending."""
+        found: list[int] = []
+        for number in sorted(self._blocks):
+            base = number << BLOCK_BITS
+            if base >= end or base + BLOCK_SIZE <= begin:
+                continue
+            wanted = BitMap()
+            wanted.add_range(max(begin - base, 0), min(end - base, BLOCK_SIZE))
+            found.extend(base + relative for relative in self._blocks[number] & wanted)
+        return found
+
+    def settled_in(self, number: int, begin: int, end: int, also: Iterable[int] = ()) -> BitMap:
+        """What is settled of one block within [begin, end), relative to its start; `also` counts as settled."""
+        base = number << BLOCK_BITS
+        settled = BitMap()
+        low, high = max(begin - base, 0), min(end - base, BLOCK_SIZE)
+        if high > low:
+            settled.add_range(low, high)
+            owed = self._blocks.get(number)
+            if owed is not None:
+                settled -= owed - BitMap([o - base for o in also if o >> BLOCK_BITS == number])
+        return settled
+
+    def first_without(self, default: int, also: Iterable[int]) -> int:
+        """The lowest owed offset that is not in `also`, or `default`."""
+        gone: dict[int, list[int]] = {}
+        for offset in also:
+            gone.setdefault(offset >> BLOCK_BITS, []).append(offset & _MASK)
+        for number in sorted(self._blocks):
+            block = self._blocks[number]
+            rest = block - BitMap(gone[number]) if number in gone else block
+            if rest:
+                return int((number << BLOCK_BITS) + rest.min())
+        return default
+
+
+def _by_block(offsets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+    """Split offsets by block; the usual batch lies in one."""
+    if not offsets:
+        return
+    low, high = min(offsets) >> BLOCK_BITS, max(offsets) >> BLOCK_BITS
+    if low == high:
+        yield low, [offset & _MASK for offset in offsets]
+        return
+    split: dict[int, list[int]] = {}
+    for offset in offsets:
+        split.setdefault(offset >> BLOCK_BITS, []).append(offset & _MASK)
+    yield from split.items()

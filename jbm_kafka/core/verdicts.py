@@ -1,0 +1,169 @@
+"""What becomes of messages when a session is done with them, gives them back, or is gone: pure decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.channel import OUT_OF_ATTEMPTS
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.redelivery import is_exhausted, redelivery_delay_ms
+from jbm_kafka.core.reference import GateKey, Reference, SessionId
+
+RETURNED = "returned"
+HELD_FOR_OPERATOR = "held-for-operator"
+FOREVER_MS = 1 << 60
+"""A due time that never comes by itself."""
+
+
+class GivenBack(NamedTuple):
+    """One message a session gives back."""
+
+    offset: int
+    counted: bool
+    """True when it reached the application: one more attempt (REDELIVER-1)."""
+    delay_ms: int | None = None
+    """How long it must wait; None: as the destination's settings say. Ignored unless counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A message that must go to another destination before its unit goes on."""
+
+    reference: Reference
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """The decision on messages given back."""
+
+    changes: Sequence[c.Change]
+    leaving: Sequence[Leaving]
+    """Now in LEAVING's hand."""
+    returned: Sequence[tuple[Reference, int]]
+    """Waiting again, with their attempts."""
+    unknown: Sequence[int]
+    """Offsets the session does not hold; nothing happens to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a message is presented to the application."""
+
+    attempts: int
+    delivery_count: int
+    redelivered: bool
+
+
+FIRST_DELIVERY = Delivery(attempts=0, delivery_count=1, redelivered=False)
+
+
+def delivery_of(state: ChannelState, offset: int) -> Delivery:
+    """The delivery count and redelivered flag of a message about to be handed over (REDELIVER-1, REDELIVER-7)."""
+    past = state.past.get(offset)
+    attempts = 0 if past is None else past.attempts
+    redelivered = attempts > 0 or offset < state.suspect_below
+    if not redelivered:
+        return FIRST_DELIVERY
+    return Delivery(attempts=attempts, delivery_count=max(attempts + 1, 2), redelivered=True)
+
+
+def unknown_offsets(state: ChannelState, session: SessionId, offsets: Sequence[int]) -> list[int]:
+    """Those of the offsets that the session does not hold."""
+    hand = state.in_hand.get(session, {})
+    return [offset for offset in offsets if offset not in hand]
+
+
+def decide_return(
+    state: ChannelState,
+    session: SessionId,
+    given_back: Sequence[GivenBack],
+    *,
+    settings: ResolvedSettings,
+    now_ms: int,
+    chance: float,
+) -> Return:
+    """Take messages back from a session, and with each the later ones of its unit that the session holds (UNIT-3).
+
+    A counted one waits its delay, or leaves when its attempts are used up; on the way out its unit stays held.
+    """
+    hand = state.in_hand.get(session, {})
+    known = [row for row in given_back if row.offset in hand]
+    rows = [*known, *_stragglers(hand, known)]
+    back: list[c.ReturnedMessage] = []
+    out: list[c.ReturnedMessage] = []
+    gone: list[int] = []
+    leaving: list[Leaving] = []
+    staying = _units_staying(hand, rows)
+    for row in rows:
+        reference = hand[row.offset]
+        message = _returned_message(state, row, settings, now_ms, chance)
+        if message.reason != OUT_OF_ATTEMPTS or settings.on_dead_letter == "hold" or reference.gate_key in staying:
+            back.append(message)
+        elif settings.dead_letter_address is None:
+            gone.append(row.offset)
+            leaving.append(Leaving(reference, message.attempts, OUT_OF_ATTEMPTS))
+        else:
+            out.append(message)
+            leaving.append(Leaving(reference, message.attempts, OUT_OF_ATTEMPTS))
+    changes: list[c.Change] = []
+    if back:
+        changes.append(c.Returned(session=session, messages=back))
+    if out:
+        changes.append(c.Transferred(session=session, messages=out))
+    if gone:
+        changes.append(c.Acknowledged(session=session, offsets=gone))
+    return Return(
+        changes=changes,
+        leaving=leaving,
+        returned=[(hand[message.offset], message.attempts) for message in back],
+        unknown=[row.offset for row in given_back if row.offset not in hand],
+    )
+
+
+def _stragglers(hand: dict[int, Reference], rows: Sequence[GivenBack]) -> list[GivenBack]:
+    """Later messages of the returned units still in the session's hand: they reached no application."""
+    first: dict[bytes, int] = {}
+    for row in rows:
+        unit = hand[row.offset].unit
+        if unit is not None:
+            first[unit] = min(row.offset, first.get(unit, row.offset))
+    if not first:
+        return []
+    named = {row.offset for row in rows}
+    return [
+        GivenBack(offset, counted=False)
+        for offset, reference in hand.items()
+        if reference.unit in first and offset > first[reference.unit] and offset not in named
+    ]
+
+
+def _units_staying(hand: dict[int, Reference], rows: Sequence[GivenBack]) -> set[GateKey]:
+    """Units of which the session goes on holding an earlier message: nothing of them can leave yet."""
+    named = {row.offset for row in rows}
+    units = {hand[row.offset].unit for row in rows} - {None}
+    if not units:
+        return set()
+    return {r.unit for offset, r in hand.items() if r.unit is not None and r.unit in units and offset not in named}
+
+
+def _returned_message(
+    state: ChannelState, row: GivenBack, settings: ResolvedSettings, now_ms: int, chance: float
+) -> c.ReturnedMessage:
+    past = state.past.get(row.offset)
+    attempts = 0 if past is None else past.attempts
+    if not row.counted:
+        return c.ReturnedMessage(offset=row.offset, attempts=attempts, due_at_ms=0, delay_ms=0, reason=RETURNED)
+    attempts += 1
+    if is_exhausted(settings, attempts):
+        if settings.on_dead_letter == "hold":
+            return c.ReturnedMessage(row.offset, attempts, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR)
+        return c.ReturnedMessage(row.offset, attempts, 0, 0, OUT_OF_ATTEMPTS)
+    delay_ms = redelivery_delay_ms(settings, attempts, chance) if row.delay_ms is None else row.delay_ms
+    due_at_ms = now_ms + delay_ms if delay_ms else 0
+    return c.ReturnedMessage(row.offset, attempts, due_at_ms, delay_ms, RETURNED)

@@ -1,0 +1,277 @@
+"""Our own seams: what the sidecar needs from Kafka, as Protocols and plain values.
+
+`kafka/` implements them over confluent-kafka, `testing/` in memory; both pass the same contract tests. No Kafka
+type leaves an implementation: records are anything with the seven methods of `KafkaRecord` (a confluent message
+fits as it is, so the hot path copies nothing). Offsets are 0-based; a *position* is one past an offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+Headers = Sequence[tuple[str, bytes | None]]
+"""Record headers in the order they stand in the record; names may repeat, values may be None."""
+
+
+class KafkaRecord(Protocol):
+    """One record as fetched."""
+
+    def topic(self) -> str | None: ...
+    def partition(self) -> int | None: ...
+    def offset(self) -> int | None: ...
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def headers(self) -> Headers | None: ...
+    def timestamp(self) -> tuple[int, int]:
+        """(kind, ms since the epoch), kind as Kafka numbers it: 0 none, 1 create time, 2 log append time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One record to produce."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp_ms: int | None = None
+    """Record time; None lets the client stamp it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """What a consumer group has committed for one partition."""
+
+    position: int
+    metadata: str
+    """Our checkpoint id, or anything an operator's tool wrote (usually empty)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic as the cluster describes it now."""
+
+    name: str
+    topic_id: str
+    """The broker's own id: a recreated topic has another one."""
+    partitions: int
+    config: Mapping[str, str] = field(default_factory=dict)
+    """Configuration values by name, as text; filled only when asked for."""
+
+
+class KafkaTrouble(Exception):
+    """Base of what an implementation raises. `str()` is one line for a user, with topic or group and cause."""
+
+
+class Unreachable(KafkaTrouble):
+    """No broker answered in time. Retrying later may help; nothing is known about the call's effect."""
+
+
+class UnknownTopic(KafkaTrouble):
+    """The topic or partition does not exist."""
+
+
+class RecordTooLarge(KafkaTrouble):
+    """The record exceeds what the topic or client takes. Nothing was written."""
+
+
+class GroupFenced(KafkaTrouble):
+    """The group refused this member or generation. The transaction must be aborted; others may go on without the group."""
+
+    def __init__(self, message: str, *, group: str) -> None:
+        super().__init__(message)
+        self.group = group
+
+
+class TransactionAborted(KafkaTrouble):
+    """The transaction cannot commit and must be aborted; the producer stays usable.
+
+    `failed` holds the tokens (see `TransactionalProducer.produce`) whose records a report named as refused.
+    """
+
+    def __init__(self, message: str, *, failed: frozenset[object] = frozenset()) -> None:
+        super().__init__(message)
+        self.failed = failed
+
+
+class OutcomeUnknown(KafkaTrouble):
+    """Fatal or timed out: the transaction may or may not have committed. Close the producer, make a new one, look."""
+
+
+class GroupListener(Protocol):
+    """Told about partitions, always on the thread that calls `GroupConsumer.consume` or `close`, inside that call."""
+
+    def on_assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
+        """Take over these partitions; returns the position to fetch from for each of them that may start now."""
+
+    def on_revoked(self, partitions: Sequence[int]) -> None:
+        """Give these partitions up in order; may take its time, writes are still accepted until it returns."""
+
+    def on_lost(self, partitions: Sequence[int]) -> None:
+        """These partitions are gone already; nothing about them may be written."""
+
+
+class PositionOutOfRange(KafkaTrouble):
+    """A fetch position lies outside the log; the partition is stopped until `seek`."""
+
+    def __init__(self, message: str, *, partition: int) -> None:
+        super().__init__(message)
+        self.partition = partition
+
+
+class GroupConsumer(Protocol):
+    """A member of one consumer group reading one topic, read_committed. One thread only, `close` included."""
+
+    def consume(self, count_max: int, timeout_s: float) -> Sequence[KafkaRecord]:
+        """Up to `count_max` records in offset order per partition; returns as soon as there are some, else at the timeout.
+
+        Must be called often, also while everything is paused: membership and callbacks live in it.
+
+        Raises:
+            PositionOutOfRange: a partition's position is below the log's start or above its end.
+            KafkaTrouble: an error that will not go away by itself.
+        """
+
+    def pause(self, partitions: Sequence[int]) -> None: ...
+    def resume(self, partitions: Sequence[int]) -> None: ...
+    def seek(self, partition: int, position: int) -> None: ...
+    def assignment(self) -> frozenset[int]: ...
+
+    def group_metadata(self) -> object:
+        """What `send_offsets` needs to fence a loser: member and generation as of now. Opaque, passed along."""
+
+    def joined(self) -> bool:
+        """True once a first assignment (possibly empty) has been received."""
+
+    def close(self) -> None:
+        """Leave the group; `on_revoked` runs for what is still owned."""
+
+
+class TransactionalProducer(Protocol):
+    """One transactional id. One thread only."""
+
+    def initialise(self, timeout_s: float) -> None:
+        """Fence older users of the id and wait for the end of their transactions."""
+
+    def begin(self) -> None: ...
+
+    def produce(self, record: Outgoing, token: object = None) -> None:
+        """Queue one record; `token` names it in `TransactionAborted.failed`. Raises RecordTooLarge at once if it can tell."""
+
+    def send_offsets(self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        """Add the group's offsets to the transaction. Raises GroupFenced, TransactionAborted or OutcomeUnknown."""
+
+    def commit(self, timeout_s: float) -> None:
+        """Raises TransactionAborted (abort it), OutcomeUnknown (make a new producer)."""
+
+    def abort(self, timeout_s: float) -> None: ...
+    def close(self) -> None: ...
+
+
+SendReport = Callable[[KafkaTrouble | None], None]
+"""Called once per record, on the sender's own thread: None when every in-sync replica has it."""
+
+
+class Sender(Protocol):
+    """An idempotent producer for plain sends, in order per partition. Any thread."""
+
+    def send(self, record: Outgoing, report: SendReport | None) -> None:
+        """Queue one record. Raises RecordTooLarge or KafkaTrouble at once when it can tell; else `report` tells."""
+
+    def flush(self, timeout_s: float) -> bool:
+        """True when everything queued before has been reported."""
+
+    def close(self, timeout_s: float) -> None: ...
+
+
+class LogReader(Protocol):
+    """Reads partitions by position, without a group. One thread only."""
+
+    def read(
+        self, topic: str, ranges: Mapping[int, tuple[int, int]], *, timeout_s: float, committed_only: bool = True
+    ) -> Sequence[KafkaRecord]:
+        """All records in [begin, end) of the given partitions, in offset order per partition.
+
+        Waits until the read position passes each end (an open transaction may hold it back), at most `timeout_s`.
+        A begin below the log's start begins at the start.
+
+        Raises:
+            Unreachable: the end was not reached in time; the text names what holds it back.
+        """
+
+    def close(self) -> None: ...
+
+
+class KafkaAdmin(Protocol):
+    """Cluster-wide questions and topic creation. Any thread; every call is bounded by `timeout_s` of the instance."""
+
+    def describe(self, topics: Sequence[str], *, with_config: bool = False) -> Mapping[str, TopicDescription]:
+        """The topics that exist among those asked for."""
+
+    def topic_names(self) -> frozenset[str]: ...
+
+    def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
+        """False when it existed already. Returns when the topic can be used."""
+
+    def delete_topics(self, names: Sequence[str]) -> None: ...
+    def add_partitions(self, name: str, partitions: int) -> None: ...
+
+    def begin_positions(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]: ...
+
+    def end_positions(self, topic: str, partitions: Sequence[int], *, stable: bool) -> Mapping[int, int]:
+        """`stable`: the last stable offset (read_committed end); else the high watermark."""
+
+    def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:
+        """Committed offsets with require-stable: waits while a transaction on them is open. Absent: none."""
+
+    def group_members(self, group: str) -> int: ...
+    def close(self) -> None: ...
+
+
+class Kafka(Protocol):
+    """Makes the parts above for one cluster (`bootstrap` and client settings are the implementation's)."""
+
+    def group_consumer(
+        self, *, group: str, topic: str, listener: GroupListener, session_timeout_ms: int, memory_bytes: int
+    ) -> GroupConsumer: ...
+
+    def transactional_producer(self, transactional_id: str, *, transaction_timeout_ms: int) -> TransactionalProducer: ...
+    def sender(self) -> Sender: ...
+    def log_reader(self) -> LogReader: ...
+    def admin(self) -> KafkaAdmin: ...
+
+
+class Journal(Protocol):
+    """The local cache of changelogs, one per state folder: key to value per channel, and a changelog position."""
+
+    def load(self, channel: str) -> tuple[int, Mapping[bytes, bytes]]:
+        """(changelog position up to which it is complete, entries). Position 0 and nothing when unknown."""
+
+    def write(self, batches: Mapping[str, tuple[int, Mapping[bytes, bytes | None]]]) -> None:
+        """One atomic batch: for each channel the new changelog position and its changed entries (None deletes)."""
+
+    def discard(self, channel: str) -> None: ...
+    def close(self) -> None: ...
+
+
+class HeldStore(Protocol):
+    """Records of waiting messages beyond the memory budget. A cache: empty at open. One thread per channel."""
+
+    def put(self, channel: str, rows: Sequence[tuple[bytes, int, KafkaRecord]]) -> None:
+        """Keep (gate key, offset, record) rows; offsets of one gate come in ascending order."""
+
+    def take(self, channel: str, gate: bytes, count_max: int) -> Sequence[KafkaRecord]:
+        """Remove and return the lowest offsets of one gate, in order."""
+
+    def clear(self, channel: str) -> None: ...
+    def close(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Wall time for records and due times; monotonic time for waits inside the process."""
+
+    def now_ms(self) -> int: ...
+    def monotonic_ms(self) -> int: ...
