@@ -25,7 +25,7 @@ spark/jars/.stamp: spark/pom.xml
 	@touch $@
 
 $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
-	$(BIN)/python -m jbm_kafka.devbroker.jars
+	$(BIN)/python -m jbm_kafka.devbroker > /dev/null
 	@touch $@
 
 demo: setup       ## the bookstore, end to end, on a local Kafka

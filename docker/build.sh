@@ -63,7 +63,7 @@ choose_base() {
 docker version > /dev/null 2>&1 || { say "no Docker engine answers"; exit 1; }
 python=$top/.venv/bin/python
 [ -x "$python" ] || python=python3
-jars=$(cd "$top" && "$python" -m jbm_kafka.devbroker.jars)
+jars=$(cd "$top" && "$python" -m jbm_kafka.devbroker)
 base=$(choose_base)
 version=$(sed -n 's:.*<kafka.version>\(.*\)</kafka.version>.*:\1:p' "$devbroker/pom.xml")
 image=jbm-kafka-broker:$version
@@ -73,5 +73,8 @@ trap 'rm -rf "$context"' EXIT
 mkdir "$context/jars"
 cp -p "$jars"/*.jar "$context/jars/"
 cp -p "$devbroker/common.properties" "$devbroker/log4j2.properties" "$here/start.sh" "$context/"
-DOCKER_BUILDKIT=0 docker build --quiet --build-arg "BASE=$base" --file "$here/Dockerfile" --tag "$image" "$context" > /dev/null
+# The classic builder is in every engine; what it says (that it is old) matters only when it fails.
+export DOCKER_BUILDKIT=0
+docker build --quiet --build-arg "BASE=$base" --file "$here/Dockerfile" --tag "$image" "$context" \
+  > "$context/build.log" 2>&1 || { cat "$context/build.log" >&2; say "the image could not be built"; exit 1; }
 echo "$image"

@@ -12,6 +12,6 @@ cd /opt/kafka
 } > server.properties
 if [ ! -f data/meta.properties ]; then
   java -cp "jars/*" kafka.tools.StorageTool format --ignore-formatted \
-    --cluster-id="$(java -cp "jars/*" kafka.tools.StorageTool random-uuid)" --config server.properties > /dev/null
+    --cluster-id=JbmKafkaTestsOneNode0A --config server.properties > /dev/null
 fi
 exec java -Xmx512m -Dlog4j2.configurationFile=log4j2.properties -cp "jars/*" kafka.Kafka server.properties

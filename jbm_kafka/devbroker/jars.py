@@ -1,13 +1,9 @@
-"""Kafka's own jars, fetched once by Maven into the user's cache.
-
-`python -m jbm_kafka.devbroker.jars` fetches them and prints their folder, for make and for the broker image.
-"""
+"""Kafka's own jars, fetched once by Maven into the user's cache."""
 
 import hashlib
 import re
 import shutil
 import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -70,17 +66,3 @@ def _fetch(pom: str, folder: Path) -> None:
 def _first_error(output: str) -> str:
     lines = [line for line in output.splitlines() if line.startswith("[ERROR]")]
     return lines[0].removeprefix("[ERROR] ") if lines else "it gave no reason"
-
-
-def main() -> int:
-    """Prints the folder; 1 with one line on standard error when it cannot be had."""
-    try:
-        print(ensure_jars())
-    except (LocalBrokerError, OSError, subprocess.TimeoutExpired) as error:
-        print(f"jbm-kafka: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,7 +17,8 @@ def admin_client(bootstrap: str) -> AdminClient:
 def create_topic(bootstrap: str, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
     """Creates the Kafka topic and returns its name once the broker has it."""
     topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
-    for future in admin_client(bootstrap).create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
+    admin = admin_client(bootstrap)  # named, because its futures fail as soon as nobody holds the client
+    for future in admin.create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
         future.result(ADMIN_TIMEOUT_S)
     return name
 
@@ -26,7 +27,8 @@ def delete_topics(bootstrap: str, names: list[str]) -> None:
     """Deletes those that exist; one that is gone already is no error."""
     if not names:
         return
-    for future in admin_client(bootstrap).delete_topics(names, operation_timeout=ADMIN_TIMEOUT_S).values():
+    admin = admin_client(bootstrap)
+    for future in admin.delete_topics(names, operation_timeout=ADMIN_TIMEOUT_S).values():
         try:
             future.result(ADMIN_TIMEOUT_S)
         except KafkaException as error:
