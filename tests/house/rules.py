@@ -1,0 +1,109 @@
+"""The house rules as functions: each takes text and returns what is wrong with it, a line each, or nothing.
+
+That a rule finds what it is for is tested in test_rules.py; that the tree keeps the rules, in test_tree.py.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+
+FUNCTION_LINES_MAX = 60
+
+PROMISE_ID = re.compile(r"\b([A-Z][A-Z0-9]*-\d+)\b")
+"""`ORDER-1`, `UNIT-12`."""
+
+
+def long_file(name: str, text: str, *, lines_max: int) -> list[str]:
+    """A file too long to be read at once."""
+    lines = text.count("\n")
+    return [f"{name}: {lines} lines; at most {lines_max}, so find the second idea in it"] if lines > lines_max else []
+
+
+def long_functions(name: str, text: str) -> list[str]:
+    """Functions that do more than one thing, as far as length tells."""
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [
+        f"{name}:{node.lineno}: {node.name} has {lines} lines; at most {FUNCTION_LINES_MAX}"
+        for node in functions
+        if (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
+    ]
+
+
+def sleeps(name: str, text: str) -> list[str]:
+    """Sleeping in a test: it is too short on a busy machine and too long on an idle one."""
+    return [
+        f"{name}:{node.lineno}: sleeps; wait for the condition itself"
+        for node in ast.walk(ast.parse(text))
+        if (isinstance(node, ast.Attribute) and node.attr == "sleep" and _is_name(node.value, "time", "asyncio"))
+        or (isinstance(node, ast.ImportFrom) and node.module in ("time", "asyncio") and _imports(node, "sleep"))
+    ]
+
+
+def mocks(name: str, text: str) -> list[str]:
+    """Mocks agree with whatever the test believes; a fake has to pass the same contract tests as the real thing."""
+    return [
+        f"{name}:{node.lineno}: uses unittest.mock; write a fake that passes the contract tests"
+        for node in ast.walk(ast.parse(text))
+        if (isinstance(node, ast.Import) and any(alias.name == "unittest.mock" for alias in node.names))
+        or (isinstance(node, ast.ImportFrom) and node.module == "unittest.mock")
+        or (isinstance(node, ast.ImportFrom) and node.module == "unittest" and _imports(node, "mock"))
+    ]
+
+
+def forbidden_words(name: str, text: str, words: Mapping[str, str]) -> list[str]:
+    """Words (regular expressions) that no file may hold, with the reason."""
+    return [
+        f"{name}:{number}: {found.group(0)!r}: {reason}"
+        for number, line in enumerate(text.splitlines(), start=1)
+        for word, reason in words.items()
+        if (found := re.search(word, line))
+    ]
+
+
+def imported_modules(text: str) -> set[str]:
+    """Every module a text imports, as written, with `from a import b` counting as `a` and as `a.b`."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def dead_modules(modules: Iterable[str], imported: set[str], named: str) -> list[str]:
+    """Modules nobody imports and no command, build file or `python -m` names."""
+    return [
+        f"{module}: nobody imports it"
+        for module in modules
+        if module not in imported and module not in named and not module.endswith("__main__")
+    ]
+
+
+def promised_ids(semantics: str) -> list[str]:
+    """The ids of a semantics page: the first cell of its table rows."""
+    return re.findall(r"^\| *([A-Z][A-Z0-9]*-\d+) *\|", semantics, flags=re.MULTILINE)
+
+
+def open_ids(text: str) -> list[str]:
+    """The ids of the list of open promises: one at the beginning of a line, the rest of the line is free."""
+    return re.findall(r"^([A-Z][A-Z0-9]*-\d+)\b", text, flags=re.MULTILINE)
+
+
+def unproven(promised: Iterable[str], still_open: Iterable[str], tested: set[str]) -> list[str]:
+    """Promises without a test that are not listed as open, and list entries that have one or are no promise."""
+    promised, still_open = list(promised), list(still_open)
+    wrong = [f"{name}: promised twice" for name in sorted({name for name in promised if promised.count(name) > 1})]
+    wrong += [f"{name}: no test names it" for name in promised if name not in tested and name not in still_open]
+    wrong += [f"{name}: has a test, so it is not open any more" for name in still_open if name in tested]
+    wrong += [f"{name}: listed as open, but nothing promises it" for name in still_open if name not in promised]
+    return wrong
+
+
+def _is_name(node: ast.expr, *names: str) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _imports(node: ast.ImportFrom, name: str) -> bool:
+    return any(alias.name == name for alias in node.names)

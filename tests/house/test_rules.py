@@ -1,0 +1,69 @@
+"""Each house rule finds what it is for, and lets the rest pass."""
+
+import pytest
+
+from tests.house import rules
+
+
+def test_a_file_over_the_limit_is_named_with_its_length() -> None:
+    assert rules.long_file("a.py", "x\n" * 300, lines_max=300) == []
+    assert rules.long_file("a.py", "x\n" * 301, lines_max=300) == [
+        "a.py: 301 lines; at most 300, so find the second idea in it"
+    ]
+
+
+def test_a_function_over_the_limit_is_named_with_its_line() -> None:
+    body = "    x = 1\n"
+    assert rules.long_functions("a.py", "def fits():\n" + body * 59) == []
+    text = "class A:\n    async def grew(self):\n" + "        x = 1\n" * 60
+    assert rules.long_functions("a.py", text) == ["a.py:2: grew has 61 lines; at most 60"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["import time\ntime.sleep(1)", "import asyncio\nawait asyncio.sleep(1)", "from time import sleep", "f(time.sleep)"],
+)
+def test_every_way_to_sleep_is_seen(text: str) -> None:
+    assert len(rules.sleeps("a.py", text)) == 1
+
+
+def test_talking_about_sleep_is_no_sleep() -> None:
+    assert rules.sleeps("a.py", "import time\n# time.sleep(1)\nx = 'time.sleep'\nfrom time import monotonic") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["import unittest.mock", "from unittest import mock", "from unittest.mock import Mock as Thing"]
+)
+def test_every_way_to_mock_is_seen(text: str) -> None:
+    assert len(rules.mocks("a.py", text)) == 1
+
+
+def test_a_forbidden_word_is_named_with_its_line_and_reason() -> None:
+    words = {r"/secret/\w+": "a path of one machine"}
+    assert rules.forbidden_words("a.md", "fine\nsee /secret/notes\n", words) == [
+        "a.md:2: '/secret/notes': a path of one machine"
+    ]
+    assert rules.forbidden_words("a.md", "a secret\n", words) == []
+
+
+def test_a_module_is_dead_when_it_is_neither_imported_nor_named() -> None:
+    imported = rules.imported_modules("import p.a\nfrom p import b\nfrom p.c import thing")
+    modules = ["p.a", "p.b", "p.c", "p.d", "p.e", "p.__main__"]
+    assert rules.dead_modules(modules, imported, named='target = "p.d:run"') == ["p.e: nobody imports it"]
+
+
+def test_promises_are_read_from_the_tables_only() -> None:
+    page = "| id | promise |\n| --- | --- |\n| ACK-1 | as UNIT-2 says |\n| UNIT-16 | holds |\nACK-9 is mentioned\n"
+    assert rules.promised_ids(page) == ["ACK-1", "UNIT-16"]
+    assert rules.open_ids("# ACK-3 in a comment\nACK-1\nUNIT-16  needs topics (ACK-2)\n") == ["ACK-1", "UNIT-16"]
+
+
+def test_a_promise_is_proven_or_open_and_never_both() -> None:
+    promised = ["ACK-1", "ACK-2", "ACK-3", "ACK-4", "ACK-4"]
+    wrong = rules.unproven(promised, ["ACK-2", "ACK-3", "ACK-4", "ACK-9"], tested={"ACK-2"})
+    assert wrong == [
+        "ACK-4: promised twice",
+        "ACK-1: no test names it",
+        "ACK-2: has a test, so it is not open any more",
+        "ACK-9: listed as open, but nothing promises it",
+    ]
