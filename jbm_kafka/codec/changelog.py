@@ -1,0 +1,131 @@
+"""Entries of a channel's changelog as Kafka records: the key `<group>|<kind>|<index>`, the value Avro, null deletes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pyroaring import BitMap
+
+from jbm_kafka.codec.schemas import codec
+from jbm_kafka.core.entries import BLOCK_OFFSETS, Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.errors import CorruptRecordError
+
+_SEPARATOR = "|"
+
+
+def encode_entry(group: str, entry: Entry) -> tuple[bytes, bytes | None]:
+    """Key and value of the entry's record. A group's name has no `|`: what users named is percent-encoded in it."""
+    assert _SEPARATOR not in group, group
+    match entry:
+        case Position(topic_id, checkpoint_id, watermark, fetched, offered, truncated):
+            fields = {
+                "topic_id": topic_id,
+                "checkpoint_id": checkpoint_id,
+                "watermark": watermark,
+                "fetched": fetched,
+                "offered": offered,
+                "truncated": truncated,
+            }
+            return _key(group, "position", 0), codec("Position").encode(fields)
+        case Held(offset, attempts, due_at_ms, delay_ms, unit, reason):
+            fields = {
+                "attempts": attempts,
+                "due_at_ms": due_at_ms,
+                "delay_ms": delay_ms,
+                "unit": unit,
+                "reason": reason,
+            }
+            return _key(group, "held", offset), codec("Held").encode(fields)
+        case HeldGone(offset):
+            return _key(group, "held", offset), None
+        case Settled(block, bitmap):
+            return _key(group, "settled", block), _bitmap_value("Settled", bitmap)
+        case Attempted(block, bitmap):
+            return _key(group, "attempted", block), _bitmap_value("Attempted", bitmap)
+
+
+def decode_entry(key: bytes | None, value: bytes | None) -> tuple[str, Entry]:
+    """The group and the entry of a record.
+
+    Raises:
+        CorruptRecordError: the record is none that `encode_entry` of this or an older version made.
+    """
+    group, kind, index = _split(key)
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise CorruptRecordError(f"key {key!r}: kind {kind!r} is not known; a newer version's?")
+    return group, reader(index, value)
+
+
+def group_of(key: bytes | None) -> str:
+    """The group of a record, without decoding its value: several groups share a changelog.
+
+    Raises:
+        CorruptRecordError: the key is none of ours.
+    """
+    return _split(key)[0]
+
+
+def _key(group: str, kind: str, index: int) -> bytes:
+    assert index >= 0, index
+    return f"{group}|{kind}|{index}".encode()
+
+
+def _split(key: bytes | None) -> tuple[str, str, int]:
+    try:
+        group, kind, index = (key or b"").decode().split(_SEPARATOR)
+    except ValueError:
+        raise CorruptRecordError(f"key {key!r} is not <group>|<kind>|<index>") from None
+    if not group or not (index.isascii() and index.isdigit() and len(index) < 20):
+        raise CorruptRecordError(f"key {key!r} is not <group>|<kind>|<index>")
+    return group, kind, int(index)
+
+
+def _bitmap_value(name: str, bitmap: bytes | None) -> bytes | None:
+    return None if bitmap is None else codec(name).encode({"bitmap": bitmap})
+
+
+def _read_position(index: int, value: bytes | None) -> Entry:
+    if value is None or index != 0:
+        raise CorruptRecordError(f"position {index} without a value" if index == 0 else f"a position of index {index}")
+    fields = _not_negative("Position", codec("Position").decode(value))
+    return Position(**fields)
+
+
+def _read_held(index: int, value: bytes | None) -> Entry:
+    if value is None:
+        return HeldGone(index)
+    return Held(offset=index, **_not_negative("Held", codec("Held").decode(value)))
+
+
+def _read_settled(index: int, value: bytes | None) -> Entry:
+    return Settled(index, None if value is None else _checked_bitmap("Settled", value))
+
+
+def _read_attempted(index: int, value: bytes | None) -> Entry:
+    return Attempted(index, None if value is None else _checked_bitmap("Attempted", value))
+
+
+_READERS: dict[str, Callable[[int, bytes | None], Entry]] = {
+    "position": _read_position,
+    "settled": _read_settled,
+    "attempted": _read_attempted,
+    "held": _read_held,
+}
+
+
+def _not_negative(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    for field, value in fields.items():
+        if isinstance(value, int) and value < 0:
+            raise CorruptRecordError(f"{name}: {field} is {value}")
+    return fields
+
+
+def _checked_bitmap(name: str, value: bytes) -> bytes:
+    bitmap: bytes = codec(name).decode(value)["bitmap"]
+    try:
+        offsets = BitMap.deserialize(bitmap)
+    except (ValueError, IndexError) as fault:
+        raise CorruptRecordError(f"{name}: {len(bitmap)} bytes that are no roaring bitmap") from fault
+    if offsets and offsets.max() >= BLOCK_OFFSETS:
+        raise CorruptRecordError(f"{name}: relative offset {offsets.max()} is beyond its block")
+    return bitmap

@@ -1,0 +1,52 @@
+"""Values of `jbm.events`: what one checkpoint did to one channel partition, as Avro `ChannelEvents`."""
+
+from typing import Any
+
+from jbm_kafka.codec.schemas import codec
+from jbm_kafka.core.entries import ChannelEvents, MessageEvent, MessageFate, OffsetRange
+from jbm_kafka.core.errors import CorruptRecordError
+
+
+def encode_events(events: ChannelEvents) -> tuple[bytes, bytes]:
+    """Key and value of the events' record."""
+    fields = {
+        "group": events.group,
+        "topic": events.topic,
+        "partition": events.partition,
+        "checkpoint_id": events.checkpoint_id,
+        "at_ms": events.at_ms,
+        "acknowledged": [{"first": each.first, "last": each.last} for each in events.acknowledged],
+        "messages": [_message_fields(each) for each in events.messages],
+    }
+    return events.group.encode(), codec("ChannelEvents").encode(fields)
+
+
+def decode_events(value: bytes) -> ChannelEvents:
+    """The events of a record's value.
+
+    Raises:
+        CorruptRecordError: the value is none that `encode_events` of this or an older version made.
+    """
+    fields = codec("ChannelEvents").decode(value)
+    fields["acknowledged"] = tuple(OffsetRange(**each) for each in fields["acknowledged"])
+    fields["messages"] = tuple(_read_message(each) for each in fields["messages"])
+    return ChannelEvents(**fields)
+
+
+def _message_fields(event: MessageEvent) -> dict[str, Any]:
+    return {
+        "fate": event.fate.value,
+        "offset": event.offset,
+        "unit": event.unit,
+        "attempts": event.attempts,
+        "target": event.target,
+        "reason": event.reason,
+    }
+
+
+def _read_message(fields: dict[str, Any]) -> MessageEvent:
+    try:
+        fate = MessageFate(fields["fate"])
+    except ValueError:
+        raise CorruptRecordError(f"ChannelEvents: fate {fields['fate']!r} is not known; a newer version's?") from None
+    return MessageEvent(**{**fields, "fate": fate})

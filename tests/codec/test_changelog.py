@@ -1,0 +1,179 @@
+"""Goal: what a checkpoint writes is what recovery reads, today's bytes stay readable, and damage is told, not believed.
+
+The golden bytes in tests/golden/changelog.json were written by the version that released their schemas. They are never
+regenerated: a change that cannot read them is a change of format.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from jbm_kafka.codec.changelog import decode_entry, encode_entry, group_of
+from jbm_kafka.codec.events import decode_events, encode_events
+from jbm_kafka.core.entries import (
+    Attempted,
+    ChannelEvents,
+    Entry,
+    Held,
+    HeldGone,
+    MessageEvent,
+    MessageFate,
+    OffsetRange,
+    Position,
+    Settled,
+)
+from jbm_kafka.core.errors import CorruptRecordError
+
+ROOT = Path(__file__).parents[2]
+GOLDEN: dict[str, Any] = json.loads((ROOT / "tests/golden/changelog.json").read_text(encoding="utf-8"))
+GROUP = "jbm.queue.orders%2Eeu"
+
+longs = st.integers(0, 2**63 - 1)
+ints = st.integers(0, 2**31 - 1)
+bitmaps = st.frozensets(st.integers(0, 65_535), max_size=50).map(lambda offsets: bytes(BitMap(offsets).serialize()))
+units = st.none() | st.binary(max_size=20)
+entries: st.SearchStrategy[Entry] = st.one_of(
+    st.builds(Position, st.text(), st.text(), longs, longs, longs, longs),
+    st.builds(Settled, longs, st.none() | bitmaps),
+    st.builds(Attempted, longs, st.none() | bitmaps),
+    st.builds(Held, longs, ints, longs, longs, units, st.text()),
+    st.builds(HeldGone, longs),
+)
+message_events = st.builds(
+    MessageEvent, st.sampled_from(MessageFate), longs, units, ints, st.none() | st.text(), st.text()
+)
+channel_events = st.builds(
+    ChannelEvents,
+    st.text(),
+    st.text(),
+    ints,
+    st.text(),
+    longs,
+    st.lists(st.builds(OffsetRange, longs, longs), max_size=3).map(tuple),
+    st.lists(message_events, max_size=3).map(tuple),
+)
+
+
+def from_json(case: dict[str, Any]) -> Entry:
+    kinds: dict[str, Any] = {each.__name__: each for each in (Position, Settled, Attempted, Held, HeldGone)}
+    fields = {
+        name: bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
+        for name, value in case.items()
+        if name != "entry"
+    }
+    entry: Entry = kinds[case["entry"]](**fields)
+    return entry
+
+
+@given(entry=entries)
+def test_an_entry_reads_back_as_it_was_written(entry: Entry) -> None:
+    key, value = encode_entry(GROUP, entry)
+    assert decode_entry(key, value) == (GROUP, entry)
+    assert group_of(key) == GROUP
+
+
+@given(events=channel_events)
+def test_events_read_back_as_they_were_written(events: ChannelEvents) -> None:
+    key, value = encode_events(events)
+    assert key == events.group.encode()
+    assert decode_events(value) == events
+
+
+@pytest.mark.parametrize("case", GOLDEN["entries"], ids=lambda case: case["key"])
+def test_bytes_of_every_release_read_as_the_same_entry(case: dict[str, Any]) -> None:
+    value = None if case["value"] is None else bytes.fromhex(case["value"])
+    group, entry = decode_entry(case["key"].encode(), value)
+    assert group == GROUP
+    assert entry == from_json(case["means"])
+
+
+def test_events_of_every_release_read_as_the_same_events() -> None:
+    acknowledged = (OffsetRange(0, 9), OffsetRange(12, 12))
+    message = MessageEvent(MessageFate.DEAD_LETTERED, 10, b"joe", 3, "queue:DLQ", "max-delivery-attempts")
+    expected = ChannelEvents(GROUP, "orders.eu", 2, "c-7", 1_700_000_000_000, acknowledged, (message,))
+    assert [decode_events(bytes.fromhex(value)) for value in GOLDEN["events"]] == [expected]
+
+
+def test_keys_are_text_that_any_tool_can_show() -> None:
+    keys = [encode_entry(GROUP, entry)[0].decode() for entry in (HeldGone(17), Settled(2, None), Attempted(0, None))]
+    assert keys == [f"{GROUP}|held|17", f"{GROUP}|settled|2", f"{GROUP}|attempted|0"]
+
+
+GOOD_HELD = encode_entry(GROUP, Held(1, 1, 0, 0, None, "r"))[1] or b""
+BAD_RECORDS: list[tuple[bytes | None, bytes | None, str]] = [
+    (None, None, "is not <group>|<kind>|<index>"),
+    (b"", None, "is not <group>|<kind>|<index>"),
+    (b"g|held", None, "is not <group>|<kind>|<index>"),
+    (b"|held|1", None, "is not <group>|<kind>|<index>"),
+    (b"g|held|-1", None, "is not <group>|<kind>|<index>"),
+    (b"g|held|\xc2\xb2", None, "is not <group>|<kind>|<index>"),
+    (b"g|held|1|2", None, "is not <group>|<kind>|<index>"),
+    (b"\xff|held|1", None, "is not <group>|<kind>|<index>"),
+    (b"g|parked|1", None, "kind 'parked' is not known"),
+    (b"g|position|0", None, "position 0 without a value"),
+    (b"g|position|1", b"", "a position of index 1"),
+    (b"g|held|1", b"", "0 bytes that do not start"),
+    (b"g|held|1", b"\xc3\x01\x00\x00", "4 bytes that do not start"),
+    (b"g|held|1", b"\xc3\x01" + b"\x00" * 8, "no known schema has fingerprint 0000000000000000"),
+    (b"g|held|1", GOOD_HELD[:-1], "damaged data"),
+    (b"g|held|1", GOOD_HELD + b"x", "1 bytes follow the data"),
+    (b"g|held|1", GOOD_HELD[:10] + b"\x01" + GOOD_HELD[11:], "attempts is -1"),
+    (b"g|settled|1", GOOD_HELD, "no known schema has fingerprint"),
+    (b"g|settled|1", encode_entry("g", Settled(1, b"abc"))[1], "3 bytes that are no roaring bitmap"),
+    (b"g|settled|1", encode_entry("g", Settled(1, b"\x3a\x30" + b"\xff" * 6))[1], "8 bytes that are no roaring bitmap"),
+    (b"g|attempted|1", encode_entry("g", Attempted(1, BitMap([65_536]).serialize()))[1], "65536 is beyond its block"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "reason"), BAD_RECORDS)
+def test_a_damaged_record_is_refused_with_what_is_wrong(key: bytes | None, value: bytes | None, reason: str) -> None:
+    with pytest.raises(CorruptRecordError) as caught:
+        decode_entry(key, value)
+    assert reason in str(caught.value)
+
+
+@given(value=st.binary(max_size=40), kind=st.sampled_from(["position", "held", "settled", "attempted"]))
+def test_random_bytes_are_refused_and_nothing_else_happens(value: bytes, kind: str) -> None:
+    with pytest.raises(CorruptRecordError):
+        decode_entry(f"g|{kind}|0".encode(), value)
+
+
+@given(cut=st.integers(0, len(GOOD_HELD) - 1), flip=st.integers(1, 255))
+def test_a_changed_byte_is_refused_or_gives_another_entry_never_a_crash(cut: int, flip: int) -> None:
+    damaged = GOOD_HELD[:cut] + bytes([GOOD_HELD[cut] ^ flip]) + GOOD_HELD[cut + 1 :]
+    try:
+        group, entry = decode_entry(b"g|held|1", damaged)
+    except CorruptRecordError:
+        return
+    assert group == "g"
+    assert isinstance(entry, Held)
+
+
+def test_events_of_an_unknown_fate_are_refused() -> None:
+    message = MessageEvent(MessageFate.MOVED, 1, None, 0, None, "")
+    _, value = encode_events(ChannelEvents("g", "t", 0, "c", 0, (), (message,)))
+    with pytest.raises(CorruptRecordError, match="fate 'loved' is not known"):
+        decode_events(value.replace(b"moved", b"loved"))
+
+
+def schema_files() -> list[Path]:
+    return sorted((ROOT / "schemas").glob("*.avsc"))
+
+
+@pytest.mark.parametrize("file", schema_files(), ids=lambda file: file.stem)
+def test_every_schema_says_what_it_is_and_was_released_unchanged(file: Path) -> None:
+    schema = json.loads(file.read_text(encoding="utf-8"))
+    fastavro.parse_schema(schema)
+    assert schema["name"] == file.stem
+    assert schema["doc"]
+    assert all(field["doc"].endswith(".") for field in schema["fields"])
+    released = [
+        json.loads(each.read_text(encoding="utf-8")) for each in file.parent.glob(f"released/{file.stem}.*.avsc")
+    ]
+    assert any(each["fields"] == schema["fields"] for each in released)
