@@ -1,0 +1,84 @@
+"""Between the value of a record and the body of a message: text, bytes, nothing.
+
+Map, stream and object bodies are not known yet; they and whatever else cannot be read as announced are delivered as
+their bytes, with the reason.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.errors import MessageFormatError
+
+BODY_HEADER = "JBMBody"
+TEXT = b"text"
+BYTES = b"bytes"
+NONE = b"none"
+
+
+class BodyShape(Enum):
+    """Which kind of message carries the body."""
+
+    TEXT = "text"
+    """A str; None when a text message was sent without text."""
+    BYTES = "bytes"
+    """Bytes as they are."""
+    NONE = "none"
+    """No body."""
+
+
+class DecodedBody(NamedTuple):
+    """A body and the kind of message it makes."""
+
+    shape: BodyShape
+    body: str | bytes | None
+    fault: str | None = None
+    """Why the body is bytes although something else was announced."""
+
+
+_NO_BODY = DecodedBody(BodyShape.NONE, None)
+_NO_TEXT = DecodedBody(BodyShape.TEXT, None)
+
+
+def decode_body(headers: Sequence[Header] | None, value: bytes | None) -> DecodedBody:
+    """The body that the value is, by the last `JBMBody` header."""
+    kind: bytes | None = None
+    for name, announced in headers or ():
+        if name == BODY_HEADER:
+            kind = announced
+    if value is None:
+        return _NO_TEXT if kind == TEXT else _NO_BODY
+    if kind is None or kind == BYTES:
+        return DecodedBody(BodyShape.BYTES, value)
+    if kind == TEXT:
+        try:
+            return DecodedBody(BodyShape.TEXT, value.decode())
+        except UnicodeDecodeError as fault:
+            return DecodedBody(BodyShape.BYTES, value, f"the body is announced as text, but is not UTF-8: {fault}")
+    if kind == NONE:
+        return DecodedBody(BodyShape.BYTES, value, "no body is announced, but there is one") if value else _NO_BODY
+    announced_text = kind.decode(errors="backslashreplace")
+    return DecodedBody(BodyShape.BYTES, value, f"body kind {announced_text!r} is not known to this version")
+
+
+def encode_body(shape: BodyShape, body: str | bytes | None) -> tuple[bytes | None, bytes | None]:
+    """The value of the `JBMBody` header (None: leave it out) and the value of the record.
+
+    Raises:
+        MessageFormatError: the text has no UTF-8 form.
+    """
+    if shape is BodyShape.TEXT:
+        if body is None:
+            return TEXT, None
+        assert isinstance(body, str), type(body)
+        try:
+            return TEXT, body.encode()
+        except UnicodeEncodeError as fault:
+            raise MessageFormatError(f"the text cannot be sent as UTF-8: {fault}; send bytes instead") from None
+    if shape is BodyShape.BYTES:
+        # Bytes without content are a value, not its absence.
+        assert isinstance(body, bytes), type(body)
+        return None, body
+    assert body is None, body
+    return None, None

@@ -1,0 +1,103 @@
+"""The headers of a copy that goes to a dead-letter or expiry address (REDELIVER-4).
+
+A copy keeps what the message had and tells where it was last; what an earlier hop told is replaced.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from jbm_kafka.codec.headers import typed_property_name
+from jbm_kafka.codec.properties import Property, property_header
+from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.destination import Destination
+
+ORIG_DESTINATION = "_JBM_ORIG_DESTINATION"
+ORIG_MESSAGE_ID = "_JBM_ORIG_MESSAGE_ID"
+ORIG_PARTITION = "_JBM_ORIG_PARTITION"
+ORIG_OFFSET = "_JBM_ORIG_OFFSET"
+DELIVERY_COUNT = "_JBM_DELIVERY_COUNT"
+DEAD_LETTER_REASON = "_JBM_DEAD_LETTER_REASON"
+ACTUAL_EXPIRY = "_JBM_ACTUAL_EXPIRY"
+
+HOP_PROPERTIES = frozenset(
+    [
+        ORIG_DESTINATION,
+        ORIG_MESSAGE_ID,
+        ORIG_PARTITION,
+        ORIG_OFFSET,
+        DELIVERY_COUNT,
+        DEAD_LETTER_REASON,
+        ACTUAL_EXPIRY,
+    ]
+)
+"""They describe the last hop, so a further hop replaces them all."""
+
+_NOT_COPIED = frozenset(["JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID"])
+"""The first two by REDELIVER-4. With its duplicate id a message that is retried and fails again would look like a
+duplicate of itself, and be settled unseen."""
+
+
+def dead_letter_headers(
+    original: Sequence[Header] | None,
+    *,
+    destination: Destination,
+    message_id: str,
+    partition: int,
+    offset: int,
+    delivery_count: int,
+    reason: str,
+    timestamp_ms: int = 0,
+) -> list[Header]:
+    """The headers of a dead letter.
+
+    `message_id` is the message's id as its receivers saw it; a foreign record gets it as a header. `timestamp_ms`, when
+    given, keeps the message's JMSTimestamp although the copy's record has a later one.
+    """
+    hop = _hop(destination, message_id, partition, offset, delivery_count)
+    hop[DEAD_LETTER_REASON] = Property("string", reason)
+    return _copied(original, message_id, timestamp_ms, hop)
+
+
+def expired_headers(
+    original: Sequence[Header] | None,
+    *,
+    destination: Destination,
+    message_id: str,
+    partition: int,
+    offset: int,
+    delivery_count: int,
+    actual_expiry_ms: int,
+    timestamp_ms: int = 0,
+) -> list[Header]:
+    """The headers of an expired message's copy; `actual_expiry_ms` is when it was found to be expired."""
+    hop = _hop(destination, message_id, partition, offset, delivery_count)
+    hop[ACTUAL_EXPIRY] = Property("long", actual_expiry_ms)
+    return _copied(original, message_id, timestamp_ms, hop)
+
+
+def _hop(
+    destination: Destination, message_id: str, partition: int, offset: int, delivery_count: int
+) -> dict[str, Property]:
+    return {
+        ORIG_DESTINATION: Property("string", str(destination)),
+        ORIG_MESSAGE_ID: Property("string", message_id),
+        ORIG_PARTITION: Property("int", partition),
+        ORIG_OFFSET: Property("long", offset),
+        DELIVERY_COUNT: Property("int", delivery_count),
+    }
+
+
+def _copied(
+    original: Sequence[Header] | None, message_id: str, timestamp_ms: int, hop: Mapping[str, Property]
+) -> list[Header]:
+    kept = [header for header in original or () if not _is_replaced(header[0])]
+    present = {name for name, _ in kept}
+    if "JMSMessageID" not in present:
+        kept.append(("JMSMessageID", message_id.encode()))
+    if timestamp_ms and "JMSTimestamp" not in present:
+        kept.append(("JMSTimestamp", b"%d" % timestamp_ms))
+    kept.extend(property_header(name, held) for name, held in hop.items())
+    return kept
+
+
+def _is_replaced(name: str) -> bool:
+    return name in _NOT_COPIED or name in HOP_PROPERTIES or typed_property_name(name) in HOP_PROPERTIES
