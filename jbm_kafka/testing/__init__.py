@@ -1,0 +1,1 @@
+"""Fakes that pass the same contract tests as what they stand for."""
