@@ -28,9 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = cli.main(args=arguments, prog_name="jbm-kafka", standalone_mode=False)
         sys.stdout.flush()  # a closed pipe must be noticed here, not while the interpreter shuts down
     except BrokenPipeError:
-        # The reader has enough (`jbm-kafka browse | head`); what is still buffered has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        return _reader_is_gone()
+    except SystemExit as end:
+        # click's own: a closed pipe, which it calls a failure, or shell completion.
+        return _reader_is_gone() if isinstance(end.__context__, OSError) else DONE
     except click.UsageError as error:
         error.show()
         return WRONG_USAGE
@@ -62,6 +63,12 @@ def describe(error: Exception) -> str:
             return f"Kafka says: {error.args[0].str()}"
         case _:
             return f"a bug: {type(error).__name__}: {error} (JBM_TRACEBACK=1 shows where)"
+
+
+def _reader_is_gone() -> int:
+    """The reader has enough (`jbm-kafka browse | head`): no failure, but what is still buffered has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return DONE
 
 
 def _say(text: str) -> None:
