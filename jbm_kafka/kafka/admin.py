@@ -1,0 +1,196 @@
+"""Questions about the cluster and changes to its topics, each bounded by one timeout."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ imports them without exporting
+    AdminClient,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, cause
+from jbm_kafka.kafka.questions import Deadline, Questions, only, result
+from jbm_kafka.ports import CommittedOffset, TopicDescription, UnknownTopic
+
+
+class ConfluentAdmin:
+    """Implements `ports.KafkaAdmin`."""
+
+    def __init__(self, settings: dict[str, Any], *, bootstrap: str, timeout_s: float) -> None:
+        self._client = AdminClient(settings)
+        self._questions = Questions(bootstrap=bootstrap, timeout_s=timeout_s)
+
+    # -- topics ------------------------------------------------------------------------------------------------------
+
+    def describe(self, topics: Sequence[str], *, with_config: bool = False) -> Mapping[str, TopicDescription]:
+        names = list(dict.fromkeys(topics))
+        if not names:
+            return {}
+
+        def question(deadline: Deadline) -> dict[str, TopicDescription]:
+            found = self._described(names, deadline)
+            topics = {n: TopicDescription(n, str(t.topic_id), len(t.partitions)) for n, t in found.items()}
+            return self._with_config(topics, deadline) if with_config and topics else topics
+
+        return self._questions.ask("describe topics " + ", ".join(names), question)
+
+    def _described(self, names: list[str], deadline: Deadline) -> dict[str, Any]:
+        futures = self._client.describe_topics(TopicCollection(names), request_timeout=deadline.remaining_s())
+        found = {}
+        for name, future in futures.items():
+            try:
+                found[name] = result(future, deadline)
+            except KafkaException as error:
+                if cause(error).code() not in UNKNOWN_TOPIC:
+                    raise
+        return found
+
+    def _with_config(self, topics: Mapping[str, TopicDescription], deadline: Deadline) -> dict[str, TopicDescription]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
+        futures = self._client.describe_configs(resources, request_timeout=deadline.remaining_s())
+        found = {}
+        for resource, future in futures.items():
+            topic = topics[resource.name]
+            entries = result(future, deadline)
+            config = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+            found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.partitions, config)
+        return found
+
+    def topic_names(self) -> frozenset[str]:
+        def question(deadline: Deadline) -> frozenset[str]:
+            return frozenset(self._client.list_topics(timeout=deadline.remaining_s()).topics)
+
+        return self._questions.ask("list topics", question)
+
+    def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
+        about = f"create topic {name}"
+        topic = NewTopic(name, partitions, config=dict(config))
+
+        def question(deadline: Deadline) -> bool:
+            try:
+                result(only(self._client.create_topics([topic], request_timeout=deadline.remaining_s())), deadline)
+            except KafkaException as error:
+                if cause(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+                return False
+            return True
+
+        created = self._questions.ask(about, question)
+        self._wait_usable(about, name, partitions if created else 1)
+        return created
+
+    def add_partitions(self, name: str, partitions: int) -> None:
+        about = f"give topic {name} {partitions} partitions"
+        wanted = NewPartitions(name, partitions)
+
+        def question(deadline: Deadline) -> None:
+            result(only(self._client.create_partitions([wanted], request_timeout=deadline.remaining_s())), deadline)
+
+        self._questions.ask(about, question)
+        self._wait_usable(about, name, partitions)
+
+    def delete_topics(self, names: Sequence[str]) -> None:
+        if not names:
+            return
+        about = "delete topics " + ", ".join(names)
+
+        def question(deadline: Deadline) -> None:
+            futures = self._client.delete_topics(list(names), request_timeout=deadline.remaining_s())
+            for future in futures.values():
+                try:
+                    result(future, deadline)
+                except KafkaException as error:
+                    if cause(error).code() not in UNKNOWN_TOPIC:
+                        raise
+
+        self._questions.ask(about, question)
+        self._questions.wait(about, lambda: not self.describe(names), "they are still there")
+
+    def _wait_usable(self, about: str, name: str, partitions: int) -> None:
+        def has_leaders() -> bool:
+            topic = self._questions.ask(about, lambda deadline: self._described([name], deadline)).get(name)
+            leaders = [p for p in topic.partitions if p.leader is not None and p.leader.id >= 0] if topic else []
+            return len(leaders) >= partitions
+
+        self._questions.wait(about, has_leaders, "it exists, but its partitions have no leaders")
+
+    # -- positions ---------------------------------------------------------------------------------------------------
+
+    def begin_positions(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
+        return self._positions(topic, partitions, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]
+
+    def end_positions(self, topic: str, partitions: Sequence[int], *, stable: bool) -> Mapping[int, int]:
+        level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+        return self._positions(topic, partitions, OffsetSpec.latest(), level)  # type: ignore[no-untyped-call]
+
+    def _positions(
+        self, topic: str, partitions: Sequence[int], spec: OffsetSpec, level: IsolationLevel
+    ) -> Mapping[int, int]:
+        if not partitions:
+            return {}
+        places = {TopicPartition(topic, partition): spec for partition in partitions}
+
+        def question(deadline: Deadline) -> dict[int, int]:
+            seconds = deadline.remaining_s()
+            futures = self._client.list_offsets(places, isolation_level=level, request_timeout=seconds)
+            try:
+                return {place.partition: result(future, deadline).offset for place, future in futures.items()}
+            except KafkaException as error:
+                if cause(error).code() != KafkaError._NOENT:
+                    raise
+                # "No leaders": either there is no such partition, or one is being elected.
+                described = self._described([topic], deadline).get(topic)
+                if described is None or max(partitions) >= len(described.partitions):
+                    raise UnknownTopic(f"positions of topic {topic}: no such topic or partition") from None
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)) from None
+
+        return self._questions.ask(f"positions of topic {topic}", question)
+
+    # -- groups ------------------------------------------------------------------------------------------------------
+
+    def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:
+        if not partitions:
+            return {}
+        places = [TopicPartition(topic, partition) for partition in partitions]
+        request = [ConsumerGroupTopicPartitions(group, places)]
+
+        def question(deadline: Deadline) -> dict[int, CommittedOffset]:
+            seconds = deadline.remaining_s()
+            futures = self._client.list_consumer_group_offsets(request, require_stable=True, request_timeout=seconds)
+            answers = result(only(futures), deadline).topic_partitions
+            for place in answers:
+                if place.error is not None:
+                    raise KafkaException(place.error)
+            # -1001 stands for "nothing committed".
+            return {p.partition: CommittedOffset(p.offset, p.metadata or "") for p in answers if p.offset >= 0}
+
+        return self._questions.ask(
+            f"committed offsets of group {group} for topic {topic}, which open transactions hold back", question
+        )
+
+    def group_members(self, group: str) -> int:
+        def question(deadline: Deadline) -> int:
+            futures = self._client.describe_consumer_groups([group], request_timeout=deadline.remaining_s())
+            try:
+                return len(result(only(futures), deadline).members)
+            except KafkaException as error:
+                if cause(error).code() != KafkaError.GROUP_ID_NOT_FOUND:
+                    raise
+                return 0
+
+        return self._questions.ask(f"members of group {group}", question)
+
+    def close(self) -> None:
+        """Nothing to do: the client ends with its last reference."""

@@ -1,0 +1,78 @@
+"""One Kafka cluster, as the maker of the parts the ports name."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.kafka.admin import ConfluentAdmin
+from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
+from jbm_kafka.kafka.log_reader import ConfluentLogReader
+from jbm_kafka.kafka.profiles import group_settings, log_settings, sender_settings, transactional_settings
+from jbm_kafka.kafka.sender import ConfluentSender
+from jbm_kafka.kafka.settings import check_client_settings, common_settings
+from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
+from jbm_kafka.ports import GroupListener
+
+
+class ConfluentKafka:
+    """Implements `ports.Kafka` over confluent-kafka."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        client_settings: Mapping[str, object] | None = None,
+        *,
+        memory_bytes: int = 64 * 2**20,
+        admin_timeout_s: float = 10.0,
+        send_timeout_ms: int = 30_000,
+    ) -> None:
+        """
+        Args:
+            bootstrap: `host:port`, several separated by commas.
+            client_settings: librdkafka properties (security, addresses, tuning) for every client made here.
+            memory_bytes: bound of a sender's queue, of a transaction's queue and of a log reader's prefetch, each.
+            admin_timeout_s: bound of every call of an admin.
+            send_timeout_ms: when plain sends that nobody confirmed are given up.
+
+        Raises:
+            InvalidSettingError: a client setting is ours to make, unknown, or has a wrong value.
+        """
+        check_client_settings(client_settings or {})
+        self._bootstrap = bootstrap
+        self._client_settings = dict(client_settings or {})
+        self._memory_bytes = memory_bytes
+        self._admin_timeout_s = admin_timeout_s
+        self._send_timeout_ms = send_timeout_ms
+        self._process = os.getpid()
+
+    def group_consumer(
+        self, *, group: str, topic: str, listener: GroupListener, session_timeout_ms: int, memory_bytes: int
+    ) -> ConfluentGroupConsumer:
+        ours = group_settings(group=group, session_timeout_ms=session_timeout_ms, memory_bytes=memory_bytes)
+        settings = self._settings(ours)
+        return ConfluentGroupConsumer(settings, group=group, topic=topic, listener=listener, bootstrap=self._bootstrap)
+
+    def transactional_producer(
+        self, transactional_id: str, *, transaction_timeout_ms: int
+    ) -> ConfluentTransactionalProducer:
+        ours = transactional_settings(transactional_id, transaction_timeout_ms, self._memory_bytes)
+        return ConfluentTransactionalProducer(self._settings(ours), bootstrap=self._bootstrap)
+
+    def sender(self) -> ConfluentSender:
+        settings = self._settings(sender_settings(self._memory_bytes))
+        return ConfluentSender(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
+
+    def log_reader(self) -> ConfluentLogReader:
+        return ConfluentLogReader(self._settings(log_settings(self._memory_bytes)), bootstrap=self._bootstrap)
+
+    def admin(self) -> ConfluentAdmin:
+        return ConfluentAdmin(self._settings({}), bootstrap=self._bootstrap, timeout_s=self._admin_timeout_s)
+
+    def _settings(self, ours: Mapping[str, Any]) -> dict[str, Any]:
+        """Ours are preferences where the user may speak, and the last word where `CONTROLLED` says so."""
+        if os.getpid() != self._process:
+            # librdkafka's threads did not come along; a client made here would hang without a word.
+            text = f"Kafka clients of process {self._process} cannot be used in its fork {os.getpid()}"
+            raise IllegalStateError(f"{text}: connect after the fork", process=self._process)
+        return {**ours, **common_settings(self._bootstrap, self._client_settings)}

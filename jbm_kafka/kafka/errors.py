@@ -1,0 +1,75 @@
+"""librdkafka's errors, told as the errors of our ports: one line each, with what it was about."""
+
+from confluent_kafka import KafkaError, KafkaException
+
+from jbm_kafka.ports import GroupFenced, KafkaTrouble, RecordTooLarge, UnknownTopic, Unreachable
+
+FENCED = frozenset(
+    {
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.FENCED_MEMBER_EPOCH,
+        KafkaError.STALE_MEMBER_EPOCH,
+    }
+)
+"""The group no longer knows this member or generation."""
+
+UNKNOWN_TOPIC = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_TOPIC_ID,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+
+TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.RECORD_LIST_TOO_LARGE})
+
+UNREACHABLE = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._PURGE_QUEUE,
+        KafkaError._PURGE_INFLIGHT,
+        KafkaError._WAIT_COORD,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+    }
+)
+
+
+def cause(error: KafkaException) -> KafkaError:
+    """The error value inside what confluent-kafka raised."""
+    value = error.args[0]
+    assert isinstance(value, KafkaError), value
+    return value
+
+
+def one_line(error: KafkaError) -> str:
+    """Its text with its name, on one line."""
+    return f"{' '.join(error.str().split())} ({error.name().lstrip('_')})"
+
+
+def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None = None) -> KafkaTrouble:
+    """The port's error for `error`; `about` says what was being done, with topic or group."""
+    code = error.code()
+    text = f"{about}: {one_line(error)}"
+    if code in FENCED and group is not None:
+        return GroupFenced(text, group=group)
+    if code in UNKNOWN_TOPIC:
+        return UnknownTopic(text)
+    if code in TOO_LARGE:
+        return RecordTooLarge(text)
+    if code in UNREACHABLE:
+        return Unreachable(f"{about}: no answer from Kafka at {bootstrap}: {one_line(error)}")
+    return KafkaTrouble(text)

@@ -1,0 +1,240 @@
+"""A member of a consumer group (classic protocol, cooperative-sticky) whose positions are given by its listener.
+
+Everything runs on the thread that calls: librdkafka serves one caller at a time, and a second thread would starve.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, cause, one_line, trouble
+from jbm_kafka.kafka.settings import LOG
+from jbm_kafka.ports import GroupFenced, GroupListener, KafkaRecord, KafkaTrouble, PositionOutOfRange
+
+_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+_LASTING = UNKNOWN_TOPIC | {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+    KafkaError.INVALID_SESSION_TIMEOUT,
+    KafkaError.INVALID_GROUP_ID,
+    KafkaError.GROUP_MAX_SIZE_REACHED,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError._AUTHENTICATION,
+}
+"""Errors that stay until somebody changes something. All others are librdkafka's to get over."""
+
+_SEEK_TRIES = 20
+"""Calls of `consume` in which a seek refused as too early is tried again before the partition is reassigned."""
+
+
+class ConfluentGroupConsumer:
+    """Implements `ports.GroupConsumer`."""
+
+    def __init__(
+        self, settings: dict[str, Any], *, group: str, topic: str, listener: GroupListener, bootstrap: str
+    ) -> None:
+        self._group = group
+        self._topic = topic
+        self._listener = listener
+        self._bootstrap = bootstrap
+        self._owned: set[int] = set()
+        self._paused: set[int] = set()
+        self._waiting: set[int] = set()
+        """Owned, but without a position yet: assigned and paused, so that `seek` can start them."""
+        self._stopped: set[int] = set()
+        """librdkafka stopped fetching after a position out of range; only a new assignment starts it again."""
+        self._seeks: dict[int, tuple[int, int]] = {}
+        """Positions that a partition could not take yet, with the tries left."""
+        self._revocations = 0
+        self._joined = False
+        self._is_open = True
+        self._errors: list[BaseException] = []
+        self._kept: list[Message] = []
+        """Records read by a call that had to raise; the next call returns them."""
+        self._consumer = Consumer(settings)
+        self._consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def consume(self, count_max: int, timeout_s: float) -> Sequence[KafkaRecord]:
+        assert self._is_open, f"group {self._group}: consume after close"
+        self._kept += self._fetch(count_max - len(self._kept), 0 if self._kept else timeout_s)
+        if self._seeks:
+            self._retry_seeks()
+        if self._errors:
+            raise self._errors.pop(0)
+        records, self._kept = self._kept, []
+        return cast("Sequence[KafkaRecord]", records)
+
+    def _fetch(self, count_max: int, timeout_s: float) -> list[Message]:
+        if count_max < 1:
+            return []
+        # consume(n, t) waits in steps of 200 ms even when something is there; poll returns with the first record.
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return []
+        revocations = self._revocations
+        records = [first]
+        if count_max > 1:
+            records += self._consumer.consume(count_max - 1, 0)
+        if revocations != self._revocations:
+            records = [record for record in records if record.partition() in self._owned]
+        if any(record.error() is not None for record in records):
+            records = [record for record in records if record.error() is None or self._note_error(record)]
+        if self._waiting:
+            records = [record for record in records if record.partition() not in self._waiting]
+        return records
+
+    def _note_error(self, record: Message) -> bool:
+        """Keep, log or drop an error event; never a record, so always False."""
+        error = record.error()
+        partition = record.partition()
+        assert error is not None
+        if error.code() in _OUT_OF_RANGE and partition is not None:
+            if partition in self._owned:
+                self._stopped.add(partition)
+            if partition in self._owned and partition not in self._waiting:
+                text = f"{self._topic}[{partition}]: position {record.offset()} is outside the log: {one_line(error)}"
+                self._errors.append(PositionOutOfRange(text, partition=partition))
+        elif error.fatal() or error.code() in _LASTING:
+            about = f"group {self._group} reading topic {self._topic}"
+            self._errors.append(trouble(error, about, self._bootstrap, group=self._group))
+        else:
+            LOG.info("group %s reading topic %s: %s; it keeps trying", self._group, self._topic, one_line(error))
+        return False
+
+    # -- positions -------------------------------------------------------------------------------------------------
+
+    def pause(self, partitions: Sequence[int]) -> None:
+        wanted = [partition for partition in partitions if partition in self._owned]
+        self._paused.update(wanted)
+        self._consumer.pause(self._places(wanted))
+
+    def resume(self, partitions: Sequence[int]) -> None:
+        self._paused.difference_update(partitions)
+        ready = [p for p in partitions if p in self._owned and p not in self._waiting and p not in self._seeks]
+        self._consumer.resume(self._places(ready))
+
+    def seek(self, partition: int, position: int) -> None:
+        if partition not in self._owned:
+            raise KafkaTrouble(f"{self._topic}[{partition}] is not assigned to this member of group {self._group}")
+        self._kept = [record for record in self._kept if record.partition() != partition]
+        self._seeks[partition] = (position, 0 if partition in self._stopped else _SEEK_TRIES)
+        if partition not in self._stopped:
+            self._try_seek(partition)
+
+    def _retry_seeks(self) -> None:
+        for partition, (position, tries) in list(self._seeks.items()):
+            if tries:
+                self._seeks[partition] = (position, tries - 1)
+                self._try_seek(partition)
+            else:
+                self._reassign(partition, position)
+
+    def _try_seek(self, partition: int) -> None:
+        position = self._seeks[partition][0]
+        try:
+            self._consumer.seek(TopicPartition(self._topic, partition, position))
+        except KafkaException as error:
+            # A partition whose fetching has not begun cannot seek; that is a matter of microseconds.
+            if cause(error).code() != KafkaError._STATE:
+                raise trouble(cause(error), f"seek {self._topic}[{partition}]", self._bootstrap) from None
+        else:
+            self._started(partition)
+
+    def _reassign(self, partition: int, position: int) -> None:
+        # Only here, right after poll served what was pending: librdkafka takes any unassign call while a revocation
+        # waits for its callback as the answer to it, and would give the partitions away before on_revoked ran.
+        self._consumer.incremental_unassign(self._places([partition]))
+        self._consumer.incremental_assign([TopicPartition(self._topic, partition, position)])
+        self._stopped.discard(partition)
+        self._started(partition)
+
+    def _started(self, partition: int) -> None:
+        self._seeks.pop(partition, None)
+        if partition in self._waiting:
+            self._waiting.discard(partition)
+            if partition not in self._paused:
+                self._consumer.resume(self._places([partition]))
+
+    def _places(self, partitions: Sequence[int]) -> list[TopicPartition]:
+        return [TopicPartition(self._topic, partition) for partition in partitions]
+
+    # -- membership ------------------------------------------------------------------------------------------------
+
+    def assignment(self) -> frozenset[int]:
+        return frozenset(self._owned)
+
+    def joined(self) -> bool:
+        return self._joined
+
+    def group_metadata(self) -> object:
+        before = self._consumer.memberid()
+        metadata = self._consumer.consumer_group_metadata()
+        # A member that was thrown out has no id; metadata without one would pass as an administrator's.
+        if not before or before != self._consumer.memberid():
+            raise GroupFenced(f"group {self._group}: not a member at present", group=self._group)
+        return metadata
+
+    def close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._consumer.close()
+        self._owned.clear()
+        if self._errors:
+            raise self._errors.pop(0)
+
+    # -- callbacks, inside poll, consume or close --------------------------------------------------------------------
+
+    def _on_assign(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        self._joined = True
+        partitions = [place.partition for place in places]
+        self._forget(partitions)
+        self._owned.update(partitions)
+        starts: dict[int, int] = {}
+        if partitions:
+            self._guarded(lambda: starts.update(self._listener.on_assigned(partitions)))
+        waiting = [partition for partition in partitions if partition not in starts]
+        # Paused at 0 they ask the broker for nothing.
+        consumer.incremental_assign([TopicPartition(self._topic, p, starts.get(p, 0)) for p in partitions])
+        self._waiting.update(waiting)
+        consumer.pause(self._places(waiting))
+        # A pause from before a revocation outlives it.
+        consumer.resume(self._places(list(starts)))
+
+    def _on_revoke(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        partitions = [place.partition for place in places if place.partition in self._owned]
+        if partitions:
+            self._guarded(lambda: self._listener.on_revoked(partitions))
+        self._release(consumer, places)
+
+    def _on_lost(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        partitions = [place.partition for place in places if place.partition in self._owned]
+        if partitions:
+            self._guarded(lambda: self._listener.on_lost(partitions))
+        self._release(consumer, places)
+
+    def _release(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        self._revocations += 1
+        partitions = [place.partition for place in places]
+        self._owned.difference_update(partitions)
+        self._forget(partitions)
+        consumer.incremental_unassign(places)
+
+    def _forget(self, partitions: Sequence[int]) -> None:
+        self._paused.difference_update(partitions)
+        self._waiting.difference_update(partitions)
+        self._stopped.difference_update(partitions)
+        for partition in partitions:
+            self._seeks.pop(partition, None)
+        self._kept = [record for record in self._kept if record.partition() not in partitions]
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        """Run the listener; what it raises comes out of `consume` or `close` once librdkafka has been answered."""
+        try:
+            call()
+        except BaseException as error:
+            self._errors.append(error)

@@ -1,0 +1,101 @@
+"""librdkafka's settings for each kind of client, with the reason of every number."""
+
+from typing import Any
+
+RECORD_BYTES_MAX = 1_000_000_000
+"""librdkafka's own upper limit; what a topic takes is the topic's to say."""
+
+
+TRANSACTION_MESSAGE_TIMEOUT_MS = 3_000
+"""A record that cannot be written must fail while the transaction can still be aborted and redone."""
+
+_TOPIC_APPEARS_MS = 3_000
+"""A topic that no broker shows for so long does not exist; librdkafka would hope for 30 s."""
+
+
+def group_settings(*, group: str, session_timeout_ms: int, memory_bytes: int) -> dict[str, Any]:
+    """librdkafka's settings of a member."""
+    # One partition's share of a fetch: small enough that eight partitions fit, large enough to stay efficient.
+    per_partition_bytes = max(16_384, min(1_048_576, memory_bytes // 8))
+    return {
+        "group.id": group,
+        "partition.assignment.strategy": "cooperative-sticky",
+        "session.timeout.ms": session_timeout_ms,
+        # A fifth leaves room for four lost heartbeats; brokers and clients allow at most a third.
+        "heartbeat.interval.ms": max(1, session_timeout_ms // 5),
+        "max.poll.interval.ms": max(300_000, session_timeout_ms),
+        **reading_settings(memory_bytes, per_partition_bytes),
+        "isolation.level": "read_committed",
+        # The default would jump over a gap in silence.
+        "auto.offset.reset": "error",
+    }
+
+
+def reading_settings(memory_bytes: int, per_partition_bytes: int) -> dict[str, Any]:
+    """Settings of any reader: bounded prefetch, quick answers, positions that are ours alone."""
+    return {
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "queued.min.messages": 100_000,
+        "queued.max.messages.kbytes": max(64, memory_bytes // 1024),
+        "fetch.message.max.bytes": per_partition_bytes,
+        # librdkafka raises fetch.max.bytes to message.max.bytes, whose only other use is in producers.
+        "message.max.bytes": per_partition_bytes,
+        "fetch.max.bytes": max(per_partition_bytes, min(52_428_800, memory_bytes // 2)),
+        # A pending fetch delays the first one after an assignment or a seek by at most this.
+        "fetch.wait.max.ms": 50,
+        "fetch.queue.backoff.ms": 5,
+        "fetch.error.backoff.ms": 100,
+        "topic.metadata.propagation.max.ms": _TOPIC_APPEARS_MS,
+    }
+
+
+def log_settings(memory_bytes: int) -> dict[str, Any]:
+    """librdkafka's settings of a reader by position."""
+    return {
+        **reading_settings(memory_bytes, max(16_384, min(1_048_576, memory_bytes // 4))),
+        # Demanded by librdkafka; nothing is ever committed to it.
+        "group.id": "jbm.reader",
+        # Only reached by a position below the log's start (which then is where reading begins) or above its end.
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 20,
+    }
+
+
+def transactional_settings(transactional_id: str, transaction_timeout_ms: int, memory_bytes: int) -> dict[str, Any]:
+    """librdkafka's settings of a transactional producer."""
+    return {
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": transaction_timeout_ms,
+        "message.timeout.ms": min(TRANSACTION_MESSAGE_TIMEOUT_MS, transaction_timeout_ms),
+        "topic.metadata.propagation.max.ms": min(TRANSACTION_MESSAGE_TIMEOUT_MS, transaction_timeout_ms),
+        # Each step of a commit may be told "not yet" by the coordinator; the default waits 100 ms each time.
+        "retry.backoff.ms": 2,
+        "retry.backoff.max.ms": 100,
+        "linger.ms": 1,
+        "compression.type": "lz4",
+        "message.max.bytes": RECORD_BYTES_MAX,
+        "queue.buffering.max.messages": 1_000_000,
+        "queue.buffering.max.kbytes": max(1024, memory_bytes // 1024),
+        "delivery.report.only.error": True,
+    }
+
+
+def sender_settings(memory_bytes: int) -> dict[str, Any]:
+    """librdkafka's settings of a sender."""
+    return {
+        "enable.idempotence": True,
+        "acks": "all",
+        "compression.type": "lz4",
+        # A lone record leaves after a millisecond; under load batches fill while earlier ones are under way.
+        "linger.ms": 1,
+        "batch.size": 1_000_000,
+        # The sender keeps the time itself (see sender.py).
+        "message.timeout.ms": 0,
+        "topic.metadata.propagation.max.ms": _TOPIC_APPEARS_MS,
+        "message.max.bytes": RECORD_BYTES_MAX,
+        "queue.buffering.max.messages": 500_000,
+        "queue.buffering.max.kbytes": max(1024, memory_bytes // 1024),
+        "retry.backoff.ms": 20,
+    }

@@ -1,0 +1,90 @@
+"""Asking the admin client: one deadline per question; passing troubles are asked again, the others told as ours."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from jbm_kafka.kafka.errors import UNREACHABLE, cause, trouble
+from jbm_kafka.ports import KafkaTrouble, Unreachable
+
+_T = TypeVar("_T")
+_PAUSE_S = 0.01
+_PAUSE_MAX_S = 0.1
+_PASSING = UNREACHABLE | {
+    KafkaError.UNSTABLE_OFFSET_COMMIT,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError._WAIT_CACHE,
+}
+"""A coordinator that loads, a leader that moves, a transaction that has not ended: another answer follows."""
+
+
+class Deadline:
+    """One budget of time, shared by every step of a question."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._at = time.monotonic() + timeout_s
+
+    def remaining_s(self) -> float:
+        return max(0.001, self._at - time.monotonic())
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._at
+
+
+def result(future: Future[_T], deadline: Deadline) -> _T:
+    """The future's value, or KafkaException."""
+    try:
+        # librdkafka keeps the request's timeout itself; the second is for its thread to say so.
+        return future.result(timeout=deadline.remaining_s() + 1)
+    except FutureTimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+
+
+def only(futures: Mapping[Any, Future[Any]]) -> Future[Any]:
+    """The one future of a request about one thing."""
+    (future,) = futures.values()
+    return future
+
+
+class Questions:
+    """Runs questions with the time limit and the address they share."""
+
+    def __init__(self, *, bootstrap: str, timeout_s: float) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+
+    def ask(self, about: str, question: Callable[[Deadline], _T]) -> _T:
+        """What `question` returns; it may raise KafkaException and is asked again while that may help."""
+        deadline = Deadline(self._timeout_s)
+        pause_s = _PAUSE_S
+        while True:
+            try:
+                return question(deadline)
+            except KafkaException as raised:
+                error = cause(raised)
+                if error.code() not in _PASSING or deadline.is_over():
+                    raise self._told(error, about) from None
+            time.sleep(min(pause_s, deadline.remaining_s()))
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+
+    def wait(self, about: str, is_so: Callable[[], bool], otherwise: str) -> None:
+        """Return when `is_so` says yes; Unreachable with `otherwise` when the time is up."""
+        deadline = Deadline(self._timeout_s)
+        pause_s = _PAUSE_S
+        while not is_so():
+            if deadline.is_over():
+                text = f"{about}: {otherwise} after {self._timeout_s:g} s (Kafka at {self._bootstrap})"
+                raise Unreachable(text)
+            time.sleep(min(pause_s, deadline.remaining_s()))
+            pause_s = min(2 * pause_s, _PAUSE_MAX_S)
+
+    def _told(self, error: KafkaError, about: str) -> KafkaTrouble:
+        if error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
+            text = f"{about}: a transaction on them is still open after {self._timeout_s:g} s"
+            return Unreachable(f"{text} (Kafka at {self._bootstrap})")
+        return trouble(error, about, self._bootstrap)

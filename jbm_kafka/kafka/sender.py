@@ -1,0 +1,194 @@
+"""An idempotent producer for plain sends that never leaves a gap which later records of a unit could pass.
+
+librdkafka times records out one by one while later ones go on, and can purge only everything. So its own timeout is
+off: sends are counted in windows of time, and when the oldest window is overdue everything queued is purged, in flight
+or not, and every one of those sends fails. Reports are served by one thread, in batches.
+"""
+
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from jbm_kafka.kafka.errors import cause, one_line, trouble
+from jbm_kafka.kafka.settings import LOG
+from jbm_kafka.ports import KafkaTrouble, Outgoing, SendReport, Unreachable
+
+_POLL_S = 0.1
+_WINDOWS_PER_TIMEOUT = 20
+"""A send is given up at its timeout plus at most this part of it."""
+
+
+class _Window:
+    """Sends of a short time. `sent` is counted by senders under the lock, `reported` by the poll thread alone."""
+
+    __slots__ = ("is_closed", "is_done", "opened_at", "reported", "sent")
+
+    def __init__(self) -> None:
+        self.opened_at = time.monotonic()
+        self.sent = 0
+        self.reported = 0
+        self.is_closed = False
+        """No send joins it any more."""
+        self.is_done = False
+        """It and every earlier one have been reported."""
+
+
+class ConfluentSender:
+    """Implements `ports.Sender`."""
+
+    def __init__(self, settings: dict[str, Any], *, bootstrap: str, send_timeout_ms: int) -> None:
+        self._settings = settings
+        self._bootstrap = bootstrap
+        self._timeout_s = send_timeout_ms / 1000
+        self._lock = threading.Lock()
+        self._progress = threading.Condition(self._lock)
+        self._windows: deque[_Window] = deque([_Window()])
+        self._is_open = True
+        self._is_broken = False
+        """librdkafka's producer has failed for good and must be replaced."""
+        self._producer = Producer(settings)
+        self._thread = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
+        self._thread.start()
+
+    # -- any thread --------------------------------------------------------------------------------------------------
+
+    def send(self, record: Outgoing, report: SendReport | None) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                with self._lock:
+                    self._queue(record, report)
+            except BufferError:
+                self._wait_for_room(record, deadline)
+            except KafkaException as raised:
+                error = cause(raised)
+                self._is_broken = self._is_broken or error.fatal() or error.code() == KafkaError._FATAL
+                raise trouble(error, f"send to {record.topic}[{record.partition}]", self._bootstrap) from None
+            else:
+                return
+
+    def _queue(self, record: Outgoing, report: SendReport | None) -> None:
+        if not self._is_open:
+            raise KafkaTrouble(f"send to {record.topic}: the sender is closed")
+        window = self._windows[-1]
+
+        def reported(error: KafkaError | None, _: Message) -> None:
+            window.reported += 1
+            if error is not None:
+                self._refused(error, record, report)
+            elif report is not None:
+                report(None)
+
+        self._producer.produce(
+            record.topic,
+            record.value,
+            record.key,
+            record.partition,
+            on_delivery=reported,
+            timestamp=record.timestamp_ms or 0,
+            headers=list(record.headers),
+        )
+        window.sent += 1
+
+    def _wait_for_room(self, record: Outgoing, deadline: float) -> None:
+        # A report that sends runs on the thread that alone could make room.
+        is_reporter = threading.current_thread() is self._thread
+        if is_reporter or time.monotonic() > deadline:
+            text = f"send to {record.topic}[{record.partition}]: the send queue is full"
+            raise Unreachable(f"{text} and Kafka at {self._bootstrap} takes nothing")
+        with self._progress:
+            self._progress.wait(0.05)
+
+    def flush(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        with self._progress:
+            last = self._windows[-1]
+            self._open_window()
+            self._drop_done()
+            while not last.is_done:
+                remaining_s = deadline - time.monotonic()
+                if remaining_s <= 0:
+                    return False
+                self._progress.wait(remaining_s)
+        return True
+
+    def close(self, timeout_s: float) -> None:
+        self.flush(timeout_s)
+        with self._progress:
+            self._is_open = False
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    # -- under the lock ----------------------------------------------------------------------------------------------
+
+    def _open_window(self) -> None:
+        self._windows[-1].is_closed = True
+        self._windows.append(_Window())
+
+    def _drop_done(self) -> None:
+        while (first := self._windows[0]).is_closed and first.reported == first.sent:
+            first.is_done = True
+            self._windows.popleft()
+            self._progress.notify_all()
+
+    # -- the poll thread ---------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        while self._is_open:
+            self._poll(self._producer, _POLL_S)
+            if self._is_overdue() or self._is_broken:
+                self._give_up()
+        self._give_up()
+
+    def _poll(self, producer: Producer, timeout_s: float) -> None:
+        try:
+            producer.poll(timeout_s)
+        except KafkaException as error:
+            LOG.warning("plain sends: %s", one_line(cause(error)))
+            self._is_broken = True
+        except Exception:
+            # Somebody's report raised. Its send is reported all the same; the others must be too.
+            LOG.exception("a send report raised; the sender goes on")
+
+    def _is_overdue(self) -> bool:
+        now = time.monotonic()
+        step_s = self._timeout_s / _WINDOWS_PER_TIMEOUT
+        with self._progress:
+            current = self._windows[-1]
+            if not current.sent:
+                current.opened_at = now
+            elif now - current.opened_at > step_s:
+                self._open_window()
+            self._drop_done()
+            oldest = self._windows[0]
+            return oldest.reported < oldest.sent and now - oldest.opened_at > self._timeout_s + step_s
+
+    def _give_up(self) -> None:
+        """Fail everything queued and in flight at once; what is sent from now on starts afresh."""
+        with self._progress:
+            producer = self._producer
+            producer.purge()
+            if self._is_broken:
+                LOG.warning("the producer of plain sends failed for good; a new one takes over")
+                self._producer = Producer(self._settings)
+                self._is_broken = False
+        while len(producer):
+            self._poll(producer, _POLL_S)
+        with self._progress:
+            self._drop_done()
+
+    def _refused(self, error: KafkaError, record: Outgoing, report: SendReport | None) -> None:
+        self._is_broken = self._is_broken or error.fatal() or error.code() == KafkaError._FATAL
+        place = f"send to {record.topic}[{record.partition}]"
+        if error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
+            text = f"{place}: not confirmed by Kafka at {self._bootstrap} within {self._timeout_s:g} s"
+            failure: KafkaTrouble = Unreachable(text)
+        else:
+            failure = trouble(error, place, self._bootstrap)
+        if report is None:
+            LOG.warning("%s; nobody waits for it", failure)
+        else:
+            report(failure)

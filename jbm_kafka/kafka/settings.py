@@ -1,0 +1,132 @@
+"""What a user may tell librdkafka, what we decide ourselves, and where its log lines go."""
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from jbm_kafka.core.errors import InvalidSettingError
+
+LOG = logging.getLogger("jbm_kafka.kafka")
+# Without any handler Python prints warnings on standard error itself; the user's terminal is not ours.
+LOG.addHandler(logging.NullHandler())
+
+_MEMBERSHIP = "it decides who owns a partition and how a loser is fenced"
+_ATOMICITY = "it decides what becomes visible together"
+_ORDER = "it decides which partition a record goes to and in which order"
+_POSITION = "positions come from our own checkpoints"
+_MEMORY = "the memory budget sets it"
+_OURS = "we use it ourselves"
+
+CONTROLLED: Mapping[str, str] = MappingProxyType(
+    {
+        "bootstrap.servers": "it is the `bootstrap` argument",
+        "metadata.broker.list": "it is the `bootstrap` argument",
+        "group.id": _MEMBERSHIP,
+        "group.instance.id": _MEMBERSHIP,
+        "group.protocol": _MEMBERSHIP,
+        "group.protocol.type": _MEMBERSHIP,
+        "group.remote.assignor": _MEMBERSHIP,
+        "partition.assignment.strategy": _MEMBERSHIP,
+        "session.timeout.ms": "it is the `session_timeout_ms` argument",
+        "heartbeat.interval.ms": "it follows from `session_timeout_ms`",
+        "enable.auto.commit": _POSITION,
+        "auto.commit.enable": _POSITION,
+        "auto.commit.interval.ms": _POSITION,
+        "enable.auto.offset.store": _POSITION,
+        "auto.offset.reset": _POSITION,
+        "offset.store.method": _POSITION,
+        "enable.partition.eof": _POSITION,
+        "isolation.level": _ATOMICITY,
+        "transactional.id": _ATOMICITY,
+        "transaction.timeout.ms": _ATOMICITY,
+        "enable.idempotence": _ORDER,
+        "enable.gapless.guarantee": _ORDER,
+        "acks": _ORDER,
+        "request.required.acks": _ORDER,
+        "max.in.flight": _ORDER,
+        "max.in.flight.requests.per.connection": _ORDER,
+        "message.send.max.retries": _ORDER,
+        "retries": _ORDER,
+        "queuing.strategy": _ORDER,
+        "partitioner": _ORDER,
+        "partitioner_cb": _ORDER,
+        "message.timeout.ms": "it is the `send_timeout_ms` argument",
+        "delivery.timeout.ms": "it is the `send_timeout_ms` argument",
+        "message.max.bytes": "the topic's own max.message.bytes decides",
+        "queued.min.messages": _MEMORY,
+        "queued.max.messages.kbytes": _MEMORY,
+        "queue.buffering.max.messages": _MEMORY,
+        "queue.buffering.max.kbytes": _MEMORY,
+        "fetch.max.bytes": _MEMORY,
+        "fetch.message.max.bytes": _MEMORY,
+        "max.partition.fetch.bytes": _MEMORY,
+        "delivery.report.only.error": _OURS,
+        "on_delivery": _OURS,
+        "dr_cb": _OURS,
+        "dr_msg_cb": _OURS,
+        "on_commit": _OURS,
+        "rebalance_cb": _OURS,
+        "offset_commit_cb": _OURS,
+        "error_cb": _OURS,
+        "logger": "log lines go to the Python logger jbm_kafka.kafka",
+        "log_cb": "log lines go to the Python logger jbm_kafka.kafka",
+        "default.topic.config": "give its settings beside the others",
+    }
+)
+"""librdkafka properties a user cannot set, each with the reason."""
+
+
+class _ClientLog:
+    """What confluent-kafka calls as its logger: librdkafka's levels are our levels, but for one kind of line."""
+
+    def log(self, level: int, message: str, *values: object) -> None:
+        text = message % values if values else message
+        # Each client is told all settings, also those for its siblings, and says so; that is no news to anyone.
+        LOG.log(logging.DEBUG if "CONFWARN" in text else level, "%s", text)
+
+
+def _log_client_error(error: object) -> None:
+    # Broker down, connection refused: librdkafka goes on trying. Whoever waits for an answer gets a proper error.
+    LOG.info("Kafka client: %s; it keeps trying", error)
+
+
+def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> dict[str, Any]:
+    """Settings every client starts from; the user's win over what is only a preference."""
+    return {
+        "socket.nagle.disable": True,
+        "socket.keepalive.enable": True,
+        "log.connection.close": False,
+        # A broker that restarts is found again within a second, not within ten.
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 1000,
+        "topic.metadata.refresh.interval.ms": 30_000,
+        "client.id": "jbm-kafka",
+        **client_settings,
+        "bootstrap.servers": bootstrap,
+        "logger": _ClientLog(),
+        "error_cb": _log_client_error,
+    }
+
+
+def check_client_settings(client_settings: Mapping[str, object]) -> None:
+    """Raises InvalidSettingError, naming the setting, for one that is ours, unknown or has a wrong value."""
+    refused = sorted(CONTROLLED.keys() & client_settings.keys())
+    if refused:
+        reasons = "; ".join(f"{name!r}: {CONTROLLED[name]}" for name in refused)
+        raise InvalidSettingError(f"client settings that jbm-kafka controls cannot be set ({reasons})", names=refused)
+    for name, value in client_settings.items():
+        if not isinstance(name, str):
+            raise InvalidSettingError(f"client setting {name!r}: names are text", name=name)
+        if value is None:
+            raise InvalidSettingError(f"client setting {name!r}: None is no value; leave the setting out", name=name)
+    try:
+        # A client without brokers knows every property and connects to nothing; it is gone in a millisecond.
+        Producer({**client_settings, "logger": _ClientLog()})
+    except KafkaException as error:
+        text = error.args[0].str().replace("\n", " ")
+        raise InvalidSettingError(f"client settings: {text}", settings=dict(client_settings)) from None
+    except (TypeError, ValueError) as error:
+        raise InvalidSettingError(f"client settings: {error}", settings=dict(client_settings)) from None

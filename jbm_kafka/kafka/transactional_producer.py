@@ -1,0 +1,178 @@
+"""One transactional id over librdkafka, its errors sorted: abort, redo without a group, or look what happened."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, cause, one_line, trouble
+from jbm_kafka.kafka.settings import LOG
+from jbm_kafka.ports import (
+    CommittedOffset,
+    GroupFenced,
+    KafkaTrouble,
+    OutcomeUnknown,
+    Outgoing,
+    RecordTooLarge,
+    TransactionAborted,
+)
+
+_CLOSE_TIMEOUT_S = 2.0
+
+
+class ConfluentTransactionalProducer:
+    """Implements `ports.TransactionalProducer`."""
+
+    def __init__(self, settings: dict[str, Any], *, bootstrap: str) -> None:
+        self._producer = Producer(settings)
+        self._bootstrap = bootstrap
+        self._id = str(settings["transactional.id"])
+        self._timeout_s = settings["transaction.timeout.ms"] / 1000
+        self._in_transaction = False
+        self._failed: dict[object, str] = {}
+        """Tokens of records that a report named as refused, with the reason, in this transaction."""
+
+    def initialise(self, timeout_s: float) -> None:
+        self._steps(self._producer.init_transactions, timeout_s, "initialise", self._initialise_trouble)
+
+    def begin(self) -> None:
+        self._failed = {}
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise self._trouble(cause(error), "begin") from None
+        self._in_transaction = True
+
+    def produce(self, record: Outgoing, token: object = None) -> None:
+        deadline = time.monotonic() + self._timeout_s
+
+        def report(error: KafkaError | None, _: Message) -> None:
+            if error is not None:
+                self._failed[token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
+
+        while True:
+            try:
+                self._producer.produce(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    record.partition,
+                    on_delivery=report,
+                    timestamp=record.timestamp_ms or 0,
+                    headers=list(record.headers),
+                )
+            except BufferError:
+                if time.monotonic() > deadline:
+                    text = f"transactional id {self._id}: the queue of records stayed full for {self._timeout_s:g} s"
+                    raise TransactionAborted(text, failed=frozenset(self._failed)) from None
+                self._producer.poll(0.01)
+            except KafkaException as error:
+                raise self._produce_trouble(cause(error), record, token) from None
+            else:
+                return
+
+    def send_offsets(
+        self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
+    ) -> None:
+        places = [TopicPartition(topic, p, o.position, o.metadata) for p, o in offsets.items()]
+
+        def send(timeout_s: float) -> None:
+            self._producer.send_offsets_to_transaction(places, group_metadata, timeout_s)
+
+        def sort(error: KafkaError, step: str) -> KafkaTrouble:
+            if error.code() in FENCED and not error.fatal():
+                return GroupFenced(f"transactional id {self._id}: group {group}: {one_line(error)}", group=group)
+            return self._trouble(error, step)
+
+        self._steps(send, self._timeout_s, f"offsets of group {group}", sort)
+
+    def commit(self, timeout_s: float) -> None:
+        if self._failed:
+            # A record that never got into the queue does not make librdkafka's transaction fail; to us it does.
+            raise self._refused("commit")
+
+        def sort(error: KafkaError, step: str) -> KafkaTrouble:
+            if error.retriable():  # out of time: the coordinator may have heard us
+                return OutcomeUnknown(self._text(error, step))
+            return self._trouble(error, step)
+
+        self._steps(self._producer.commit_transaction, timeout_s, "commit", sort)
+        self._in_transaction = False
+
+    def abort(self, timeout_s: float) -> None:
+        if not self._in_transaction:
+            return
+
+        def sort(error: KafkaError, step: str) -> KafkaTrouble:
+            return OutcomeUnknown(self._text(error, step))
+
+        self._steps(self._producer.abort_transaction, timeout_s, "abort", sort)
+        self._in_transaction = False
+
+    def close(self) -> None:
+        if self._in_transaction:
+            # Left open it would hold back readers of its partitions until its timeout.
+            try:
+                self.abort(_CLOSE_TIMEOUT_S)
+            except KafkaTrouble as error:
+                LOG.info("closing: %s; the broker ends the transaction at its timeout", error)
+        self._in_transaction = False
+        with suppress(KafkaException):  # a producer that failed for good says so once more
+            self._producer.purge()
+            self._producer.poll(0)
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
+    def _steps(
+        self,
+        call: Callable[[float], object],
+        timeout_s: float,
+        step: str,
+        sort: Callable[[KafkaError, str], KafkaTrouble],
+    ) -> None:
+        """Call until it succeeds, fails for good, or the time is up; `sort` names the failure."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            remaining_s = deadline - time.monotonic()
+            try:
+                call(max(0.001, remaining_s))
+            except KafkaException as raised:
+                error = cause(raised)
+                if error.retriable() and time.monotonic() < deadline:
+                    # librdkafka says "retry" at once when it cannot reach anyone: give it a moment.
+                    self._producer.poll(0.005)
+                    continue
+                raise sort(error, step) from None
+            return
+
+    def _text(self, error: KafkaError, step: str) -> str:
+        return f"transactional id {self._id} at {self._bootstrap}: {step}: {one_line(error)}"
+
+    def _trouble(self, error: KafkaError, step: str) -> KafkaTrouble:
+        if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError._FATAL):
+            return OutcomeUnknown(self._text(error, step))
+        if self._failed:
+            return self._refused(step)
+        return TransactionAborted(self._text(error, step))
+
+    def _refused(self, step: str) -> TransactionAborted:
+        reasons = "; ".join(sorted(set(self._failed.values())))
+        text = f"transactional id {self._id} at {self._bootstrap}: {step}: records refused: {reasons}"
+        return TransactionAborted(text, failed=frozenset(self._failed))
+
+    def _initialise_trouble(self, error: KafkaError, step: str) -> KafkaTrouble:
+        if error.fatal():
+            return OutcomeUnknown(self._text(error, step))
+        return trouble(error, f"transactional id {self._id}: {step}", self._bootstrap)
+
+    def _produce_trouble(self, error: KafkaError, record: Outgoing, token: object) -> KafkaTrouble:
+        place = f"{record.topic}[{record.partition}]"
+        if error.code() in TOO_LARGE:
+            return RecordTooLarge(f"{place}: {one_line(error)}")
+        if error.code() in (KafkaError._STATE, KafkaError._FATAL, KafkaError._FENCED) or error.fatal():
+            # librdkafka refuses records once the transaction has failed.
+            return self._trouble(error, f"produce to {place}")
+        self._failed[token] = f"{place}: {one_line(error)}"
+        return self._trouble(error, f"produce to {place}")
