@@ -6,7 +6,6 @@ their bytes, with the reason.
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
 
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.errors import MessageFormatError
@@ -28,17 +27,11 @@ class BodyShape(Enum):
     """No body."""
 
 
-class DecodedBody(NamedTuple):
-    """A body and the kind of message it makes."""
+DecodedBody = tuple[BodyShape, str | bytes | None, str | None]
+"""A body, the kind of message it makes, and why the body is bytes although something else was announced."""
 
-    shape: BodyShape
-    body: str | bytes | None
-    fault: str | None = None
-    """Why the body is bytes although something else was announced."""
-
-
-_NO_BODY = DecodedBody(BodyShape.NONE, None)
-_NO_TEXT = DecodedBody(BodyShape.TEXT, None)
+# A member of an Enum costs a look-up through its class each time; this is called for every message.
+_TEXT_SHAPE, _BYTES_SHAPE, _NONE_SHAPE = BodyShape.TEXT, BodyShape.BYTES, BodyShape.NONE
 
 
 def decode_body(headers: Sequence[Header] | None, value: bytes | None) -> DecodedBody:
@@ -48,18 +41,24 @@ def decode_body(headers: Sequence[Header] | None, value: bytes | None) -> Decode
         if name == BODY_HEADER:
             kind = announced
     if value is None:
-        return _NO_TEXT if kind == TEXT else _NO_BODY
-    if kind is None or kind == BYTES:
-        return DecodedBody(BodyShape.BYTES, value)
+        return (_TEXT_SHAPE if kind == TEXT else _NONE_SHAPE), None, None
     if kind == TEXT:
         try:
-            return DecodedBody(BodyShape.TEXT, value.decode())
+            return _TEXT_SHAPE, value.decode(), None
         except UnicodeDecodeError as fault:
-            return DecodedBody(BodyShape.BYTES, value, f"the body is announced as text, but is not UTF-8: {fault}")
-    if kind == NONE:
-        return DecodedBody(BodyShape.BYTES, value, "no body is announced, but there is one") if value else _NO_BODY
-    announced_text = kind.decode(errors="backslashreplace")
-    return DecodedBody(BodyShape.BYTES, value, f"body kind {announced_text!r} is not known to this version")
+            return _BYTES_SHAPE, value, f"the body is announced as text, but is not UTF-8: {fault}"
+    if kind is None or kind == BYTES:
+        return _BYTES_SHAPE, value, None
+    return _undecodable(kind, value)
+
+
+def _undecodable(kind: bytes, value: bytes) -> DecodedBody:
+    if kind != NONE:
+        announced = kind.decode(errors="backslashreplace")
+        return _BYTES_SHAPE, value, f"body kind {announced!r} is not known to this version"
+    if value:
+        return _BYTES_SHAPE, value, "no body is announced, but there is one"
+    return _NONE_SHAPE, None, None
 
 
 def encode_body(shape: BodyShape, body: str | bytes | None) -> tuple[bytes | None, bytes | None]:

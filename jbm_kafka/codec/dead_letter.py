@@ -5,7 +5,7 @@ A copy keeps what the message had and tells where it was last; what an earlier h
 
 from collections.abc import Mapping, Sequence
 
-from jbm_kafka.codec.headers import typed_property_name
+from jbm_kafka.codec.headers import property_of_header
 from jbm_kafka.codec.properties import Property, property_header
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination
@@ -100,4 +100,4 @@ def _copied(
 
 
 def _is_replaced(name: str) -> bool:
-    return name in _NOT_COPIED or name in HOP_PROPERTIES or typed_property_name(name) in HOP_PROPERTIES
+    return name in _NOT_COPIED or property_of_header(name)[1] in HOP_PROPERTIES

@@ -5,15 +5,17 @@ cannot be understood never fails the message: the reason stands in the property 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple, cast
 
 from jbm_kafka.codec.properties import (
     HEADER_PREFIX,
     NULL,
+    PROPERTY_TYPES,
     Property,
+    PropertyType,
     is_legal_name,
-    is_property_type,
     parse_property,
     property_header,
 )
@@ -39,11 +41,10 @@ OWN_HEADERS = _TEXT_HEADERS | {
 """Headers that a send writes by itself; of a message that is sent on, none is passed on."""
 
 _NO_PROPERTIES: Mapping[str, Property] = MappingProxyType({})
-_NON_PERSISTENT = b"NON_PERSISTENT"
+_PERSISTENT, _NON_PERSISTENT = DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT
 
 
-@dataclass(frozen=True, slots=True)
-class JmsHeaders:
+class JmsHeaders(NamedTuple):
     """The headers of a JMS message as its record tells them, and its properties."""
 
     message_id: str | None
@@ -65,45 +66,47 @@ def decode_headers(headers: Sequence[Header] | None) -> JmsHeaders:
     """Everything the headers tell. Of several with one name the last typed one counts; typed beats plain."""
     headers = headers or ()
     faults: list[str] = []
-    texts: dict[str, str] = {}
-    timestamp_ms: int | None = None
+    own: dict[str, bytes] = {}
     plain: dict[str, Property] = {}
     typed: dict[str, Property] = {}
-    for name, value in headers:
-        if name in OWN_HEADERS:
-            if name in _TEXT_HEADERS:
-                _take_text(name, value, texts, faults)
-            elif name == "JMSTimestamp" and value is not None:
-                number = parse_count(value)
-                timestamp_ms = timestamp_ms if number is None else number
-        elif (key := typed_property_name(name)) is not None:
-            _take_typed(name, key, value, typed, faults)
-        elif is_legal_name(name):
-            _take_plain(name, value, plain)
-    reply_to = _parse_reply_to(texts.get("JMSReplyTo"), faults)
-    properties = {**plain, **typed}
-    if faults:
-        properties[DECODE_ERROR] = Property("string", "; ".join(faults))
-    non_persistent = texts.get("JMSDeliveryMode") == "NON_PERSISTENT"
-    return JmsHeaders(
-        message_id=texts.get("JMSMessageID"),
-        timestamp_ms=timestamp_ms,
-        correlation_id=texts.get("JMSCorrelationID"),
-        type=texts.get("JMSType"),
-        reply_to=reply_to,
-        delivery_mode=DeliveryMode.NON_PERSISTENT if non_persistent else DeliveryMode.PERSISTENT,
+    for header, value in headers:
+        if header in OWN_HEADERS:
+            if value is not None:
+                own[header] = value
+            continue
+        kind, name = property_of_header(header)
+        if name is None:
+            continue
+        held = NULL if value is None else _property(header, kind, value, faults)
+        if held is not None:
+            (plain if kind is None else typed)[name] = held
+    timestamp = own.get("JMSTimestamp")
+    decoded = JmsHeaders(
+        message_id=_text(own, "JMSMessageID", faults),
+        timestamp_ms=None if timestamp is None else parse_count(timestamp),
+        correlation_id=_text(own, "JMSCorrelationID", faults),
+        type=_text(own, "JMSType", faults),
+        reply_to=_reply_to(_text(own, "JMSReplyTo", faults), faults),
+        delivery_mode=_NON_PERSISTENT if own.get("JMSDeliveryMode") == b"NON_PERSISTENT" else _PERSISTENT,
         scanned=scan(headers),
-        sender=texts.get("JBMSender"),
-        properties=properties,
+        sender=_text(own, "JBMSender", faults),
+        properties={**plain, **typed} if plain else typed,
     )
+    if faults:
+        return decoded._replace(properties={**decoded.properties, DECODE_ERROR: Property("string", "; ".join(faults))})
+    return decoded
 
 
-def typed_property_name(header: str) -> str | None:
-    """The name of the property that a header `jms.<type>.<name>` carries; None for every other header."""
-    if not header.startswith(HEADER_PREFIX):
-        return None
-    kind, _, name = header[len(HEADER_PREFIX) :].partition(".")
-    return name if is_property_type(kind) and is_legal_name(name) else None
+@lru_cache(maxsize=4096)
+def property_of_header(header: str) -> tuple[PropertyType | None, str | None]:
+    """Type and name of the property that a header shows as: no type for a plain one, no name when it shows as none."""
+    if header in OWN_HEADERS:
+        return None, None
+    if header.startswith(HEADER_PREFIX):
+        kind, _, name = header[len(HEADER_PREFIX) :].partition(".")
+        if kind in PROPERTY_TYPES and is_legal_name(name):
+            return cast(PropertyType, kind), name
+    return None, header if is_legal_name(header) else None
 
 
 def _utf8(value: bytes) -> str | None:
@@ -114,42 +117,33 @@ def _utf8(value: bytes) -> str | None:
         return None
 
 
-def _take_text(name: str, value: bytes | None, texts: dict[str, str], faults: list[str]) -> None:
+def _text(own: Mapping[str, bytes], header: str, faults: list[str]) -> str | None:
+    value = own.get(header)
     if value is None:
-        return
-    text = _utf8(value)
-    if text is None:
-        faults.append(f"{name} is not UTF-8")
-    else:
-        texts[name] = text
-
-
-def _take_typed(header: str, name: str, value: bytes | None, typed: dict[str, Property], faults: list[str]) -> None:
-    if value is None:
-        typed[name] = NULL
-        return
+        return None
     text = _utf8(value)
     if text is None:
         faults.append(f"{header} is not UTF-8")
-        return
-    kind = header[len(HEADER_PREFIX) : -len(name) - 1]
+    return text
+
+
+def _property(header: str, kind: PropertyType | None, value: bytes, faults: list[str]) -> Property | None:
+    """The property; None when nothing can show it. It is kept and passed on all the same."""
+    text = _utf8(value)
+    if text is None:
+        if kind is not None:
+            faults.append(f"{header} is not UTF-8")
+        return None
+    if kind is None:
+        return Property("string", text)
     try:
-        typed[name] = parse_property(kind, text)  # type: ignore[arg-type]  # typed_property_name has looked at it
+        return parse_property(kind, text)
     except ValueError as fault:
-        typed[name] = Property("string", text)
         faults.append(f"{header}: {fault}")
+        return Property("string", text)
 
 
-def _take_plain(name: str, value: bytes | None, plain: dict[str, Property]) -> None:
-    text = None if value is None else _utf8(value)
-    if text is not None:
-        plain[name] = Property("string", text)
-    elif value is None:
-        plain[name] = NULL
-    # What is no UTF-8 is kept and passed on, but JMS has no property that could show it.
-
-
-def _parse_reply_to(text: str | None, faults: list[str]) -> Destination | None:
+def _reply_to(text: str | None, faults: list[str]) -> Destination | None:
     if text is None:
         return None
     try:
@@ -172,10 +166,9 @@ def carried_headers(headers: Sequence[Header] | None, *, with_properties: bool =
 
 
 def _shows_as_property(header: Header) -> bool:
-    name, value = header
-    if typed_property_name(name) is not None:
-        return True
-    return is_legal_name(name) and (value is None or _utf8(value) is not None)
+    kind, name = property_of_header(header[0])
+    value = header[1]
+    return name is not None and (kind is not None or value is None or _utf8(value) is not None)
 
 
 def encode_headers(
@@ -185,7 +178,7 @@ def encode_headers(
     correlation_id: str | None = None,
     type: str | None = None,  # noqa: A002 - its name in JMS
     reply_to: Destination | None = None,
-    delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT,
+    delivery_mode: DeliveryMode = _PERSISTENT,
     priority: int = PRIORITY_DEFAULT,
     expiration_ms: int = 0,
     delivery_time_ms: int = 0,
@@ -214,8 +207,8 @@ def encode_headers(
         add(("JMSType", type.encode()))
     if reply_to is not None:
         add(("JMSReplyTo", str(reply_to).encode()))
-    if delivery_mode is DeliveryMode.NON_PERSISTENT:
-        add(("JMSDeliveryMode", _NON_PERSISTENT))
+    if delivery_mode is _NON_PERSISTENT:
+        add(("JMSDeliveryMode", b"NON_PERSISTENT"))
     if priority != PRIORITY_DEFAULT:
         add(("JMSPriority", b"%d" % priority))
     if expiration_ms:

@@ -18,6 +18,7 @@ PropertyValue = str | bool | int | float | None
 
 HEADER_PREFIX = "jms."
 SELECTOR_WORDS = frozenset(["NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"])
+PROPERTY_TYPES = frozenset(get_args(PropertyType))
 INTEGER_BITS: Mapping[str, int] = MappingProxyType({"byte": 8, "short": 16, "int": 32, "long": 64})
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -146,12 +147,6 @@ _PARSERS: Mapping[str, Callable[[str], PropertyValue]] = MappingProxyType(
         "null": lambda _: None,
     }
 )
-assert set(_PARSERS) == set(get_args(PropertyType))
-
-
-def is_property_type(word: str) -> bool:
-    """Whether `jms.<word>.<name>` is the header of a property."""
-    return word in _PARSERS
 
 
 def parse_property(kind: PropertyType, text: str) -> Property:

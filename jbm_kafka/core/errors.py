@@ -49,7 +49,7 @@ class InvalidSettingError(JMSError, ValueError):
     """A setting has a name, a type, a unit or a value it cannot have."""
 
 
-class MessageFormatError(JMSError):
+class MessageFormatError(JMSError, ValueError):
     """A body, property or property name cannot be carried, or not read as what was asked for."""
 
 

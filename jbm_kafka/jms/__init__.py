@@ -1,0 +1,1 @@
+"""The JMS-like API: connections, sessions, producers, consumers and messages."""

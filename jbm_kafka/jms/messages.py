@@ -1,0 +1,249 @@
+"""The messages of JMS: headers, properties and a body; made by an application, or read from a Kafka record.
+
+A received message is read-only until its body or its properties are cleared, and stays readable after its session is
+closed. What its record's headers tell is decoded when it is first looked at (see `Message.__getattr__`): most messages
+are acknowledged with only their body read, and decoding costs ten times what making the message does.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from jbm_kafka.codec.bodies import BodyShape
+from jbm_kafka.codec.properties import Property
+from jbm_kafka.codec.scan import PRIORITY_DEFAULT
+from jbm_kafka.core.delivery_mode import DeliveryMode
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
+from jbm_kafka.core.states import MessageState
+from jbm_kafka.jms.properties import DELIVERY_COUNT, GROUP_ID, UNIT_OF_ORDER, TypedProperties, check_property_name
+from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, decoded_headers, kafka_view
+
+
+class Settler(Protocol):
+    """Who settles a received message: its session. Raises IllegalStateError once that is closed."""
+
+    def acknowledge(self, message: "Message") -> None: ...
+    def nack(self, message: "Message", delay_ms: int | None) -> None: ...
+
+
+class Message(TypedProperties):
+    """A message without a body; base of all messages.
+
+    Times are milliseconds; 0 is none. Of a message not yet sent, what a send sets is empty.
+    """
+
+    __slots__ = (
+        "_body",
+        "_body_is_read_only",
+        "_decoded",
+        "_properties",
+        "_properties_are_read_only",
+        "_record",
+        "_settler",
+        "correlation_id",
+        "delivery_count",
+        "delivery_mode",
+        "delivery_time",
+        "destination",
+        "expiration",
+        "message_id",
+        "priority",
+        "redelivered",
+        "reply_to",
+        "state",
+        "timestamp",
+        "type",
+        "unit_of_order",
+    )
+
+    shape: ClassVar[BodyShape] = BodyShape.NONE
+
+    message_id: str | None
+    timestamp: int
+    correlation_id: str | None
+    reply_to: Destination | None
+    destination: Destination | None
+    delivery_mode: DeliveryMode
+    redelivered: bool
+    type: str | None
+    expiration: int
+    """When the message expires."""
+    delivery_time: int
+    """When it may be delivered."""
+    priority: int
+    delivery_count: int
+    """Hand-overs to an application, this one included; at least 2 when `redelivered`."""
+    unit_of_order: str | None
+    """The unit it was sent with."""
+    state: MessageState | None
+    """Where it stands in its channel; only a browser tells."""
+
+    _body: str | bytes | None
+    _properties: dict[str, Property]
+    _record: KafkaRecord | None
+
+    def __init__(self) -> None:
+        self._record = None
+        self._settler: Settler | None = None
+        self._body = None
+        self._properties = {}
+        self._body_is_read_only = self._properties_are_read_only = False
+        self.destination = self.reply_to = None
+        self.message_id = self.correlation_id = self.type = self.unit_of_order = None
+        self.timestamp = self.expiration = self.delivery_time = self.delivery_count = 0
+        self.delivery_mode = DeliveryMode.PERSISTENT
+        self.priority = PRIORITY_DEFAULT
+        self.redelivered = False
+        self.state = None
+
+    if not TYPE_CHECKING:  # A type checker would take it for "any name is an attribute".
+
+        def __getattr__(self, name: str) -> object:
+            """Reads from the record what is asked for the first time; what the application set does not come here."""
+            if name == "_decoded":
+                value = decoded_headers(self._record)
+            elif name in READERS:
+                value = READERS[name](self._record, self._decoded)
+            else:
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            object.__setattr__(self, name, value)
+            return value
+
+    @property
+    def body(self) -> str | bytes | None:
+        """None; a message with a body is a TextMessage or a BytesMessage."""
+        return self._body
+
+    @property
+    def kafka(self) -> KafkaView | None:
+        """The record of a received message; None of one that was made here."""
+        return None if self._record is None else kafka_view(self._record)
+
+    def clear_body(self) -> None:
+        """Empties the body and makes it writable; headers and properties stay."""
+        self._body = None
+        self._body_is_read_only = False
+
+    def clear_properties(self) -> None:
+        """Removes the properties and makes them writable; headers and body stay."""
+        self._properties = {}
+        self._properties_are_read_only = False
+
+    def acknowledge(self) -> None:
+        """Acknowledges as the session's mode says (ACK-2, ACK-6).
+
+        Raises:
+            IllegalStateError: the message was not received, or its session is closed.
+        """
+        self._settled_by().acknowledge(self)
+
+    def nack(self, delay_ms: int | None = None) -> None:
+        """Gives the message back, to come again after the delay; None: after the destination's own.
+
+        Raises:
+            IllegalStateError: the message was not received, its session is closed or has no nack.
+            ValueError: the delay is negative or no int.
+        """
+        if delay_ms is not None and (isinstance(delay_ms, bool) or not isinstance(delay_ms, int) or delay_ms < 0):
+            raise ValueError(f"delay_ms is {delay_ms!r}: it is an int of milliseconds, 0 or more, or None")
+        self._settled_by().nack(self, delay_ms)
+
+    def _settled_by(self) -> Settler:
+        if self._settler is None:
+            raise IllegalStateError("this message was not received by a consumer; there is nothing to settle")
+        return self._settler
+
+    def _write_body(self, body: str | bytes | None) -> None:
+        if self._body_is_read_only:
+            raise MessageNotWriteableError(
+                f"the body of received message {self.message_id} is read-only; call clear_body() first",
+                message_id=self.message_id,
+            )
+        self._body = body
+
+    def _property(self, name: str) -> Property | None:
+        held = self._properties.get(name)
+        if held is not None:
+            return held
+        if name == DELIVERY_COUNT and self.delivery_count:
+            return Property("int", self.delivery_count)
+        unit = self.unit_of_order
+        if unit is not None and (name == UNIT_OF_ORDER or (name == GROUP_ID and self._properties_are_read_only)):
+            return Property("string", unit)
+        return None
+
+    def _property_names(self) -> Iterator[str]:
+        return iter(self._properties)
+
+    def _set_property(self, name: str, held: Property | None) -> None:
+        if self._properties_are_read_only:
+            raise MessageNotWriteableError(
+                f"the properties of received message {self.message_id} are read-only; call clear_properties() first",
+                message_id=self.message_id,
+                property=name,
+            )
+        if held is None:
+            del self._properties[name]
+            return
+        check_property_name(name)
+        if name == GROUP_ID and held.type not in ("string", "null"):
+            raise MessageFormatError(f"{GROUP_ID} is a str, not {held.value!r}", property=name, value=held.value)
+        self._properties[name] = held
+
+    def __lt__(self, other: "Message") -> bool:
+        """Higher priority first (SEND-7)."""
+        return self.priority > other.priority
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.message_id or 'not sent'} {self.destination or ''}>"
+
+
+class TextMessage(Message):
+    """A message whose body is a str, or None."""
+
+    __slots__ = ()
+    shape = BodyShape.TEXT
+
+    def __init__(self, text: str | None = None) -> None:
+        super().__init__()
+        self.body = text
+
+    @property
+    def body(self) -> str | None:
+        """The text."""
+        assert not isinstance(self._body, bytes)
+        return self._body
+
+    @body.setter
+    def body(self, text: str | None) -> None:
+        if text is not None and not isinstance(text, str):
+            raise MessageFormatError(f"a TextMessage holds a str, not {type(text).__name__}")
+        self._write_body(text)
+
+
+class BytesMessage(Message):
+    """A message whose body is bytes."""
+
+    __slots__ = ()
+    shape = BodyShape.BYTES
+
+    def __init__(self, data: bytes = b"") -> None:
+        super().__init__()
+        self.body = data
+
+    @property
+    def body(self) -> bytes:
+        """The bytes."""
+        assert isinstance(self._body, bytes)
+        return self._body
+
+    @body.setter
+    def body(self, data: bytes) -> None:
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise MessageFormatError(f"a BytesMessage holds bytes, not {type(data).__name__}")
+        self._write_body(bytes(data))
+
+    def clear_body(self) -> None:
+        """Empties the body and makes it writable."""
+        super().clear_body()
+        self._body = b""

@@ -1,0 +1,102 @@
+"""Between messages and Kafka records."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from jbm_kafka.codec.bodies import BodyShape, decode_body, encode_body
+from jbm_kafka.codec.headers import carried_headers, encode_headers, property_of_header
+from jbm_kafka.codec.properties import Property, property_of
+from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.jms.messages import BytesMessage, Message, Settler, TextMessage
+from jbm_kafka.jms.properties import check_property_name
+from jbm_kafka.jms.received import KafkaRecord
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+_TEXT, _BYTES = BodyShape.TEXT, BodyShape.BYTES
+
+
+class EncodedMessage(NamedTuple):
+    """What of a message goes into its record; key and partition are the sender's business."""
+
+    value: bytes | None
+    headers: list[Header]
+
+
+def from_record(
+    record: KafkaRecord,
+    *,
+    destination: Destination,
+    delivery_count: int,
+    redelivered: bool,
+    settler: Settler | None,
+) -> Message:
+    """The message of a record, read-only. Its kind is that of its body, its headers are decoded when looked at."""
+    shape, body, _ = decode_body(record.headers(), record.value())
+    kind = TextMessage if shape is _TEXT else BytesMessage if shape is _BYTES else Message
+    message = kind.__new__(kind)
+    message._record = record
+    message._settler = settler
+    message._body = body
+    message._body_is_read_only = message._properties_are_read_only = True
+    message.destination = destination
+    message.delivery_count = delivery_count
+    message.redelivered = redelivered
+    return message
+
+
+def to_record(
+    message: Message,
+    *,
+    sender: str | None = None,
+    duplicate_id: str | None = None,
+    write_timestamp: bool = False,
+    properties: Mapping[str, object] = _NOTHING,
+) -> EncodedMessage:
+    """The record of a message whose header attributes are set as they shall be sent.
+
+    `properties` are given to the send: they go into the record and not into the message. Of a received message that is
+    sent on, everything that is not ours to write is passed on untouched.
+
+    Raises:
+        MessageFormatError: a property or a text cannot be carried.
+    """
+    kind, value = encode_body(message.shape, message._body)
+    own: Mapping[str, Property] = {}
+    carried: list[Header] = []
+    if message._record is not None:
+        carried = carried_headers(message._record.headers(), with_properties=message._properties_are_read_only)
+    if not message._properties_are_read_only:
+        own = message._properties
+    if properties:
+        given = _checked(properties)
+        own = {**own, **given}
+        carried = [header for header in carried if property_of_header(header[0])[1] not in given]
+    try:
+        headers = encode_headers(
+            message_id=message.message_id,
+            timestamp_ms=message.timestamp if write_timestamp else 0,
+            correlation_id=message.correlation_id,
+            type=message.type,
+            reply_to=message.reply_to,
+            delivery_mode=message.delivery_mode,
+            priority=message.priority,
+            expiration_ms=message.expiration,
+            delivery_time_ms=message.delivery_time,
+            body_kind=kind,
+            duplicate_id=duplicate_id,
+            sender=sender,
+            properties=own,
+            carried=carried,
+        )
+    except UnicodeEncodeError as fault:
+        raise MessageFormatError(f"a header or property of {message!r} cannot be sent as UTF-8: {fault}") from None
+    return EncodedMessage(value, headers)
+
+
+def _checked(properties: Mapping[str, object]) -> dict[str, Property]:
+    for name in properties:
+        check_property_name(name)
+    return {name: property_of(value) for name, value in properties.items()}

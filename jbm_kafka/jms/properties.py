@@ -1,0 +1,223 @@
+"""The properties of a message: a mapping of Python values, and the typed accessors of JMS with their conversions."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, MutableMapping
+from types import MappingProxyType
+
+from jbm_kafka.codec.properties import (
+    INTEGER_BITS,
+    NULL,
+    Property,
+    PropertyType,
+    PropertyValue,
+    integer_fits,
+    is_legal_name,
+    nearest_float32,
+    parse_property,
+    property_of,
+    property_text,
+)
+from jbm_kafka.core.errors import MessageFormatError
+
+GROUP_ID = "JMSXGroupID"
+DELIVERY_COUNT = "JMSXDeliveryCount"
+UNIT_OF_ORDER = "JMS_BEA_UnitOfOrder"
+
+READABLE_AS: Mapping[PropertyType, frozenset[PropertyType]] = MappingProxyType(
+    {
+        "boolean": frozenset({"boolean", "string"}),
+        "byte": frozenset({"byte", "short", "int", "long", "string"}),
+        "short": frozenset({"short", "int", "long", "string"}),
+        "int": frozenset({"int", "long", "string"}),
+        "long": frozenset({"long", "string"}),
+        "float": frozenset({"float", "double", "string"}),
+        "double": frozenset({"double", "string"}),
+        "string": frozenset({"boolean", "byte", "short", "int", "long", "float", "double", "string"}),
+    }
+)
+"""The conversion table of the specification: a property set as the first may be read as any of the others."""
+
+
+def check_property_name(name: str) -> None:
+    """Raises MessageFormatError unless an application may set a property of this name."""
+    if not isinstance(name, str) or not name:
+        raise MessageFormatError(f"property name {name!r}: a name is a str that is not empty", property=name)
+    if name in (DELIVERY_COUNT, UNIT_OF_ORDER):
+        raise MessageFormatError(f"property {name} is read-only; a unit is given to the send", property=name)
+    if not is_legal_name(name):
+        raise MessageFormatError(
+            f"property name {name!r}: use letters, digits, '_' and '$', no digit first, no word of the selector "
+            "language, and no 'JMS' in front",
+            property=name,
+        )
+
+
+def converted(name: str, held: Property | None, wanted: PropertyType) -> PropertyValue:
+    """The property's value read as the wanted type; a missing one reads as null does.
+
+    Raises:
+        MessageFormatError: the conversion table has no such row, or the text is no such number.
+    """
+    if held is None or held.value is None:
+        if wanted in ("string", "boolean"):
+            return None if wanted == "string" else False
+        raise MessageFormatError(f"property {name} is not set, and null is no {wanted}", property=name)
+    if wanted not in READABLE_AS[held.type]:
+        raise MessageFormatError(f"property {name} is a {held.type} and cannot be read as {wanted}", property=name)
+    if wanted == "string":
+        return property_text(held)
+    if held.type != "string":
+        return held.value
+    text = property_text(held)
+    if wanted == "boolean":
+        return text.lower() == "true"
+    try:
+        return parse_property(wanted, text).value
+    except ValueError as fault:
+        raise MessageFormatError(f"property {name} cannot be read as {wanted}: {fault}", property=name) from None
+
+
+def checked(name: str, kind: PropertyType, value: object) -> Property:
+    """The property, when the value is one of the type.
+
+    Raises:
+        MessageFormatError: it is not.
+    """
+    if kind == "string" and (value is None or isinstance(value, str)):
+        return NULL if value is None else Property(kind, value)
+    if kind == "boolean" and isinstance(value, bool):
+        return Property(kind, value)
+    if kind in INTEGER_BITS and isinstance(value, int) and not isinstance(value, bool):
+        if integer_fits(value, INTEGER_BITS[kind]):
+            return Property(kind, int(value))
+    elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
+        return Property(kind, nearest_float32(value) if kind == "float" else float(value))
+    raise MessageFormatError(f"property {name}: {value!r} is no {kind}", property=name, value=value)
+
+
+class TypedProperties:
+    """The property accessors of a JMS message, by type."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _property(self, name: str) -> Property | None:
+        """The property, also one that is only seen; None: not set."""
+
+    @abstractmethod
+    def _property_names(self) -> Iterator[str]:
+        """The names of those that were set."""
+
+    @abstractmethod
+    def _set_property(self, name: str, held: Property | None) -> None:
+        """Sets or, by None, removes it; raises MessageNotWriteableError on a received message."""
+
+    @property
+    def properties(self) -> "Properties":
+        """The properties as a mapping."""
+        return Properties(self)
+
+    def property_exists(self, name: str) -> bool:
+        """Whether the property is set, if only to null."""
+        return self._property(name) is not None
+
+    def get_boolean_property(self, name: str) -> bool:
+        return bool(converted(name, self._property(name), "boolean"))
+
+    def get_byte_property(self, name: str) -> int:
+        return self._integer(name, "byte")
+
+    def get_short_property(self, name: str) -> int:
+        return self._integer(name, "short")
+
+    def get_int_property(self, name: str) -> int:
+        return self._integer(name, "int")
+
+    def get_long_property(self, name: str) -> int:
+        return self._integer(name, "long")
+
+    def get_float_property(self, name: str) -> float:
+        return self._float(name, "float")
+
+    def get_double_property(self, name: str) -> float:
+        return self._float(name, "double")
+
+    def get_string_property(self, name: str) -> str | None:
+        value = converted(name, self._property(name), "string")
+        assert value is None or isinstance(value, str), value
+        return value
+
+    def get_object_property(self, name: str) -> PropertyValue:
+        held = self._property(name)
+        return None if held is None else held.value
+
+    def set_boolean_property(self, name: str, value: bool) -> None:
+        self._set_property(name, checked(name, "boolean", value))
+
+    def set_byte_property(self, name: str, value: int) -> None:
+        self._set_property(name, checked(name, "byte", value))
+
+    def set_short_property(self, name: str, value: int) -> None:
+        self._set_property(name, checked(name, "short", value))
+
+    def set_int_property(self, name: str, value: int) -> None:
+        self._set_property(name, checked(name, "int", value))
+
+    def set_long_property(self, name: str, value: int) -> None:
+        self._set_property(name, checked(name, "long", value))
+
+    def set_float_property(self, name: str, value: float) -> None:
+        self._set_property(name, checked(name, "float", value))
+
+    def set_double_property(self, name: str, value: float) -> None:
+        self._set_property(name, checked(name, "double", value))
+
+    def set_string_property(self, name: str, value: str | None) -> None:
+        self._set_property(name, checked(name, "string", value))
+
+    def set_object_property(self, name: str, value: PropertyValue) -> None:
+        self._set_property(name, property_of(value))
+
+    def _integer(self, name: str, wanted: PropertyType) -> int:
+        value = converted(name, self._property(name), wanted)
+        assert isinstance(value, int), value
+        return value
+
+    def _float(self, name: str, wanted: PropertyType) -> float:
+        value = converted(name, self._property(name), wanted)
+        assert isinstance(value, float), value
+        return value
+
+
+class Properties(MutableMapping[str, PropertyValue]):
+    """A message's properties by name: `int` is stored as int or long by its size, `float` as double.
+
+    What the provider adds (`JMSXDeliveryCount`, `JMS_BEA_UnitOfOrder`, a `JMSXGroupID` nobody set) can be looked up,
+    but is not among the names.
+    """
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: TypedProperties) -> None:
+        self._message = message
+
+    def __getitem__(self, name: str) -> PropertyValue:
+        held = self._message._property(name)
+        if held is None:
+            raise KeyError(name)
+        return held.value
+
+    def __setitem__(self, name: str, value: PropertyValue) -> None:
+        self._message._set_property(name, property_of(value))
+
+    def __delitem__(self, name: str) -> None:
+        self._message._set_property(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._message._property_names()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
