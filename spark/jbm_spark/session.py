@@ -107,8 +107,8 @@ def _start(configuration: SparkConf, log: Path) -> SparkSession:
                 gateway = launch_gateway(configuration, {"stderr": sink})  # type: ignore[no-untyped-call]
         return SparkSession(SparkContext(conf=configuration, gateway=gateway))
     except PySparkRuntimeError as error:
-        raise SessionError(f"the Spark JVM did not start ({_last_line(log) or error}): it needs Java 17 or newer, "
-                           f"free memory and a writable {tempfile.gettempdir()}; its log is {log}") from None  # fmt: skip
+        needs = f"it needs Java 17 or newer, free memory and a writable {tempfile.gettempdir()}"
+        raise SessionError(f"the Spark JVM did not start ({_last_line(log) or error}): {needs}; see {log}") from None
 
 
 def _temporary_log() -> Path:

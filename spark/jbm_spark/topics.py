@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 from jbm_spark.errors import TopicError
 
 
-def check_topics(bootstrap: str, names: Iterable[str], *, timeout_ms: int = 10_000) -> None:
+def check_topics(bootstrap: str, names: Iterable[str], *, timeout_ms: int = 5_000) -> None:
     """Nothing, if the broker answers and has every topic.
 
     Raises:

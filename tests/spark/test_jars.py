@@ -1,0 +1,90 @@
+"""Wrong jars are found before a JVM is started, each with the command that mends it."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from jbm_spark import jars
+from jbm_spark.errors import JarsError
+
+CONNECTOR = "spark-sql-kafka-0-10_2.13-4.1.1.jar"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A jars folder of two small files, with its list."""
+    place = tmp_path / "jars"
+    place.mkdir()
+    contents = {CONNECTOR: b"connector", "kafka-clients-3.9.1.jar": b"clients"}
+    for name, content in contents.items():
+        (place / name).write_bytes(content)
+    lines = [f"{sha256(content).hexdigest()}  {name}\n" for name, content in contents.items()]
+    (tmp_path / "jars.sha256").write_text("".join(lines), encoding="utf-8")
+    return place
+
+
+def test_the_listed_jars_are_given_in_the_order_of_the_list(folder: Path) -> None:
+    found = jars.check(folder, pyspark_version="4.1.1")
+    assert found == [folder / CONNECTOR, folder / "kafka-clients-3.9.1.jar"]
+
+
+def test_a_missing_jar_is_named_with_the_command(folder: Path) -> None:
+    (folder / "kafka-clients-3.9.1.jar").unlink()
+    with pytest.raises(JarsError, match=r"kafka-clients-3\.9\.1\.jar is missing .*make setup"):
+        jars.check(folder, pyspark_version="4.1.1")
+
+
+def test_a_missing_folder_is_a_missing_jar(folder: Path, tmp_path: Path) -> None:
+    folder.rename(tmp_path / "elsewhere")
+    with pytest.raises(JarsError, match=r"missing .*make setup"):
+        jars.check(folder, pyspark_version="4.1.1")
+
+
+def test_a_changed_jar_is_named_with_the_command(folder: Path) -> None:
+    (folder / CONNECTOR).write_bytes(b"another build")
+    with pytest.raises(JarsError, match=r"spark-sql-kafka.* is damaged or another build.*make setup"):
+        jars.check(folder, pyspark_version="4.1.1")
+
+
+def test_a_second_connector_in_the_folder_is_refused(folder: Path) -> None:
+    (folder / "spark-sql-kafka-0-10_2.13-4.0.0.jar").write_bytes(b"old")
+    with pytest.raises(JarsError, match=r"4\.0\.0\.jar .*not in jars\.sha256.*make setup"):
+        jars.check(folder, pyspark_version="4.1.1")
+
+
+def test_a_connector_of_another_release_than_pyspark_is_refused(folder: Path) -> None:
+    with pytest.raises(JarsError, match=r"\(4\.1\.1\) must be PySpark's version 4\.2\.0.*make setup"):
+        jars.check(folder, pyspark_version="4.2.0")
+
+
+def test_a_list_that_is_no_list_is_refused_with_its_line(folder: Path) -> None:
+    (folder.parent / "jars.sha256").write_text("not a digest\n", encoding="utf-8")
+    with pytest.raises(JarsError, match=r"line 1.*restore it from git"):
+        jars.check(folder, pyspark_version="4.1.1")
+
+
+def test_the_environment_names_another_jars_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(jars.JARS_FOLDER_VARIABLE, str(folder))
+    assert jars.jars_folder() == folder
+    assert jars.check(pyspark_version="4.1.1")
+
+
+def test_the_repository_has_the_jars_of_the_installed_pyspark() -> None:
+    assert len(jars.check()) == 5
+
+
+def test_fetch_without_maven_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / CONNECTOR).unlink()
+    monkeypatch.setenv("PATH", str(folder))
+    with pytest.raises(JarsError, match=r"Maven .*install"):
+        jars.fetch(folder)
+
+
+def test_the_command_prints_one_line_and_exits_1(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(jars.JARS_FOLDER_VARIABLE, str(folder))
+    (folder / CONNECTOR).unlink()
+    assert jars.main(["check"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1

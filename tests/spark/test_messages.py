@@ -1,0 +1,59 @@
+"""What `messages` reads of a topic, and what it refuses."""
+
+from uuid import uuid4
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_spark.errors import OptionRefusedError
+from jbm_spark.messages import messages
+from tests.spark.conftest import Topics
+from tests.spark.records import Record
+
+
+def bodies(spark: SparkSession, topics: Topics, topic: str, **chosen: object) -> list[bytes]:
+    rows = messages(spark, topic, bootstrap=topics.bootstrap, **chosen).orderBy("kafka.offset")  # type: ignore[arg-type]
+    return [bytes(row.body_bytes) for row in rows.collect()]
+
+
+def test_messages_of_aborted_and_open_transactions_never_appear(spark: SparkSession, topics: Topics) -> None:
+    """LOG-1: a read_committed reader."""
+    topic = topics.create()
+    topics.write(topic, [Record(value=b"committed")], transactional_id=uuid4().hex).commit_transaction()
+    topics.write(topic, [Record(value=b"aborted")], transactional_id=uuid4().hex).abort_transaction()
+    topics.write(topic, [Record(value=b"plain")])
+    open_one = topics.write(topic, [Record(value=b"open")], transactional_id=uuid4().hex)
+    assert bodies(spark, topics, topic) == [b"committed", b"plain"]
+    open_one.commit_transaction()
+    assert bodies(spark, topics, topic) == [b"committed", b"plain", b"open"]
+
+
+def test_an_empty_topic_gives_no_rows(spark: SparkSession, topics: Topics) -> None:
+    assert bodies(spark, topics, topics.create(2)) == []
+
+
+def test_starting_and_ending_cut_by_offset_and_by_time(spark: SparkSession, topics: Topics) -> None:
+    topic = topics.create()
+    topics.write(topic, [Record(value=b"%d" % n, timestamp_ms=1_700_000_000_000 + n) for n in range(5)])
+    assert bodies(spark, topics, topic, starting={0: 1}, ending={0: 3}) == [b"1", b"2"]
+    assert bodies(spark, topics, topic, starting=1_700_000_000_003) == [b"3", b"4"]
+    assert bodies(spark, topics, topic, ending=1_700_000_000_002) == [b"0", b"1"]
+    assert bodies(spark, topics, topic, starting=1_700_000_000_999) == []
+
+
+def test_a_refused_option_is_refused_before_anything_is_read(spark: SparkSession) -> None:
+    with pytest.raises(OptionRefusedError, match="minPartitions"):
+        messages(spark, "orders", bootstrap="127.0.0.1:1", options={"minPartitions": "4"})
+
+
+def test_an_illegal_name_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(InvalidDestinationError, match="reserved"):
+        messages(spark, "jbm.events", bootstrap="127.0.0.1:1")
+
+
+def test_a_session_that_fails_at_repeated_headers_is_refused(spark: SparkSession) -> None:
+    strict = spark.newSession()
+    strict.conf.set("spark.sql.mapKeyDedupPolicy", "EXCEPTION")
+    with pytest.raises(OptionRefusedError, match="mapKeyDedupPolicy"):
+        messages(strict, "orders", bootstrap="127.0.0.1:1")
