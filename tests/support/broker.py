@@ -5,6 +5,8 @@ local broker. Without any the tests that need one are skipped, but never where C
 """
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,15 +44,28 @@ def open_broker(wanted: str, folder: Path) -> Iterator[str]:
 
 @contextmanager
 def local_broker(folder: Path) -> Iterator[LocalBroker]:
-    """A broker on this machine with its data in `folder`, stopped at the end whatever became of it meanwhile."""
+    """A broker on this machine with its data in `folder`, ended with the block whatever became of it meanwhile."""
     broker = LocalBroker(folder)
-    try:
-        broker.start()
-    except LocalBrokerError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no broker to test with: {error}")
-    try:
+    with _leash(folder):
+        try:
+            broker.start()
+        except LocalBrokerError as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(f"no broker to test with: {error}")
         yield broker
-    finally:
-        broker.kill()  # its data goes with the test, so there is nothing to save
+
+
+_WATCH = "import sys; from jbm_kafka.devbroker import LocalBroker; sys.stdin.read(); LocalBroker(sys.argv[1]).kill()"
+
+
+@contextmanager
+def _leash(folder: Path) -> Iterator[None]:
+    """Kills the broker of `folder` at the end of the block, or when this process ends, however it does.
+
+    A local broker outlives whoever starts it, and a test past its timeout ends pytest on the spot. So a process of its
+    own waits for the end of a pipe. There is no stop in order, because the data goes with the test.
+    """
+    command = [sys.executable, "-c", _WATCH, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
+        yield
