@@ -8,7 +8,7 @@ JARS   := $(if $(wildcard spark/pom.xml),spark/jars/.stamp)
 MVN    := mvn --batch-mode --quiet --no-transfer-progress
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check bench lock clean
+.PHONY: help setup demo test test-slow check cover bench lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -41,6 +41,10 @@ check: setup      ## ruff, mypy --strict, layers
 	$(BIN)/ruff check jbm_kafka tests $(SPARK)
 	$(BIN)/mypy jbm_kafka tests $(SPARK)
 	$(BIN)/lint-imports
+
+cover: setup      ## branch coverage of core/ by the tests that need no broker; must be 100 %
+	$(BIN)/python -m pytest tests/core $(wildcard tests/model) --cov=jbm_kafka.core --cov-branch --cov-fail-under=100 \
+	  --cov-report=term-missing:skip-covered
 
 bench: setup      ## throughput and latency beside Kafka's own clients
 	$(BIN)/jbm-kafka bench

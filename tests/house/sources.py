@@ -24,7 +24,7 @@ def text_files() -> list[Path]:
     suffixes = {".py", ".md", ".toml", ".txt", ".sh", ".xml", ".properties", ".avsc", ".json", ""}
     folders = ("jbm_kafka", "spark", "tests", "docs", "docker", "schemas", ".ci")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
-    files += [path for path in ROOT.iterdir() if not path.name.startswith(".git")]
+    files += [path for path in ROOT.iterdir() if not path.name.startswith(".") or path.name == ".importlinter"]
     return sorted(
         path
         for path in files
