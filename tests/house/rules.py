@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 
 FUNCTION_LINES_MAX = 60
 
-PROMISE_ID = re.compile(r"\b([A-Z][A-Z0-9]*-\d+)\b")
+PROMISE_ID = r"[A-Z][A-Z0-9]*-\d+"
 """`ORDER-1`, `UNIT-12`."""
+
+_IDS_FIRST = re.compile(rf"\s*({PROMISE_ID}(?:, {PROMISE_ID})*)\b")
 
 
 def long_file(name: str, text: str, *, lines_max: int) -> list[str]:
@@ -83,12 +85,20 @@ def dead_modules(modules: Iterable[str], imported: set[str], named: str) -> list
 
 def promised_ids(semantics: str) -> list[str]:
     """The ids of a semantics page: the first cell of its table rows."""
-    return re.findall(r"^\| *([A-Z][A-Z0-9]*-\d+) *\|", semantics, flags=re.MULTILINE)
+    return re.findall(rf"^\| *({PROMISE_ID}) *\|", semantics, flags=re.MULTILINE)
 
 
 def open_ids(text: str) -> list[str]:
     """The ids of the list of open promises: one at the beginning of a line, the rest of the line is free."""
-    return re.findall(r"^([A-Z][A-Z0-9]*-\d+)\b", text, flags=re.MULTILINE)
+    return re.findall(rf"^({PROMISE_ID})\b", text, flags=re.MULTILINE)
+
+
+def proven_ids(text: str) -> set[str]:
+    """The ids with which the docstring of a function or class begins; a mention further on proves nothing."""
+    named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    docs = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, named)]
+    begins = [_IDS_FIRST.match(doc) for doc in docs]
+    return {name for begin in begins if begin for name in begin.group(1).split(", ")}
 
 
 def unproven(promised: Iterable[str], still_open: Iterable[str], tested: set[str]) -> list[str]:

@@ -58,6 +58,17 @@ def test_promises_are_read_from_the_tables_only() -> None:
     assert rules.open_ids("# ACK-3 in a comment\nACK-1\nUNIT-16  needs topics (ACK-2)\n") == ["ACK-1", "UNIT-16"]
 
 
+def test_a_test_proves_what_its_docstring_begins_with() -> None:
+    text = """
+class TestMany:
+    '''ACK-1: all of it.'''
+    def test_a(self): '''ACK-2, UNIT-16: both, as ACK-9 says.'''
+    def test_b(self): '''See ACK-7.'''
+    def test_c(self): x = "ACK-8"  # ACK-8
+"""
+    assert rules.proven_ids(text) == {"ACK-1", "ACK-2", "UNIT-16"}
+
+
 def test_a_promise_is_proven_or_open_and_never_both() -> None:
     promised = ["ACK-1", "ACK-2", "ACK-3", "ACK-4", "ACK-4"]
     wrong = rules.unproven(promised, ["ACK-2", "ACK-3", "ACK-4", "ACK-9"], tested={"ACK-2"})
