@@ -105,9 +105,9 @@ def _float_text(value: float, *, single: bool) -> str:
 
 
 def _shortest_float32(value: float) -> str:
-    # Nine digits always bring a 32-bit float back.
-    candidates = (f"{value:.{digits}g}" for digits in range(1, 9))
-    return next((text for text in candidates if nearest_float32(float(text)) == value), f"{value:.9g}")
+    # Nine digits always bring a 32-bit float back. The digits found are written as a double's are: 5.0, not 5.
+    candidates = (float(f"{value:.{digits}g}") for digits in range(1, 9))
+    return repr(next((short for short in candidates if nearest_float32(short) == value), float(f"{value:.9g}")))
 
 
 def parse_boolean(text: str) -> bool:

@@ -1,0 +1,98 @@
+"""REDELIVER-4: what a dead letter and an expired message keep, and what they tell."""
+
+from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
+from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.destination import Queue, Topic
+
+ORIGINAL: list[Header] = [
+    ("JMSMessageID", b"ID:p:1"),
+    ("JBMBody", b"text"),
+    ("JMSCorrelationID", b"c"),
+    ("JMSPriority", b"7"),
+    ("JMSExpiration", b"1700000000000"),
+    ("JMSDeliveryTime", b"1600000000000"),
+    ("JBMDuplicateID", b"d"),
+    ("jms.string.region", b"EU"),
+    ("content-type", b"\xff"),
+    ("content-type", b"2"),
+]
+KEPT: list[Header] = [
+    ("JMSMessageID", b"ID:p:1"),
+    ("JBMBody", b"text"),
+    ("JMSCorrelationID", b"c"),
+    ("JMSPriority", b"7"),
+    ("jms.string.region", b"EU"),
+    ("content-type", b"\xff"),
+    ("content-type", b"2"),
+]
+
+
+def dead_letter(original: list[Header] | None, **changed: int) -> list[Header]:
+    return dead_letter_headers(
+        original,
+        destination=Queue("orders"),
+        message_id="ID:p:1",
+        partition=3,
+        offset=4711,
+        delivery_count=10,
+        reason="max-delivery-attempts",
+        **changed,
+    )
+
+
+HOP: list[Header] = [
+    ("jms.string._JBM_ORIG_DESTINATION", b"queue:orders"),
+    ("jms.string._JBM_ORIG_MESSAGE_ID", b"ID:p:1"),
+    ("jms.int._JBM_ORIG_PARTITION", b"3"),
+    ("jms.long._JBM_ORIG_OFFSET", b"4711"),
+    ("jms.int._JBM_DELIVERY_COUNT", b"10"),
+    ("jms.string._JBM_DEAD_LETTER_REASON", b"max-delivery-attempts"),
+]
+
+
+def test_a_dead_letter_keeps_its_headers_drops_its_times_and_tells_where_it_was() -> None:
+    """REDELIVER-4."""
+    assert dead_letter(ORIGINAL) == [*KEPT, *HOP]
+
+
+def test_a_further_hop_replaces_what_the_one_before_told() -> None:
+    """REDELIVER-4: they describe the last hop, whatever type or spelling the one before used."""
+    earlier: list[Header] = [
+        ("jms.string._JBM_ORIG_OFFSET", b"1"),
+        ("_JBM_ORIG_DESTINATION", b"queue:old"),
+        ("jms.long._JBM_ACTUAL_EXPIRY", b"1"),
+        ("jms.string._JBM_MINE", b"kept"),
+    ]
+    assert dead_letter([*KEPT, *earlier]) == [*KEPT, ("jms.string._JBM_MINE", b"kept"), *HOP]
+
+
+def test_a_foreign_record_gets_the_message_id_it_lacked() -> None:
+    """REDELIVER-4 with docs/topics.md, Keys."""
+    assert dead_letter(None) == [("JMSMessageID", b"ID:p:1"), *HOP]
+
+
+def test_the_time_of_sending_is_kept_when_it_is_given_and_not_there() -> None:
+    assert ("JMSTimestamp", b"99") in dead_letter(KEPT, timestamp_ms=99)
+    assert ("JMSTimestamp", b"99") not in dead_letter([*KEPT, ("JMSTimestamp", b"5")], timestamp_ms=99)
+
+
+def test_an_expired_message_tells_when_it_expired_and_no_reason() -> None:
+    """REDELIVER-4, SEND-5."""
+    expired = expired_headers(
+        [*ORIGINAL, *HOP],
+        destination=Topic("prices"),
+        message_id="ID:p:1",
+        partition=0,
+        offset=1,
+        delivery_count=0,
+        actual_expiry_ms=1_700_000_000_330,
+    )
+    assert expired == [
+        *KEPT,
+        ("jms.string._JBM_ORIG_DESTINATION", b"topic:prices"),
+        ("jms.string._JBM_ORIG_MESSAGE_ID", b"ID:p:1"),
+        ("jms.int._JBM_ORIG_PARTITION", b"0"),
+        ("jms.long._JBM_ORIG_OFFSET", b"1"),
+        ("jms.int._JBM_DELIVERY_COUNT", b"0"),
+        ("jms.long._JBM_ACTUAL_EXPIRY", b"1700000000330"),
+    ]
