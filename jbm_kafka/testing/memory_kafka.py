@@ -1,0 +1,82 @@
+"""An in-memory Kafka that passes the contract tests of the real one.
+
+cluster = MemoryCluster(ManualClock(), waits=False)     # the brokers
+kafka = MemoryKafka(cluster)                            # one process that uses them
+kafka.crash()                                           # nothing of it goes on; sessions and transactions time out
+"""
+
+from jbm_kafka.ports import GroupListener
+from jbm_kafka.testing.memory_kafka_admin import MemoryAdmin, MemoryLogReader
+from jbm_kafka.testing.memory_kafka_cluster import CommitFault, Faults, MemoryCluster
+from jbm_kafka.testing.memory_kafka_consumer import MemoryGroupConsumer
+from jbm_kafka.testing.memory_kafka_process import Process, ProcessCrashed
+from jbm_kafka.testing.memory_kafka_producer import MemoryTransactionalProducer
+from jbm_kafka.testing.memory_kafka_sender import MemorySender
+
+__all__ = ["CommitFault", "Faults", "MemoryCluster", "MemoryKafka", "ProcessCrashed"]
+
+
+class MemoryKafka:
+    """Implements `ports.Kafka` for one simulated process."""
+
+    def __init__(
+        self, cluster: MemoryCluster | None = None, *, admin_timeout_s: float = 10.0, send_timeout_ms: int = 30_000
+    ) -> None:
+        self.cluster = cluster or MemoryCluster()
+        self._process = Process(self.cluster)
+        self._admin_timeout_s = admin_timeout_s
+        self._send_timeout_ms = send_timeout_ms
+        self._senders: list[MemorySender] = []
+
+    # -- the port ----------------------------------------------------------------------------------------------------
+
+    def group_consumer(
+        self, *, group: str, topic: str, listener: GroupListener, session_timeout_ms: int, memory_bytes: int
+    ) -> MemoryGroupConsumer:
+        self._process.check()
+        return MemoryGroupConsumer(
+            self._process, group=group, topic=topic, listener=listener, session_timeout_ms=session_timeout_ms
+        )
+
+    def transactional_producer(
+        self, transactional_id: str, *, transaction_timeout_ms: int
+    ) -> MemoryTransactionalProducer:
+        self._process.check()
+        return MemoryTransactionalProducer(
+            self._process, transactional_id, transaction_timeout_ms=transaction_timeout_ms
+        )
+
+    def sender(self) -> MemorySender:
+        self._process.check()
+        sender = MemorySender(self._process, send_timeout_ms=self._send_timeout_ms)
+        self._senders.append(sender)
+        return sender
+
+    def log_reader(self) -> MemoryLogReader:
+        self._process.check()
+        return MemoryLogReader(self._process)
+
+    def admin(self) -> MemoryAdmin:
+        self._process.check()
+        return MemoryAdmin(self._process, timeout_s=self._admin_timeout_s)
+
+    # -- what happens to the process ---------------------------------------------------------------------------------
+
+    def crash(self) -> None:
+        """The process ends as under SIGKILL: every later call of its clients raises ProcessCrashed.
+
+        Queued sends are lost; members stay in their groups until the session timeout, transactions until theirs.
+        """
+        self._process.crash()
+
+    def freeze(self) -> None:
+        """The process stops as under SIGSTOP: make no calls until `thaw`. Its sessions run out meanwhile."""
+        self._process.freeze()
+
+    def thaw(self) -> None:
+        self._process.thaw()
+
+    def deliver(self) -> None:
+        """Write and report queued sends now; for simulations without threads."""
+        for sender in self._senders:
+            sender.deliver()

@@ -1,0 +1,126 @@
+"""Administration and reading by position for the in-memory Kafka."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from jbm_kafka.ports import CommittedOffset, KafkaRecord, TopicDescription, Unreachable
+from jbm_kafka.testing.memory_kafka_process import Process
+
+
+class MemoryAdmin:
+    """Implements `ports.KafkaAdmin`."""
+
+    def __init__(self, process: Process, *, timeout_s: float) -> None:
+        self._process = process
+        self._cluster = process.cluster
+        self._timeout_s = timeout_s
+
+    def describe(self, topics: Sequence[str], *, with_config: bool = False) -> Mapping[str, TopicDescription]:
+        self._process.check()
+        with self._cluster.changed:
+            found = [self._cluster.topics[name] for name in topics if name in self._cluster.topics]
+            return {
+                t.name: TopicDescription(t.name, t.topic_id, len(t.logs), t.config if with_config else {})
+                for t in found
+            }
+
+    def topic_names(self) -> frozenset[str]:
+        self._process.check()
+        with self._cluster.changed:
+            return frozenset(self._cluster.topics)
+
+    def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
+        self._process.check()
+        return self._cluster.create_topic(name, partitions, config)
+
+    def delete_topics(self, names: Sequence[str]) -> None:
+        self._process.check()
+        for name in names:
+            self._cluster.delete_topic(name)
+
+    def add_partitions(self, name: str, partitions: int) -> None:
+        self._process.check()
+        self._cluster.add_partitions(name, partitions)
+
+    def begin_positions(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
+        self._process.check()
+        with self._cluster.changed:
+            return {partition: self._cluster.log(topic, partition).begin for partition in partitions}
+
+    def end_positions(self, topic: str, partitions: Sequence[int], *, stable: bool) -> Mapping[int, int]:
+        self._process.check()
+        with self._cluster.changed:
+            logs = {partition: self._cluster.log(topic, partition) for partition in partitions}
+            return {partition: log.stable_end if stable else log.end for partition, log in logs.items()}
+
+    def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:
+        def are_stable() -> bool:
+            return all(self._cluster.is_stable(group, topic, partition) for partition in partitions)
+
+        with self._cluster.changed:
+            text = f"committed offsets of group {group} for topic {topic}: a transaction on them is still open"
+            _wait(self._process, are_stable, self._timeout_s, lambda: text)
+            found = self._cluster.group(group).committed
+            return {partition: found[topic, partition] for partition in partitions if (topic, partition) in found}
+
+    def group_members(self, group: str) -> int:
+        self._process.check()
+        with self._cluster.changed:
+            self._cluster.tick()
+            return len(self._cluster.group(group).members)
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class MemoryLogReader:
+    """Implements `ports.LogReader`."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._cluster = process.cluster
+
+    def read(
+        self, topic: str, ranges: Mapping[int, tuple[int, int]], *, timeout_s: float, committed_only: bool = True
+    ) -> Sequence[KafkaRecord]:
+        records: list[KafkaRecord] = []
+        with self._cluster.changed:
+            for partition, (begin, end) in sorted(ranges.items()):
+                if begin < end:
+                    records += self._range(topic, partition, begin, end, timeout_s, committed_only)
+        return records
+
+    def _range(
+        self, topic: str, partition: int, begin: int, end: int, timeout_s: float, committed_only: bool
+    ) -> list[KafkaRecord]:
+        log = self._cluster.log(topic, partition)
+
+        def reached() -> int:
+            return log.stable_end if committed_only else log.end
+
+        _wait(
+            self._process,
+            lambda: reached() >= end,
+            timeout_s,
+            lambda: (
+                f"read {topic}[{partition}]: position {reached()} did not reach {end} within {timeout_s:g} s: "
+                "an open transaction holds it back, or the log ends before that"
+            ),
+        )
+        records, _ = log.read(max(begin, log.begin), end, committed_only=committed_only)
+        return [record for record in records if record.offset() < end]
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def _wait(process: Process, is_so: Callable[[], bool], timeout_s: float, text: Callable[[], str]) -> None:
+    """Wait under the cluster's lock; Unreachable with the text when the time is up."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        process.check()
+        process.cluster.tick()
+        if is_so():
+            return
+        if not process.cluster.wait(deadline - time.monotonic()):
+            raise Unreachable(text())

@@ -1,0 +1,202 @@
+"""The brokers of the in-memory Kafka: topics, groups, transactional ids, faults, one lock, one clock."""
+
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from jbm_kafka.ports import Clock, KafkaTrouble, Outgoing, UnknownTopic
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_kafka_groups import Group
+from jbm_kafka.testing.memory_kafka_log import DEFAULT_CONFIG, AppendGuard, Outcome, PartitionLog, Topic, Transaction
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class CommitFault(Enum):
+    """What becomes of a commit whose answer never arrives."""
+
+    COMMITTED = "COMMITTED"
+    """The brokers committed it."""
+    NOT_HEARD = "NOT_HEARD"
+    """The brokers never heard of it: the transaction stays open until somebody aborts it."""
+
+
+@dataclass(slots=True)
+class Faults:
+    """What goes wrong next. Change it at any time."""
+
+    commits: deque[CommitFault] = field(default_factory=deque)
+    """One for each coming commit of any producer; empty: they succeed."""
+    refuse: AppendGuard | None = None
+    """Asked for every record that reaches a broker."""
+    stalled: Callable[[str, int], bool] | None = None
+    """Whether a partition cannot be written now (topic, partition): plain sends to it wait."""
+    step: Callable[[str, str], None] | None = None
+    """Called before every step of a transactional producer (its id, the step); it may raise, as a crash would."""
+
+
+@dataclass(slots=True)
+class TransactionalId:
+    """State of one transactional id at its coordinator."""
+
+    epoch: int = 0
+    timeout_ms: int = 0
+    transaction: Transaction | None = None
+
+
+class MemoryCluster:
+    """Brokers in memory. Make clients with `MemoryKafka(cluster)`, one for each process to be simulated.
+
+    With `waits=False` nothing ever blocks, so one thread can drive everything: `consume` returns at once, what would
+    wait for a transaction raises Unreachable at once, and send reports come from `flush` or `MemoryKafka.deliver`.
+    """
+
+    def __init__(self, clock: Clock | None = None, *, waits: bool = True) -> None:
+        self.clock: Clock = clock or ManualClock()
+        self.waits = waits
+        self.faults = Faults()
+        self.changed = threading.Condition(threading.RLock())
+        """The one lock. Notified after every change that somebody may wait for."""
+        self.topics: dict[str, Topic] = {}
+        self._groups: dict[str, Group] = {}
+        self._transactional: dict[str, TransactionalId] = {}
+        self._topic_count = 0
+        if isinstance(self.clock, ManualClock):
+            self.clock.watch(self.tick)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait, under the lock, for a change; False when there is no time left to wait."""
+        if not self.waits or timeout_s <= 0:
+            return False
+        # Other clocks than ManualClock do not say when they move.
+        self.changed.wait(min(timeout_s, 0.05))
+        return True
+
+    def tick(self) -> None:
+        """Throw out silent members and abort overdue transactions, as brokers do by themselves."""
+        with self.changed:
+            now_ms = self.clock.monotonic_ms()
+            for state in self._transactional.values():
+                transaction = state.transaction
+                if transaction is not None and now_ms - transaction.began_at_ms > state.timeout_ms:
+                    state.epoch += 1
+                    self.end(state, Outcome.ABORTED)
+            for group in self._groups.values():
+                for member in tuple(group.members.values()):
+                    since_ms = member.silent_since_ms
+                    if since_ms is not None and now_ms - since_ms > member.session_timeout_ms:
+                        self.expire_member(group.name, member.member_id)
+
+    # -- topics ------------------------------------------------------------------------------------------------------
+
+    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> bool:
+        with self.changed:
+            if name in self.topics:
+                return False
+            if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
+                raise KafkaTrouble(f"create topic {name}: Topic name is invalid")
+            if partitions < 1:
+                raise KafkaTrouble(f"create topic {name}: Number of partitions must be larger than 0")
+            for other in self.topics:
+                if other.replace(".", "_") == name.replace(".", "_"):
+                    raise KafkaTrouble(f"create topic {name}: Topic '{name}' collides with existing topic: {other}")
+            self._topic_count += 1
+            logs = [PartitionLog() for _ in range(partitions)]
+            self.topics[name] = Topic(name, f"memory-{self._topic_count}", {**DEFAULT_CONFIG, **config}, logs)
+            self.changed.notify_all()
+            return True
+
+    def add_partitions(self, name: str, partitions: int) -> None:
+        with self.changed:
+            topic = self.topic(name)
+            if partitions <= len(topic.logs):
+                raise KafkaTrouble(f"topic {name} has {len(topic.logs)} partitions, {partitions} are not more")
+            topic.logs += [PartitionLog() for _ in range(partitions - len(topic.logs))]
+            for group in self._groups.values():
+                if any(member.topic == name for member in group.members.values()):
+                    group.rebalance(name, partitions)
+            self.changed.notify_all()
+
+    def delete_topic(self, name: str) -> None:
+        with self.changed:
+            self.topics.pop(name, None)
+            for group in self._groups.values():
+                for place in [place for place in group.committed if place[0] == name]:
+                    del group.committed[place]
+            self.changed.notify_all()
+
+    def topic(self, name: str) -> Topic:
+        if name not in self.topics:
+            raise UnknownTopic(f"topic {name}: Unknown topic or partition")
+        return self.topics[name]
+
+    def log(self, name: str, partition: int) -> PartitionLog:
+        logs = self.topic(name).logs
+        if not 0 <= partition < len(logs):
+            raise UnknownTopic(f"{name}[{partition}]: Unknown topic or partition")
+        return logs[partition]
+
+    def partition_count(self, name: str) -> int:
+        """0 for a topic that is gone."""
+        return len(self.topics[name].logs) if name in self.topics else 0
+
+    def append(self, record: Outgoing, transaction: Transaction | None) -> str | None:
+        """Append under the lock; the reason when the broker refuses."""
+        topic = self.topics.get(record.topic)
+        if topic is None or not 0 <= record.partition < len(topic.logs):
+            return "Unknown topic or partition"
+        now_ms = self.clock.now_ms()
+        reason = topic.refusal(record, now_ms) or (self.faults.refuse(record) if self.faults.refuse else None)
+        if reason is None:
+            topic.logs[record.partition].append(record, topic.timestamp(record, now_ms), transaction)
+            self.changed.notify_all()
+        return reason
+
+    # -- groups ------------------------------------------------------------------------------------------------------
+
+    def group(self, name: str) -> Group:
+        return self._groups.setdefault(name, Group(name))
+
+    def expire_member(self, group: str, member_id: str) -> None:
+        """The group's session with the member ends now; the member hears of it at its next `consume`."""
+        with self.changed:
+            member = self.group(group).members.get(member_id)
+            assert member is not None, f"group {group} has no member {member_id}"
+            self.group(group).leave(member_id, self.partition_count(member.topic))
+            self.changed.notify_all()
+
+    def is_stable(self, group: str, topic: str, partition: int) -> bool:
+        """No open transaction holds an offset for the place."""
+        states = self._transactional.values()
+        return not any(s.transaction and (group, topic, partition) in s.transaction.offsets for s in states)
+
+    # -- transactions --------------------------------------------------------------------------------------------------
+
+    def initialise(self, transactional_id: str, timeout_ms: int) -> int:
+        """A new epoch: older users are fenced, and what they left open is aborted."""
+        with self.changed:
+            state = self._transactional.setdefault(transactional_id, TransactionalId())
+            if state.transaction is not None:
+                self.end(state, Outcome.ABORTED)
+            state.epoch += 1
+            state.timeout_ms = timeout_ms
+            return state.epoch
+
+    def transactional(self, transactional_id: str) -> TransactionalId:
+        return self._transactional[transactional_id]
+
+    def end(self, state: TransactionalId, outcome: Outcome) -> None:
+        """Decide the open transaction: markers in every partition it wrote to, and its offsets if it committed."""
+        transaction = state.transaction
+        assert transaction is not None, "no transaction to end"
+        state.transaction = None
+        transaction.outcome = outcome
+        for log in transaction.logs:
+            log.mark(transaction)
+        if outcome is Outcome.COMMITTED:
+            for (group, topic, partition), offset in transaction.offsets.items():
+                self.group(group).committed[topic, partition] = offset
+        self.changed.notify_all()

@@ -1,0 +1,133 @@
+"""A transactional producer of the in-memory Kafka."""
+
+from collections.abc import Mapping
+
+from jbm_kafka.ports import CommittedOffset, GroupFenced, OutcomeUnknown, Outgoing, TransactionAborted
+from jbm_kafka.testing.memory_kafka_cluster import CommitFault, TransactionalId
+from jbm_kafka.testing.memory_kafka_groups import GroupMetadata
+from jbm_kafka.testing.memory_kafka_log import Outcome, Transaction
+from jbm_kafka.testing.memory_kafka_process import Process
+
+
+class MemoryTransactionalProducer:
+    """Implements `ports.TransactionalProducer`. Every call takes effect at once, so timeouts are never waited for."""
+
+    def __init__(self, process: Process, transactional_id: str, *, transaction_timeout_ms: int) -> None:
+        self._process = process
+        self._cluster = process.cluster
+        self._id = transactional_id
+        self._timeout_ms = transaction_timeout_ms
+        self._epoch = 0
+        self._in_transaction = False
+        self._transaction: Transaction | None = None
+        """What the coordinator knows of it: nothing before the first record or offset."""
+        self._failed: dict[object, str] = {}
+        self._must_abort: str | None = None
+
+    def initialise(self, timeout_s: float) -> None:
+        with self._cluster.changed:
+            self._enter("initialise")
+            self._epoch = self._cluster.initialise(self._id, self._timeout_ms)
+
+    def begin(self) -> None:
+        with self._cluster.changed:
+            self._enter("begin")
+            if self._epoch == 0 or self._in_transaction:
+                raise TransactionAborted(self._text("begin: Operation not valid in the current state"))
+            self._in_transaction = True
+            self._transaction = None
+            self._failed = {}
+            self._must_abort = None
+
+    def produce(self, record: Outgoing, token: object = None) -> None:
+        with self._cluster.changed:
+            self._enter("produce")
+            if not self._in_transaction:
+                raise TransactionAborted(self._text("produce: Operation not valid in the current state"))
+            state = self._cluster.transactional(self._id)
+            if state.epoch != self._epoch:
+                return  # told at the next step: a client produces into its own queue
+            reason = self._cluster.append(record, self._opened(state))
+            if reason is not None:
+                self._failed[token] = f"{record.topic}[{record.partition}]: {reason}"
+
+    def send_offsets(
+        self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
+    ) -> None:
+        assert isinstance(group_metadata, GroupMetadata), group_metadata
+        assert group_metadata.group == group, (group_metadata, group)
+        with self._cluster.changed:
+            self._enter("send_offsets")
+            state = self._current("send_offsets")
+            reason = self._cluster.group(group).refusal(group_metadata)
+            if reason is not None:
+                self._must_abort = f"group {group}: {reason}"
+                raise GroupFenced(self._text(self._must_abort), group=group)
+            pending = self._opened(state).offsets
+            pending.update({(group, topic, partition): offset for partition, offset in offsets.items()})
+
+    def commit(self, timeout_s: float) -> None:
+        with self._cluster.changed:
+            self._enter("commit")
+            state = self._current("commit")
+            faults = self._cluster.faults.commits
+            fault = faults.popleft() if faults else None
+            if fault is not CommitFault.NOT_HEARD and state.transaction is not None:
+                self._cluster.end(state, Outcome.COMMITTED)
+            if fault is not None:
+                raise OutcomeUnknown(self._text("commit: Timed out"))
+            self._in_transaction = False
+        self._step("committed")
+
+    def abort(self, timeout_s: float) -> None:
+        with self._cluster.changed:
+            self._enter("abort")
+            if not self._in_transaction:
+                return
+            state = self._cluster.transactional(self._id)
+            if state.epoch != self._epoch:
+                raise OutcomeUnknown(self._text("abort: This instance has been fenced by a newer instance"))
+            if state.transaction is not None:
+                self._cluster.end(state, Outcome.ABORTED)
+            self._in_transaction = False
+
+    def close(self) -> None:
+        with self._cluster.changed:
+            self._process.check()
+            state = self._cluster.transactional(self._id) if self._epoch else None
+            if state is not None and state.epoch == self._epoch and state.transaction is not None:
+                self._cluster.end(state, Outcome.ABORTED)
+            self._in_transaction = False
+
+    def _enter(self, step: str) -> None:
+        self._process.check()
+        self._step(step)
+        self._cluster.tick()
+
+    def _step(self, step: str) -> None:
+        if self._cluster.faults.step is not None:
+            self._cluster.faults.step(self._id, step)
+
+    def _current(self, step: str) -> TransactionalId:
+        """The coordinator's state of a transaction that can go on."""
+        state = self._cluster.transactional(self._id)
+        if state.epoch != self._epoch:
+            raise OutcomeUnknown(self._text(f"{step}: This instance has been fenced by a newer instance"))
+        if not self._in_transaction:
+            raise TransactionAborted(self._text(f"{step}: Operation not valid in the current state"))
+        if self._failed:
+            reasons = "; ".join(sorted(set(self._failed.values())))
+            failed = frozenset(self._failed)
+            raise TransactionAborted(self._text(f"{step}: records refused: {reasons}"), failed=failed)
+        if self._must_abort is not None:
+            raise TransactionAborted(self._text(f"{step}: {self._must_abort}"))
+        return state
+
+    def _opened(self, state: TransactionalId) -> Transaction:
+        if self._transaction is None:
+            self._transaction = Transaction(self._cluster.clock.monotonic_ms())
+            state.transaction = self._transaction
+        return self._transaction
+
+    def _text(self, text: str) -> str:
+        return f"transactional id {self._id}: {text}"

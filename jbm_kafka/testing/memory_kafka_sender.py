@@ -1,0 +1,140 @@
+"""Plain sends of the in-memory Kafka."""
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, SendReport, UnknownTopic, Unreachable
+from jbm_kafka.testing.memory_kafka_process import Process, ProcessCrashed
+
+
+@dataclass(slots=True)
+class _Queued:
+    record: Outgoing
+    report: SendReport | None
+    since_ms: int
+    is_reported: bool = False
+
+
+class MemorySender:
+    """Implements `ports.Sender`.
+
+    Records wait in a queue until `deliver`: a thread calls it all the time if the cluster waits, else `flush` does, or
+    whoever drives the simulation. What a crash finds in the queue is lost.
+    """
+
+    def __init__(self, process: Process, *, send_timeout_ms: int) -> None:
+        self._process = process
+        self._cluster = process.cluster
+        self._send_timeout_ms = send_timeout_ms
+        self._queue: deque[_Queued] = deque()
+        self._is_open = True
+        self._delivering = threading.RLock()
+        """One delivery at a time, so that reports come in order; the cluster's lock is not held while they run."""
+        self._thread: threading.Thread | None = None
+        if self._cluster.waits:
+            self._thread = threading.Thread(target=self._serve, name="jbm-memory-sender", daemon=True)
+            self._thread.start()
+
+    def send(self, record: Outgoing, report: SendReport | None) -> None:
+        with self._cluster.changed:
+            self._process.check()
+            if not self._is_open:
+                raise KafkaTrouble(f"send to {record.topic}: the sender is closed")
+            self._queue.append(_Queued(record, report, self._cluster.clock.monotonic_ms()))
+            self._cluster.changed.notify_all()
+
+    def deliver(self) -> None:
+        """Write what can be written and report it; give up everything once the oldest is overdue."""
+        with self._delivering:
+            with self._cluster.changed:
+                if self._process.has_crashed:
+                    self._queue.clear()
+                results = self._written() + self._given_up()
+            for queued, error in results:
+                try:
+                    if queued.report is not None:
+                        queued.report(error)
+                finally:
+                    queued.is_reported = True
+            if results:
+                with self._cluster.changed:
+                    self._cluster.changed.notify_all()
+
+    def _written(self) -> list[tuple[_Queued, KafkaTrouble | None]]:
+        results: list[tuple[_Queued, KafkaTrouble | None]] = []
+        stalled = self._cluster.faults.stalled
+        waiting: deque[_Queued] = deque()
+        for queued in self._queue:
+            record = queued.record
+            if stalled is not None and stalled(record.topic, record.partition):
+                waiting.append(queued)
+            else:
+                results.append((queued, self._refusal(record)))
+        self._queue = waiting
+        return results
+
+    def _refusal(self, record: Outgoing) -> KafkaTrouble | None:
+        reason = self._cluster.append(record, None)
+        if reason is None:
+            return None
+        text = f"send to {record.topic}[{record.partition}]: {reason}"
+        if "too large" in reason:
+            return RecordTooLarge(text)
+        return UnknownTopic(text) if "Unknown topic" in reason else KafkaTrouble(text)
+
+    def _given_up(self) -> list[tuple[_Queued, KafkaTrouble | None]]:
+        now_ms = self._cluster.clock.monotonic_ms()
+        if self._is_open and (not self._queue or now_ms - self._queue[0].since_ms <= self._send_timeout_ms):
+            return []
+        given_up, self._queue = self._queue, deque()
+        return [(q, Unreachable(f"send to {q.record.topic}[{q.record.partition}]: not confirmed")) for q in given_up]
+
+    def flush(self, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        with self._cluster.changed:
+            self._process.check()
+            queued = tuple(self._queue)
+        if self._thread is None:
+            self.deliver()
+        with self._delivering:
+            pass  # a delivery under way has reported all it took
+        with self._cluster.changed:
+            while not all(q.is_reported for q in queued):
+                if not self._cluster.wait(deadline - time.monotonic()):
+                    return False
+        return True
+
+    def close(self, timeout_s: float) -> None:
+        self.flush(timeout_s)
+        with self._cluster.changed:
+            self._is_open = False
+            self._cluster.changed.notify_all()
+        if self._thread is None:
+            self.deliver()
+        elif threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        while True:
+            with self._cluster.changed:
+                while self._is_open and not self._process.has_crashed and not self._has_work():
+                    self._cluster.wait(0.05)
+                is_last = not self._is_open or self._process.has_crashed
+            try:
+                self.deliver()
+            except ProcessCrashed:
+                return
+            if is_last:
+                return
+
+    def _has_work(self) -> bool:
+        stalled = self._cluster.faults.stalled
+        now_ms = self._cluster.clock.monotonic_ms()
+        return any(
+            stalled is None
+            or not stalled(queued.record.topic, queued.record.partition)
+            or now_ms - queued.since_ms > self._send_timeout_ms
+            for queued in self._queue
+        )
