@@ -67,9 +67,7 @@ def refused(path: Path, *, cluster_id: str = "C", namespace: str = "") -> str:
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    return {
-        str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()
-    }
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
 def test_a_folder_keeps_its_id_and_what_is_in_it(tmp_path: Path) -> None:
@@ -115,18 +113,21 @@ def test_a_folder_in_use_by_this_process_is_refused(tmp_path: Path) -> None:
 def test_a_forked_child_does_not_keep_the_folder_locked(tmp_path: Path) -> None:
     folder = StateFolder.open(tmp_path, cluster_id="C")
     wake_read, wake_write = os.pipe()
+    ready_read, ready_write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(wake_write)
+        os.write(ready_write, b"!")  # Python is back in our hands, so the lock was let go of
         os.read(wake_read, 1)
         os._exit(0)
     try:
+        os.read(ready_read, 1)
         assert "in use" in refused(tmp_path), "the child's letting go must not free the parent's lock"
         folder.close()
         StateFolder.open(tmp_path, cluster_id="C").close()
     finally:
-        os.close(wake_write)
-        os.close(wake_read)
+        for end in (wake_read, wake_write, ready_read, ready_write):
+            os.close(end)
         os.waitpid(child, 0)
 
 

@@ -121,9 +121,7 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
 @pytest.mark.parametrize("make", KINDS)
 @settings(max_examples=40, deadline=None)
 @given(steps=st.lists(STEPS, max_size=12))
-def test_a_journal_is_a_dictionary_per_channel_that_survives_reopening(
-    make: Make, steps: list[Step]
-) -> None:
+def test_a_journal_is_a_dictionary_per_channel_that_survives_reopening(make: Make, steps: list[Step]) -> None:
     folder = Path(tempfile.mkdtemp())
     under_test = make(folder / "rocks")
     expected: dict[str, tuple[int, dict[bytes, bytes]]] = {}
@@ -149,9 +147,7 @@ def test_a_journal_is_a_dictionary_per_channel_that_survives_reopening(
         shutil.rmtree(folder)
 
 
-def test_after_a_batch_that_failed_later_ones_leave_no_hole(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_after_a_batch_that_failed_later_ones_leave_no_hole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """LOG-7: entries without the batch before them would claim to be complete."""
     under_test = RocksUnderTest(tmp_path / "rocks")
     under_test.journal.write({"a": (5, {b"k": b"5"})})

@@ -1,0 +1,80 @@
+"""Changelog values as entries, cut to what a channel may still believe. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyroaring import BitMap
+
+from jbm_kafka.codec.changelog import decode_entry
+from jbm_kafka.core.entries import BLOCK_BITS, BLOCK_OFFSETS, Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.errors import CorruptRecordError
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedChangelog:
+    """One channel's changelog, read."""
+
+    position: Position | None
+    others: Mapping[bytes, Entry]
+    """By changelog key, all but the position."""
+    corrupt: Mapping[bytes, CorruptRecordError]
+    """What cannot be read, by changelog key."""
+
+
+def decode_values(values: Mapping[bytes, bytes]) -> DecodedChangelog:
+    """The entries; a value that cannot be read is set aside and spoils no other."""
+    position: Position | None = None
+    others: dict[bytes, Entry] = {}
+    corrupt: dict[bytes, CorruptRecordError] = {}
+    for key, value in values.items():
+        try:
+            _, entry = decode_entry(key, value)
+        except CorruptRecordError as error:
+            corrupt[key] = error
+            continue
+        if isinstance(entry, Position):
+            position = entry
+        else:
+            others[key] = entry
+    return DecodedChangelog(position, others, corrupt)
+
+
+def cut_entry(entry: Entry, *, begin: int, end: int) -> Entry | None:
+    """The entry as far as it is about offsets in [begin, end); None when it is about none of them."""
+    match entry:
+        case Held(offset=offset):
+            return entry if begin <= offset < end else None
+        case Settled(block, bitmap) | Attempted(block, bitmap):
+            first = block << BLOCK_BITS
+            if bitmap is None or first + BLOCK_OFFSETS <= begin or first >= end:
+                return None
+            if first + BLOCK_OFFSETS <= end:
+                return entry  # bits below the watermark mean nothing, they may stay
+            below_end = BitMap.deserialize(bitmap)
+            below_end.remove_range(end - first, BLOCK_OFFSETS)
+            return replace(entry, bitmap=below_end.serialize())
+        case HeldGone() | Position():
+            return None
+
+
+def end_of(entry: Entry) -> int:
+    """One past the highest offset that the entry speaks of; 0 when of none."""
+    match entry:
+        case Held(offset=offset):
+            return offset + 1
+        case Settled(block, bitmap) | Attempted(block, bitmap):
+            offsets = BitMap.deserialize(bitmap) if bitmap is not None else BitMap()
+            return (block << BLOCK_BITS) + offsets.max() + 1 if offsets else 0
+        case HeldGone() | Position():
+            return 0
+
+
+def entry_order(entry: Entry) -> tuple[str, int]:
+    """Sorts entries so that the same contents always come in the same order."""
+    match entry:
+        case Held(offset=index) | HeldGone(offset=index) | Settled(block=index) | Attempted(block=index):
+            return type(entry).__name__, index
+        case Position():
+            return "", 0

@@ -1,0 +1,188 @@
+"""Rebuilds the durable part of channels that were just assigned.
+
+Order matters: the committed offset first, with require-stable, so that no checkpoint of a former owner is still in the
+air; then the changelog's high watermark; then read_committed up to it. What is found is judged by `start_position`.
+Nothing is written to Kafka here: what no longer counts is named in `obsolete`, and the first checkpoint deletes it in
+the transaction that records the new position. Until then a repeated recovery comes to the same result.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
+from jbm_kafka.core.entries import Entry
+from jbm_kafka.ports import CommittedOffset, Journal, KafkaAdmin, LogReader
+from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
+from jbm_kafka.store.recovered_entries import DecodedChangelog, cut_entry, decode_values, end_of, entry_order
+from jbm_kafka.store.start_position import Facts, Start, StartReason, decide_start, is_disputed
+
+log = logging.getLogger(__name__)
+
+READINGS_MAX = 2
+"""A living owner (when somebody only looks) may write between two questions; a second reading then agrees."""
+
+_QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED})
+_ASKED_FOR = frozenset({StartReason.OPERATOR_RESET})
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredChannel:
+    """What one channel partition remembers."""
+
+    partition: int
+    entries: tuple[Entry, ...]
+    """To apply in this order; the position comes first and is always there."""
+    changelog_position: int
+    """Everything below was taken into account."""
+    start_position: int
+    """Where to fetch from: the position's watermark."""
+    reason: StartReason
+    cause: str
+    """The reason with its numbers, for people; one line."""
+    obsolete: tuple[bytes, ...]
+    """Changelog keys that do not count any more. The first checkpoint deletes those of them that it does not write, in
+    the changelog and in the journal; left alone they would count again at the next recovery."""
+
+    @property
+    def is_decided_here(self) -> bool:
+        """True when the changelog does not say yet what was decided: the channel begins dirty."""
+        return bool(self.obsolete) or self.reason is not StartReason.CHANGELOG
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What Kafka says of one channel partition."""
+
+    committed: CommittedOffset | None
+    contents: ChangelogContents
+    decoded: DecodedChangelog
+
+    @property
+    def is_disputed(self) -> bool:
+        return is_disputed(self.decoded.position, self.committed)
+
+
+def recover_channels(
+    scope: ChangelogScope,
+    partitions: Sequence[int],
+    *,
+    admin: KafkaAdmin,
+    reader: LogReader,
+    journal: Journal,
+    timeout_s: float,
+) -> Mapping[int, RecoveredChannel]:
+    """The state of the given partitions, all of them read side by side.
+
+    Raises:
+        Unreachable: no answer, or the changelog's end was not reached in `timeout_s`; try again.
+    """
+    found: dict[int, _Found] = {}
+    asked = list(partitions)
+    for _ in range(READINGS_MAX):
+        committed = admin.committed(scope.group, scope.topic, asked)
+        contents = read_changelogs(scope, asked, admin=admin, reader=reader, journal=journal, timeout_s=timeout_s)
+        for p in asked:
+            found[p] = _Found(committed.get(p), contents[p], decode_values(contents[p].values))
+        asked = [p for p in asked if found[p].is_disputed]
+        if not asked:
+            break
+    begins = admin.begin_positions(scope.topic, partitions)
+    ends = admin.end_positions(scope.topic, partitions, stable=False)
+    return {p: _recovered(scope, p, found[p], log_begin=begins[p], log_end=ends[p]) for p in partitions}
+
+
+def _recovered(
+    scope: ChangelogScope, partition: int, found: _Found, *, log_begin: int, log_end: int
+) -> RecoveredChannel:
+    facts = Facts(
+        topic_id=scope.topic_id,
+        position=found.decoded.position,
+        committed=found.committed,
+        log_begin=log_begin,
+        log_end=log_end,
+    )
+    start = decide_start(facts)
+    kept = _kept(found.decoded.others, start, log_end)
+    position = start.position
+    if start.reason is StartReason.COMMITTED_OFFSET:
+        position = replace(position, fetched=max([position.fetched, *(end_of(entry) for entry in kept.values())]))
+    cause = _cause(facts, start)
+    _tell(scope, partition, found, start, cause)
+    return RecoveredChannel(
+        partition=partition,
+        entries=(position, *sorted(kept.values(), key=entry_order)),
+        changelog_position=found.contents.position,
+        start_position=position.watermark,
+        reason=start.reason,
+        cause=cause,
+        obsolete=(*found.decoded.corrupt, *(key for key in found.decoded.others if key not in kept)),
+    )
+
+
+def _kept(others: Mapping[bytes, Entry], start: Start, log_end: int) -> Mapping[bytes, Entry]:
+    """The entries that still count, by their changelog keys."""
+    match start.reason:
+        case StartReason.CHANGELOG:
+            return others
+        case StartReason.LOG_BOUNDS:
+            end = start.position.fetched
+        case StartReason.COMMITTED_OFFSET:
+            end = log_end
+        case _:
+            return {}
+    cut = {key: cut_entry(entry, begin=start.position.watermark, end=end) for key, entry in others.items()}
+    return {key: entry for key, entry in cut.items() if entry is not None}
+
+
+def _cause(facts: Facts, start: Start) -> str:
+    """The decision with all its numbers: what an operator needs to judge it."""
+    parts = [start.reason.value]
+    if facts.position is not None:
+        parts.append(f"changelog at {facts.position.watermark} by checkpoint {facts.position.checkpoint_id}")
+    if facts.committed is None:
+        parts.append("no committed offset")
+    elif parse_checkpoint_id(facts.committed.metadata) is None:
+        parts.append(f"committed offset {facts.committed.position} by no checkpoint")
+    else:
+        parts.append(f"committed offset {facts.committed.position} by checkpoint {facts.committed.metadata}")
+    parts.append(f"log from {facts.log_begin} to {facts.log_end}")
+    return f"begins at {start.position.watermark}: {'; '.join(parts)}"
+
+
+def _tell(scope: ChangelogScope, partition: int, found: _Found, start: Start, cause: str) -> None:
+    """A line for each record that cannot be read, and one for the decision, as loud as it matters."""
+    for key, error in found.decoded.corrupt.items():
+        log.warning(
+            "%s; the record of key %r is skipped and nothing is lost: %s. The next checkpoint replaces it; if a newer "
+            "jbm-kafka wrote it, stop here and use that version",
+            error.at(scope.changelog_topic, partition, found.contents.places.get(key, -1)),
+            key.decode(errors="replace"),
+            _consequence(key),
+        )
+    if start.reason in _QUIET and not found.is_disputed:
+        log.debug("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
+    elif start.reason in _ASKED_FOR:
+        log.info("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
+    else:
+        log.warning(
+            "%s %s[%d] %s; to begin elsewhere stop the group and reset its offset with Kafka's tools",
+            scope.group,
+            scope.topic,
+            partition,
+            cause,
+        )
+
+
+def _consequence(key: bytes) -> str:
+    match key.split(b"|")[1:2]:
+        case [b"position"]:
+            return "the committed offset decides where the channel begins"
+        case [b"settled"]:
+            return "messages of its block that were settled are delivered again"
+        case [b"held"]:
+            return "the count and the delay of its message begin anew"
+        case _:
+            return "what it says is not taken into account"

@@ -1,0 +1,138 @@
+"""Where a channel begins when it is taken over: the changelog, the committed offset and the log rarely disagree.
+
+Every checkpoint writes a `position` entry and commits the same number with the same checkpoint id, in one transaction.
+So after a crash of ours they agree, and a disagreement tells who else was there. Pure; the rule in every doubt: rather
+deliver again than skip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
+from jbm_kafka.core.entries import Position
+from jbm_kafka.ports import CommittedOffset
+
+
+class StartReason(Enum):
+    """What decided where a channel begins."""
+
+    CHANGELOG = "as its changelog says"
+    """The normal case, also when the committed offset has expired."""
+    NOTHING_RECORDED = "nothing is recorded of it"
+    """A new channel: it begins at the log's start."""
+    COMMITTED_OFFSET = "its changelog has no readable position, the committed offset decides"
+    """Settled and counted messages above the committed offset are kept as such."""
+    OPERATOR_RESET = "the group's offset was reset"
+    """Everything from there on is delivered, with counts restarted; even when the number is the old one."""
+    TOPIC_RECREATED = "the topic was made anew"
+    """What is remembered is about another log: it begins at this one's start."""
+    OLDER_CHECKPOINT = "the committed offset was written by another checkpoint and is lower, it is taken for a reset"
+    """Somebody restored an offset together with its metadata, or the cluster lost the end of a log."""
+    LOG_BOUNDS = "as its changelog says, cut to what the log still has"
+    """Records were deleted under the channel, or the cluster lost the end of the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was found of one channel partition."""
+
+    topic_id: str
+    """Of the topic as it is now."""
+    position: Position | None
+    """The changelog's; None when there is none or it cannot be read."""
+    committed: CommittedOffset | None
+    log_begin: int
+    """The first offset the log still has."""
+    log_end: int
+    """One past the last offset the log has, committed or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The decision."""
+
+    reason: StartReason
+    position: Position
+    """What the channel begins with; within the log's bounds. Its checkpoint id is empty when no checkpoint wrote it."""
+    keeps_entries: bool
+    """False: whatever else is remembered does not count any more."""
+
+
+def decide_start(facts: Facts) -> Start:
+    """Where to begin and what to keep; see `StartReason`."""
+    position, committed = facts.position, facts.committed
+    if position is not None and position.topic_id != facts.topic_id:
+        # The broker drops the offsets of a deleted topic; if one is still there it is about the other log.
+        return _afresh(facts, StartReason.TOPIC_RECREATED, facts.log_begin)
+    if committed is None:
+        if position is None:
+            return _afresh(facts, StartReason.NOTHING_RECORDED, facts.log_begin)
+        return _as_recorded(facts, position)
+    if parse_checkpoint_id(committed.metadata) is None:
+        return _afresh(facts, StartReason.OPERATOR_RESET, committed.position)
+    if position is None:
+        return _as_committed(facts, committed)
+    if committed.metadata == position.checkpoint_id:
+        if committed.position == position.watermark:
+            return _as_recorded(facts, position)
+        # One checkpoint writes both, so somebody moved the number and kept the metadata.
+        return _afresh(facts, StartReason.OPERATOR_RESET, committed.position)
+    if committed.position < position.watermark:
+        return _afresh(facts, StartReason.OLDER_CHECKPOINT, committed.position)
+    # The cluster lost the end of the changelog, or of the group's offsets after somebody's reset. The lower of the
+    # two begins of what both saw settled; the higher one could skip messages that were asked for again.
+    return _as_recorded(facts, position)
+
+
+def is_disputed(position: Position | None, committed: CommittedOffset | None) -> bool:
+    """True when two different checkpoints wrote them: a living owner's next checkpoint may lie between two readings."""
+    return (
+        position is not None
+        and committed is not None
+        and committed.metadata != position.checkpoint_id
+        and parse_checkpoint_id(committed.metadata) is not None
+    )
+
+
+def _afresh(facts: Facts, reason: StartReason, begin: int) -> Start:
+    begin = min(max(begin, facts.log_begin), facts.log_end)
+    is_same_log = facts.position is not None and facts.position.topic_id == facts.topic_id
+    position = Position(
+        topic_id=facts.topic_id,
+        checkpoint_id="",
+        watermark=begin,
+        fetched=begin,
+        offered=begin,
+        truncated=facts.position.truncated if is_same_log and facts.position is not None else 0,
+    )
+    return Start(reason=reason, position=position, keeps_entries=False)
+
+
+def _as_committed(facts: Facts, committed: CommittedOffset) -> Start:
+    begin = min(max(committed.position, facts.log_begin), facts.log_end)
+    position = Position(
+        topic_id=facts.topic_id,
+        checkpoint_id=committed.metadata,
+        watermark=begin,
+        fetched=begin,
+        # Nobody knows what was handed over: all of it may have been (REDELIVER-7).
+        offered=facts.log_end,
+        truncated=0,
+    )
+    return Start(reason=StartReason.COMMITTED_OFFSET, position=position, keeps_entries=True)
+
+
+def _as_recorded(facts: Facts, position: Position) -> Start:
+    begin, end = facts.log_begin, facts.log_end
+    if begin <= position.watermark and position.fetched <= end:
+        return Start(reason=StartReason.CHANGELOG, position=position, keeps_entries=True)
+    # Above a lost end other messages will get the same offsets: what is known of the old ones must not count.
+    cut = replace(
+        position,
+        watermark=min(max(position.watermark, begin), end),
+        fetched=min(max(position.fetched, begin), end),
+        offered=min(max(position.offered, begin), end),
+    )
+    return Start(reason=StartReason.LOG_BOUNDS, position=cut, keeps_entries=True)

@@ -1,0 +1,119 @@
+"""Goal: a channel is rebuilt from what Kafka says, whatever happened to its offsets.
+
+Method: topics as lists, written by the test as checkpoints write them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka.codec.changelog import encode_entry
+from jbm_kafka.core.entries import HeldGone, Position
+from jbm_kafka.ports import CommittedOffset, Unreachable
+from jbm_kafka.store.recovery import recover_channels
+from jbm_kafka.store.start_position import StartReason
+from tests.support.recovery_world import CHANGELOG, GROUP, SCOPE, TOPIC, World, held, settled
+from tests.support.scripted_kafka import ScriptedKafka
+
+
+def test_the_latest_value_of_every_key_counts_and_null_deletes() -> None:
+    world = World()
+    world.checkpoint(10, settled(0, 15), held(12), held(13))
+    last = world.checkpoint(11, settled(0, 15, 16), held(12, 2), HeldGone(13))
+    found = world.recover()
+    assert found.entries == (last, held(12, 2), settled(0, 15, 16))
+    assert (found.start_position, found.reason) == (11, StartReason.CHANGELOG)
+    assert found.changelog_position == world.changelog.ends[0]
+    assert (found.obsolete, found.is_decided_here) == ((), False)
+
+
+def test_other_groups_entries_do_not_count() -> None:
+    """TOPIC-1: subscriptions of one topic share its changelog."""
+    world = World()
+    mine = world.checkpoint(10, held(12))
+    world.checkpoint(90, settled(0, 95), held(12, 9), group="jbm.queue.orders.eu")
+    assert world.recover().entries == (mine, held(12))
+
+
+def test_partitions_are_recovered_side_by_side() -> None:
+    world = World()
+    first, second = world.checkpoint(10), world.checkpoint(20, held(25), partition=1)
+    found = recover_channels(SCOPE, (1, 0), admin=world.kafka, reader=world.kafka, journal=world.journal, timeout_s=1)
+    assert (found[0].entries, found[1].entries) == ((first,), (second, held(25)))
+
+
+def test_a_new_channel_begins_at_the_logs_start() -> None:
+    world = World()
+    world.kafka.topics[TOPIC].begins[0] = 40
+    del world.kafka.topics[CHANGELOG]
+    found = world.recover()
+    assert found.entries == (Position("T", "", 40, 40, 40, 0),)
+    assert (found.start_position, found.reason, found.changelog_position) == (40, StartReason.NOTHING_RECORDED, 0)
+
+
+@pytest.mark.parametrize("target", [5, 10, 40])
+def test_after_a_reset_old_entries_are_obsolete_until_a_checkpoint_has_deleted_them(target: int) -> None:
+    """LOG-2: back means deliver again, forward means skip, and neither is undone by the next crash."""
+    world = World()
+    world.checkpoint(10, settled(0, 15, 50), held(12))
+    world.reset_offset(target)
+    found = world.recover()
+    assert found.entries == (Position("T", "", target, target, target, 0),)
+    assert set(found.obsolete) == {encode_entry(GROUP, entry)[0] for entry in (settled(0, 15), held(12))}
+    assert found.is_decided_here
+    assert world.recover_anew() == found, "nothing was written: the same again after a crash"
+    world.changelog.append(0, [(key, None) for key in found.obsolete])
+    last = world.checkpoint(target)
+    assert world.recover().entries == (last,)
+    assert world.recover() == world.recover_anew()
+
+
+def test_an_offset_restored_with_its_metadata_means_deliver_again_and_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    world.checkpoint(10)
+    world.checkpoint(60, settled(0, 70))
+    world.reset_offset(10, "jbm.f.0:1")
+    found = world.recover()
+    assert (found.start_position, found.reason) == (10, StartReason.OLDER_CHECKPOINT)
+    assert "committed offset 10 by checkpoint jbm.f.0:1" in caplog.text
+    assert "changelog at 60 by checkpoint jbm.f.0:2" in caplog.text
+
+
+def test_a_checkpoint_between_two_questions_is_no_dispute() -> None:
+    """A living owner goes on writing while somebody only looks."""
+    world = World()
+    world.checkpoint(10)
+
+    class Moving(ScriptedKafka):
+        def committed(self, group: str, topic: str, partitions: object) -> dict[int, CommittedOffset]:
+            answer = dict(super().committed(group, topic, (0,)))
+            if self.committed_asked == 1:
+                world.checkpoint(20)
+            return answer
+
+    world.kafka = Moving(world.kafka.topics, world.kafka.offsets)
+    found = world.recover()
+    assert (found.start_position, found.reason) == (20, StartReason.CHANGELOG)
+    assert world.kafka.committed_asked == 2
+
+
+def test_an_open_transaction_in_front_of_the_end_is_waited_for_and_told() -> None:
+    world = World()
+    world.checkpoint(10)
+    world.kafka.stuck = "an open transaction holds the end back"
+    with pytest.raises(Unreachable, match="open transaction"):
+        world.recover()
+
+
+def test_a_long_sparse_changelog_is_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LOG-8: memory is bounded by the slice, time by what compaction left."""
+    monkeypatch.setattr("jbm_kafka.store.changelog_reader.OFFSETS_PER_READ", 16)
+    world = World()
+    for number in range(40):
+        last = world.checkpoint(number, *(held(offset, number + 1) for offset in range(50, 70)))
+    expected = (last, *(held(offset, 40) for offset in range(50, 70)))
+    assert world.recover_anew().entries == expected
+    world.changelog.compact(0)
+    assert world.recover_anew().entries == expected

@@ -1,0 +1,92 @@
+"""Goal: records that cannot be read or are gone cost their own news and nothing else."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from jbm_kafka.codec.changelog import encode_entry
+from jbm_kafka.core.entries import Entry, Position
+from jbm_kafka.store.start_position import StartReason
+from tests.support.recovery_world import CHANGELOG, GROUP, TOPIC, World, corrupt, held, settled
+
+
+@pytest.mark.parametrize(
+    ("entry", "consequence"),
+    [(settled(0, 15), "were settled are delivered again"), (held(12), "count and the delay of its message begin anew")],
+)
+def test_a_corrupt_entry_is_skipped_with_one_warning_and_spoils_nothing_else(
+    caplog: pytest.LogCaptureFixture, entry: Entry, consequence: str
+) -> None:
+    world = World()
+    entries = (held(12), held(13), settled(0, 15), settled(1, 70_000))
+    position = world.checkpoint(10, *entries)
+    offset = corrupt(world, entry)
+    found = world.recover()
+    key = encode_entry(GROUP, entry)[0]
+    assert set(found.entries) == {position, *entries} - {entry}
+    assert found.obsolete == (key,)
+    assert found.is_decided_here
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    line = record.getMessage()
+    assert f"{CHANGELOG}[0] at offset {offset}" in line
+    assert key.decode() in line
+    assert consequence in line
+    assert "\n" not in line
+    assert world.recover() == found == world.recover_anew()
+
+
+def test_without_a_readable_position_the_committed_offset_decides(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    position = world.checkpoint(10, settled(0, 15), held(12))
+    corrupt(world, position)
+    found = world.recover()
+    expected = Position("T", position.checkpoint_id, 10, 16, 200_000, 0)
+    assert found.entries == (expected, held(12), settled(0, 15))
+    assert found.reason is StartReason.COMMITTED_OFFSET
+    assert "the committed offset decides" in caplog.text
+    assert world.recover_anew() == found
+
+
+def test_without_position_and_offset_all_is_delivered_again() -> None:
+    """LOG-4: settled blocks of an unknown log must not hide messages."""
+    world = World()
+    corrupt(world, world.checkpoint(10, settled(0, 15)))
+    world.kafka.offsets.clear()
+    found = world.recover()
+    assert (found.start_position, len(found.entries)) == (0, 1)
+    assert len(found.obsolete) == 2
+
+
+def test_a_foreign_record_in_the_changelog_is_ignored_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    position = world.checkpoint(10)
+    world.changelog.append(0, [(b"hello", b"world"), (None, b"x"), (f"{GROUP}|nonsense|1".encode(), b"?")])
+    found = world.recover()
+    assert found.entries == (position,)
+    assert "hello" in caplog.text
+    assert f"{GROUP}|nonsense|1" in caplog.text
+
+
+def test_above_a_lost_end_nothing_counts_as_settled() -> None:
+    """LOG-4: new messages will get those offsets."""
+    world = World()
+    world.checkpoint(10, settled(0, 15, 60_000), settled(1, 70_000), held(12), held(60_001))
+    world.kafka.topics[TOPIC].ends[0] = 50_000
+    found = world.recover()
+    assert found.reason is StartReason.LOG_BOUNDS
+    position, *others = found.entries
+    assert isinstance(position, Position)
+    assert (position.watermark, position.fetched, position.offered) == (10, 50_000, 50_000)
+    assert others == [held(12), settled(0, 15)]
+    assert len(found.obsolete) == 2
+
+
+def test_below_a_deleted_start_nothing_is_waited_for() -> None:
+    world = World()
+    world.checkpoint(10, settled(0, 15), settled(1, 70_000), held(12), held(70_001))
+    world.kafka.topics[TOPIC].begins[0] = 70_000
+    found = world.recover()
+    assert found.start_position == 70_000
+    assert found.entries[1:] == (held(70_001), settled(1, 70_000))

@@ -1,0 +1,95 @@
+"""Goal: where a channel begins, for every way in which changelog, committed offset and log can disagree.
+
+Method: one row per case, written from docs/semantics.md (LOG-2) and the rule "rather deliver again than skip".
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jbm_kafka.core.entries import Position
+from jbm_kafka.ports import CommittedOffset
+from jbm_kafka.store.start_position import Facts, StartReason, decide_start
+
+ONE, TWO = "jbm.f.0:1", "jbm.f.0:2"
+
+
+def position(watermark: int, by: str = ONE, *, topic_id: str = "T", fetched: int = 0, offered: int = 0) -> Position:
+    return Position(topic_id, by, watermark, fetched or watermark, offered or watermark, 5)
+
+
+CASES = {
+    "both agree": (position(50), (50, ONE), 0, 100, StartReason.CHANGELOG, 50, True),
+    "the offset has expired": (position(50), None, 0, 100, StartReason.CHANGELOG, 50, True),
+    "a new channel": (None, None, 7, 100, StartReason.NOTHING_RECORDED, 7, False),
+    "the operator goes back": (position(50), (20, ""), 0, 100, StartReason.OPERATOR_RESET, 20, False),
+    "the operator goes forward": (position(50), (80, ""), 0, 100, StartReason.OPERATOR_RESET, 80, False),
+    "the operator sets the same number": (position(50), (50, "me"), 0, 100, StartReason.OPERATOR_RESET, 50, False),
+    "the operator keeps our metadata": (position(50), (20, ONE), 0, 100, StartReason.OPERATOR_RESET, 20, False),
+    "the operator goes back too far": (position(50), (3, ""), 10, 100, StartReason.OPERATOR_RESET, 10, False),
+    "the operator goes past the end": (position(50), (500, ""), 0, 100, StartReason.OPERATOR_RESET, 100, False),
+    "a subscription's first offset": (None, (80, "begin"), 0, 100, StartReason.OPERATOR_RESET, 80, False),
+    "the changelog is lost": (None, (50, ONE), 0, 100, StartReason.COMMITTED_OFFSET, 50, True),
+    "an older offset was restored": (position(50, TWO), (20, ONE), 0, 100, StartReason.OLDER_CHECKPOINT, 20, False),
+    "the changelog lost its end": (position(50, ONE), (80, TWO), 0, 100, StartReason.CHANGELOG, 50, True),
+    "other checkpoints, same number": (position(50, ONE), (50, TWO), 0, 100, StartReason.CHANGELOG, 50, True),
+    "the topic was recreated": (position(50, topic_id="old"), None, 0, 9, StartReason.TOPIC_RECREATED, 0, False),
+    "recreated, a stale offset": (position(50, topic_id="old"), (5, ONE), 0, 9, StartReason.TOPIC_RECREATED, 0, False),
+    "records were deleted": (position(50), (50, ONE), 60, 100, StartReason.LOG_BOUNDS, 60, True),
+    "the log lost its end": (position(50), (50, ONE), 0, 40, StartReason.LOG_BOUNDS, 40, True),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_channel_begins_where_nothing_unsettled_is_skipped(
+    case: tuple[Position | None, tuple[int, str] | None, int, int, StartReason, int, bool],
+) -> None:
+    """LOG-2: resets are honoured, an expired offset is none."""
+    recorded, committed, log_begin, log_end, reason, begin, keeps = case
+    start = decide_start(
+        Facts("T", recorded, None if committed is None else CommittedOffset(*committed), log_begin, log_end)
+    )
+    assert (start.reason, start.position.watermark, start.keeps_entries) == (reason, begin, keeps)
+    assert start.position.topic_id == "T"
+
+
+def test_after_a_reset_nothing_counts_as_handed_over() -> None:
+    """LOG-2: counts restart."""
+    facts = Facts("T", position(50, fetched=90, offered=95), CommittedOffset(20, ""), 0, 100)
+    start = decide_start(facts)
+    assert (start.position.fetched, start.position.offered, start.position.truncated) == (20, 20, 5)
+
+
+def test_without_a_position_all_may_have_been_handed_over() -> None:
+    """REDELIVER-7: what may have been handed over comes back marked."""
+    assert decide_start(Facts("T", None, CommittedOffset(20, ONE), 0, 100)).position.offered == 100
+
+
+def test_a_mark_raised_ahead_of_the_log_is_no_loss_of_the_log() -> None:
+    facts = Facts("T", position(50, fetched=90, offered=20_000), CommittedOffset(50, ONE), 0, 100)
+    assert decide_start(facts).reason is StartReason.CHANGELOG
+
+
+NUMBERS = st.integers(0, 40)
+POSITIONS = st.builds(
+    lambda watermark, ahead, further, by, topic_id: Position(
+        topic_id, by, watermark, watermark + ahead, watermark + ahead + further, 0
+    ),
+    NUMBERS, NUMBERS, NUMBERS, st.sampled_from([ONE, TWO]), st.sampled_from(["T", "old"]),
+)  # fmt: skip
+OFFSETS = st.builds(CommittedOffset, NUMBERS, st.sampled_from(["", ONE, TWO, "reset at 12:30"]))
+
+
+@given(st.none() | POSITIONS, st.none() | OFFSETS, NUMBERS, NUMBERS)
+def test_a_start_is_always_within_the_log_and_only_an_operator_skips(
+    recorded: Position | None, committed: CommittedOffset | None, log_begin: int, length: int
+) -> None:
+    facts = Facts("T", recorded, committed, log_begin, log_begin + length)
+    start = decide_start(facts)
+    begin = start.position.watermark
+    assert log_begin <= begin <= log_begin + length
+    assert begin <= start.position.fetched <= log_begin + length
+    if start.reason is not StartReason.OPERATOR_RESET and recorded is not None and recorded.topic_id == "T":
+        assert begin <= max(recorded.watermark, log_begin), "beyond what the changelog says is settled"
