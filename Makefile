@@ -4,25 +4,23 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SPARK  := $(wildcard spark/jbm_spark)
-JARS   := $(if $(wildcard spark/pom.xml),spark/jars/.stamp)
-MVN    := mvn --batch-mode --quiet --no-transfer-progress
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check cover bench lock clean
+.PHONY: help setup spark-jars demo test test-slow check cover bench lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.stamp $(JARS) $(VENV)/.broker-jars   ## .venv with the package and its tools, broker jars, Spark jars
+setup: $(VENV)/.stamp spark-jars $(VENV)/.broker-jars   ## .venv with the package and its tools, broker jars, Spark jars
 
 $(VENV)/.stamp: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark,dev]'
 	@touch $@
 
-spark/jars/.stamp: spark/pom.xml
-	$(MVN) -f spark/pom.xml dependency:copy-dependencies
-	@touch $@
+# No stamp: it checks the jars' sums in a moment, and so mends a damaged or outdated jar too.
+spark-jars: $(VENV)/.stamp
+	@$(BIN)/python -m jbm_spark.jars fetch
 
 $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 	$(BIN)/python -m jbm_kafka.devbroker > /dev/null
