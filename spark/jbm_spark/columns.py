@@ -1,25 +1,21 @@
-"""Kafka records to message columns: the headers of docs/topics.md as Spark expressions, no Python worker.
+"""Kafka records to message columns: what `jbm_kafka.codec` reads, as Spark expressions, with no Python worker.
 
 No record ends a query: a missing header, a malformed number, text that is not UTF-8 each give null or the default,
 and the raw key, value and headers stay beside them. The same expressions serve batches and streams.
 """
 
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
 
+from jbm_kafka.codec.headers import OWN_HEADERS
+from jbm_kafka.codec.scan import PRIORITY_DEFAULT
+
 PropertyType = Literal["string", "boolean", "byte", "short", "int", "long", "float", "double"]
 
-STANDARD_HEADERS = frozenset({
-    "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType", "JMSReplyTo", "JMSDeliveryMode", "JMSPriority",
-    "JMSExpiration", "JMSDeliveryTime", "JBMBody", "JBMDuplicateID", "JBMSender", "JBMTemporary",
-})  # fmt: skip
-"""Header names with a meaning of their own; every other one is a property."""
-
 BODY_KINDS = ("text", "bytes", "map", "stream", "object", "none")
-
-PRIORITY_DEFAULT = 4
 
 _INSTANT_MS_MAX = 253_402_214_400_000
 """9999-12-31, the last day that Python's datetime can show in every time zone; later instants show as this one."""
@@ -27,24 +23,27 @@ _INSTANT_MS_MAX = 253_402_214_400_000
 _SPARK_TYPES: dict[str, str] = {"byte": "tinyint", "short": "smallint", "int": "int", "long": "bigint",
                                 "float": "float", "double": "double"}  # fmt: skip
 _WHOLE_NUMBER = r"^[+-]?[0-9]+$"
+_COUNT = r"^[0-9]{1,19}$"
 _DECIMAL_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$|^NaN$|^[+-]?Infinity$"
-_TYPED_HEADER = r"^jms[.](string|boolean|byte|short|int|long|float|double|null)[.]."
-_LEGAL_NAME = r"^[\p{L}_$][\p{L}\p{N}_$]*$"
-_ILLEGAL_NAMES = ("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE")
+_NAME = r"(?!JMS(?![X_]))[\p{IsAlphabetic}_$][\p{IsAlphabetic}\p{M}\p{Nd}_$]*$"
+_TYPED_HEADER = r"^jms[.](string|boolean|byte|short|int|long|float|double|null)[.]" + _NAME
+_PLAIN_HEADER = "^" + _NAME
+_NO_NAMES = ("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE")
+"""Words of the selector language."""
 
 
 def message_columns(records: DataFrame) -> DataFrame:
     """One row a message, from the rows of Spark's Kafka source (with `includeHeaders`)."""
     return records.select(
         _message_id().alias("message_id"),
-        F.coalesce(_instant("JMSTimestamp", least=0), F.col("timestamp")).alias("timestamp"),
+        _timestamp().alias("timestamp"),
         _text_header("JMSCorrelationID").alias("correlation_id"),
         _text_header("JMSType").alias("type"),
         _text_header("JMSReplyTo").alias("reply_to"),
         _delivery_mode().alias("delivery_mode"),
         _priority().alias("priority"),
-        _instant("JMSExpiration", least=1).alias("expiration"),
-        _instant("JMSDeliveryTime", least=1).alias("delivery_time"),
+        _deadline("JMSExpiration").alias("expiration"),
+        _deadline("JMSDeliveryTime").alias("delivery_time"),
         _body_kind().alias("body_kind"),
         F.when(_body_kind() == "text", F.col("value").cast("string")).alias("body_text"),
         F.col("value").alias("body_bytes"),
@@ -74,28 +73,41 @@ def _parsed(text: Column, type_name: str) -> Column:
     return F.when(text.rlike(pattern), text.try_cast(_SPARK_TYPES[type_name]))
 
 
-def _header(name: str) -> Column:
-    # The last one, as Kafka's Headers.lastHeader; try_: a record without it must not end the query.
-    found = F.filter(F.col("headers"), lambda header: header["key"] == name)
+def _last(name: str, is_wanted: Callable[[Column], Column]) -> Column:
+    # try_: a record without such a header must not end the query.
+    found = F.filter(F.col("headers"), lambda header: (header["key"] == name) & is_wanted(header["value"]))
     return F.try_element_at(found, F.lit(-1))["value"]
 
 
 def _text_header(name: str) -> Column:
-    return F.make_valid_utf8(_header(name).cast("string"))
+    """The last that has a value; null when that is not UTF-8."""
+    return F.try_validate_utf8(_last(name, lambda value: value.isNotNull()).cast("string"))
 
 
-def _whole_number_header(name: str) -> Column:
-    return _parsed(_header(name).cast("string"), "long")
+def _count(value: Column) -> Column:
+    text = value.cast("string")
+    return F.when(text.rlike(_COUNT), text.try_cast("bigint"))
 
 
 def _message_id() -> Column:
     foreign = F.concat_ws(":", F.lit("ID:kafka"), F.col("topic"), F.col("partition"), F.col("offset"))
-    return F.coalesce(F.nullif(_text_header("JMSMessageID"), F.lit("")), foreign)
+    return F.coalesce(_text_header("JMSMessageID"), foreign)
 
 
-def _instant(name: str, *, least: int) -> Column:
-    number = _whole_number_header(name)
-    return F.when(number >= least, F.timestamp_millis(F.least(number, F.lit(_INSTANT_MS_MAX))))
+def _instant(number: Column) -> Column:
+    # least() alone would make the last day of a null.
+    return F.when(number.isNotNull(), F.timestamp_millis(F.least(number, F.lit(_INSTANT_MS_MAX))))
+
+
+def _timestamp() -> Column:
+    told = _count(_last("JMSTimestamp", lambda value: value.isNotNull()))
+    return F.coalesce(_instant(told), F.col("timestamp"))
+
+
+def _deadline(name: str) -> Column:
+    """The last that is a number; 0 is none."""
+    number = _count(_last(name, lambda value: _count(value).isNotNull()))
+    return F.when(number > 0, _instant(number))
 
 
 def _delivery_mode() -> Column:
@@ -104,15 +116,17 @@ def _delivery_mode() -> Column:
 
 
 def _priority() -> Column:
-    number = _whole_number_header("JMSPriority")
-    return F.when(number.between(0, 9), number).otherwise(F.lit(PRIORITY_DEFAULT)).cast("int")
+    number = _count(_last("JMSPriority", lambda value: _count(value).between(0, 9)))
+    return F.coalesce(number, F.lit(PRIORITY_DEFAULT)).cast("int")
 
 
 def _body_kind() -> Column:
-    value, said = F.col("value"), _text_header("JBMBody")
-    is_broken_text = (said == "text") & value.isNotNull() & ~F.is_valid_utf8(value.cast("string"))
-    without_header = F.when(value.isNull(), F.lit("none")).otherwise(F.lit("bytes"))
-    return F.when(said.isin(*BODY_KINDS) & ~is_broken_text, said).otherwise(without_header)
+    value, said = F.col("value"), _last("JBMBody", lambda _: F.lit(True)).cast("string")
+    is_text = said == "text"
+    without_value = F.when(is_text, F.lit("text")).otherwise(F.lit("none"))
+    fits = F.when(is_text, F.is_valid_utf8(value.cast("string"))).when(said == "none", F.length(value) == 0)
+    is_as_said = said.isin(*BODY_KINDS) & F.coalesce(fits, F.lit(True))
+    return F.when(value.isNull(), without_value).when(is_as_said, said).otherwise(F.lit("bytes"))
 
 
 def _unit_of_order() -> Column:
@@ -131,21 +145,25 @@ def _properties() -> Column:
 
 
 def _is_typed(header: Column) -> Column:
-    return header["key"].rlike(_TYPED_HEADER)
+    name = F.substring_index(header["key"], ".", -1)
+    return header["key"].rlike(_TYPED_HEADER) & ~F.upper(name).isin(*_NO_NAMES) & _is_text_or_null(header["value"])
 
 
 def _is_plain(header: Column) -> Column:
-    key, text = header["key"], header["value"].cast("string")
-    is_legal_name = key.rlike(_LEGAL_NAME) & ~F.upper(key).isin(*_ILLEGAL_NAMES) & ~key.isin(*sorted(STANDARD_HEADERS))
-    return is_legal_name & (text.isNull() | F.is_valid_utf8(text))
+    key = header["key"]
+    is_property = key.rlike(_PLAIN_HEADER) & ~F.upper(key).isin(*_NO_NAMES) & ~key.isin(*sorted(OWN_HEADERS))
+    return is_property & _is_text_or_null(header["value"])
+
+
+def _is_text_or_null(value: Column) -> Column:
+    return value.isNull() | F.is_valid_utf8(value.cast("string"))
 
 
 def _typed_entry(header: Column) -> Column:
-    key = header["key"]
-    type_name = F.substring_index(F.substring(key, 5, 10), ".", 1)
-    name = F.substring(key, F.length(type_name) + 6, F.length(key))
-    return _entry(name, F.when(type_name != "null", header["value"]))
+    # The pattern has made sure of two dots: jms.<type>.<name>.
+    parts = F.split(header["key"], "[.]")
+    return _entry(parts[2], F.when(parts[1] != "null", header["value"]))
 
 
 def _entry(name: Column, value: Column) -> Column:
-    return F.struct(name.alias("key"), F.make_valid_utf8(value.cast("string")).alias("value"))
+    return F.struct(name.alias("key"), value.cast("string").alias("value"))

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from jbm_kafka.codec.dead_letter import DEAD_LETTER_REASON, DELIVERY_COUNT, ORIG_DESTINATION, ORIG_MESSAGE_ID
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
 from jbm_spark.errors import SparkJobError
@@ -36,11 +37,11 @@ def dead_letter_groups(letters: "DataFrame") -> list[DeadLetterGroup]:
     from jbm_spark.columns import property_column
 
     narrow = letters.select(
-        property_column("_JBM_DEAD_LETTER_REASON").alias("reason"),
-        property_column("_JBM_ORIG_DESTINATION").alias("destination"),
-        property_column("_JBM_DELIVERY_COUNT", "int").alias("attempts"),
-        F.unix_millis("timestamp").alias("at_ms"),
-        F.coalesce(property_column("_JBM_ORIG_MESSAGE_ID"), "message_id").alias("id"),
+        property_column(DEAD_LETTER_REASON).alias("reason"),
+        property_column(ORIG_DESTINATION).alias("destination"),
+        property_column(DELIVERY_COUNT, "int").alias("attempts"),
+        F.unix_millis("kafka.timestamp").alias("at_ms"),
+        F.coalesce(property_column(ORIG_MESSAGE_ID), "message_id").alias("id"),
         F.col("unit_of_order").alias("unit"),
         F.col("kafka.partition").alias("partition"),
         F.col("kafka.offset").alias("offset"),

@@ -21,7 +21,7 @@ class DeadLetterGroup:
     attempts_max: int | None
     """Most delivery attempts any of them had."""
     first_at_ms: int
-    """Least and greatest JMSTimestamp, that is when the messages were sent, not when they died."""
+    """Least and greatest record time on the dead-letter topic: when they died, not when they were sent."""
     last_at_ms: int
     example_ids: tuple[str, ...]
     """Original message ids, the first by partition and offset."""
@@ -64,7 +64,7 @@ def as_text(report: DeadLetterReport) -> str:
     """The tables a person reads."""
     lines = [f"{report.dead_letters}: {_counted(report.count, 'dead letter')}"]
     if report.groups:
-        header = ("reason", "from", "count", "attempts", "first sent (UTC)", "last sent (UTC)", "units", "messages")
+        header = ("reason", "from", "count", "attempts", "first (UTC)", "last (UTC)", "units", "messages")
         lines += _table(header, [_group_row(group) for group in report.groups])
     if report.queue is not None:
         lines += ["", *_queue_lines(report.queue)]

@@ -1,0 +1,79 @@
+"""Spark's columns and the Python codec read every record alike.
+
+Method: records with chance headers, each drawn from a few names and awkward values, go through a real topic; each row
+is compared with what the codec makes of the same record. (The codec also gives the reason why something could not be
+decoded, Spark does not; and a `reply_to` that names no destination is shown by Spark as its text.)
+"""
+
+import math
+import random
+from datetime import UTC, datetime
+
+from pyspark.sql import Row, SparkSession
+
+from jbm_kafka.codec.bodies import decode_body
+from jbm_kafka.codec.headers import DECODE_ERROR, OWN_HEADERS, JmsHeaders, decode_headers
+from jbm_kafka.codec.identity import foreign_message_id, unit_name
+from jbm_kafka.codec.properties import PROPERTY_TYPES, Property, parse_property
+from jbm_spark.messages import messages
+from tests.spark.conftest import Topics
+from tests.spark.records import Record
+
+RECORDS = 600
+VALUES = (
+    b"", b"0", b"7", b"-1", b"+3", b"10", b"1700000000000", b"1800000000000", b"9223372036854775808", b"1.5", b"1e3",
+    b"NaN", b"-Infinity", b"true", b"text", b"none", b"bytes", b"surprise", b"NON_PERSISTENT", b"PERSISTENT", b"x y",
+    "ü".encode(), b"\xff\x00", None,
+)  # fmt: skip
+NAMES = ("a", "b", "größe", "a-b", "like", "JMSOther", "JMSXGroupID", "JMS_x", "$1", "1st", "_")
+HEADERS = (
+    *sorted(OWN_HEADERS - {"JMSReplyTo"}), *NAMES, "jms.decimal.a", "jms.int.", "jms.int.a.b", "jms.", "trace-id",
+    *(f"jms.{kind}.{name}" for kind in sorted(PROPERTY_TYPES) for name in NAMES[:5]),
+)  # fmt: skip
+
+
+def any_record(chance: random.Random) -> Record:
+    headers = tuple((chance.choice(HEADERS), chance.choice(VALUES)) for _ in range(chance.randint(0, 9)))
+    return Record(key=chance.choice(VALUES), value=chance.choice(VALUES), headers=headers)
+
+
+def ms(instant: datetime | None) -> int:
+    return 0 if instant is None else round(instant.astimezone(UTC).timestamp() * 1000)
+
+
+def same_property(text: str | None, expected: Property) -> bool:
+    if text is None or expected.value is None:
+        return text is None and expected.value is None
+    read = parse_property(expected.type, text).value
+    return read == expected.value or (isinstance(read, float) and math.isnan(read))
+
+
+def assert_same(row: Row, record: Record) -> None:
+    expected: JmsHeaders = decode_headers(record.headers)
+    foreign = foreign_message_id(row.kafka.topic, row.kafka.partition, row.kafka.offset)
+    assert row.message_id == (foreign if expected.message_id is None else expected.message_id)
+    assert ms(row.timestamp) == (record.timestamp_ms if expected.timestamp_ms is None else expected.timestamp_ms)
+    assert (row.correlation_id, row.type) == (expected.correlation_id, expected.type)
+    assert row.delivery_mode == expected.delivery_mode.name
+    assert row.priority == expected.scanned.priority
+    assert ms(row.expiration) == expected.scanned.expiration_ms
+    assert ms(row.delivery_time) == expected.scanned.delivery_time_ms
+    shape, body, _ = decode_body(record.headers, record.value)
+    assert row.body_kind == shape.value
+    assert row.body_text == (body if shape.value == "text" else None)
+    assert row.unit_of_order == unit_name(record.key)
+    told = {name: held for name, held in expected.properties.items() if name != DECODE_ERROR}
+    assert row.properties.keys() == told.keys()
+    assert all(same_property(row.properties[name], held) for name, held in told.items())
+
+
+def test_spark_reads_every_record_as_the_codec_does(spark: SparkSession, topics: Topics) -> None:
+    """MSG-2, LOG-1: one meaning of a record, whoever reads it."""
+    chance = random.Random(2)
+    records = [any_record(chance) for _ in range(RECORDS)]
+    topic = topics.create()
+    topics.write(topic, records)
+    rows = messages(spark, topic, bootstrap=topics.bootstrap).orderBy("kafka.offset").collect()
+    assert len(rows) == RECORDS
+    for row, record in zip(rows, records, strict=True):
+        assert_same(row, record)
