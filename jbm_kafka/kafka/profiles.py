@@ -78,7 +78,6 @@ def transactional_settings(transactional_id: str, transaction_timeout_ms: int, m
         "message.max.bytes": RECORD_BYTES_MAX,
         "queue.buffering.max.messages": 1_000_000,
         "queue.buffering.max.kbytes": max(1024, memory_bytes // 1024),
-        "delivery.report.only.error": True,
     }
 
 

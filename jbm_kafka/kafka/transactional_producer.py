@@ -33,12 +33,15 @@ class ConfluentTransactionalProducer:
         self._in_transaction = False
         self._failed: dict[object, str] = {}
         """Tokens of records that a report named as refused, with the reason, in this transaction."""
+        self._written: dict[tuple[str, int], int] = {}
+        """One past the last offset that a report named, by topic and partition, in this transaction."""
 
     def initialise(self, timeout_s: float) -> None:
         self._steps(self._producer.init_transactions, timeout_s, "initialise", self._initialise_trouble)
 
     def begin(self) -> None:
         self._failed = {}
+        self._written = {}
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -48,9 +51,13 @@ class ConfluentTransactionalProducer:
     def produce(self, record: Outgoing, token: object = None) -> None:
         deadline = time.monotonic() + self._timeout_s
 
-        def report(error: KafkaError | None, _: Message) -> None:
+        def report(error: KafkaError | None, message: Message) -> None:
+            offset = message.offset()
             if error is not None:
                 self._failed[token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
+            elif offset is not None and offset >= 0:
+                # Reports of a partition come in order. One that was retried may not know its offset.
+                self._written[record.topic, record.partition] = offset + 1
 
         while True:
             try:
@@ -88,7 +95,7 @@ class ConfluentTransactionalProducer:
 
         self._steps(send, self._timeout_s, f"offsets of group {group}", sort)
 
-    def commit(self, timeout_s: float) -> None:
+    def commit(self, timeout_s: float) -> Mapping[tuple[str, int], int]:
         if self._failed:
             # A record that never got into the queue does not make librdkafka's transaction fail; to us it does.
             raise self._refused("commit")
@@ -100,6 +107,7 @@ class ConfluentTransactionalProducer:
 
         self._steps(self._producer.commit_transaction, timeout_s, "commit", sort)
         self._in_transaction = False
+        return self._written
 
     def abort(self, timeout_s: float) -> None:
         if not self._in_transaction:

@@ -143,17 +143,17 @@ class MemoryCluster:
         """0 for a topic that is gone."""
         return len(self.topics[name].logs) if name in self.topics else 0
 
-    def append(self, record: Outgoing, transaction: Transaction | None) -> str | None:
-        """Append under the lock; the reason when the broker refuses."""
+    def append(self, record: Outgoing, transaction: Transaction | None) -> int | str:
+        """Append under the lock; the offset, or the reason why the broker refuses."""
         topic = self.topics.get(record.topic)
         if topic is None or not 0 <= record.partition < len(topic.logs):
             return "Unknown topic or partition"
         now_ms = self.clock.now_ms()
         reason = topic.refusal(record, now_ms) or (self.faults.refuse(record) if self.faults.refuse else None)
-        if reason is None:
-            topic.logs[record.partition].append(record, topic.timestamp(record, now_ms), transaction)
-            self.changed.notify_all()
-        return reason
+        if reason is not None:
+            return reason
+        self.changed.notify_all()
+        return topic.logs[record.partition].append(record, topic.timestamp(record, now_ms), transaction)
 
     # -- groups ------------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ class MemoryTransactionalProducer:
         self._transaction: Transaction | None = None
         """What the coordinator knows of it: nothing before the first record or offset."""
         self._failed: dict[object, str] = {}
+        self._written: dict[tuple[str, int], int] = {}
         self._must_abort: str | None = None
 
     def initialise(self, timeout_s: float) -> None:
@@ -37,6 +38,7 @@ class MemoryTransactionalProducer:
             self._in_transaction = True
             self._transaction = None
             self._failed = {}
+            self._written = {}
             self._must_abort = None
 
     def produce(self, record: Outgoing, token: object = None) -> None:
@@ -47,9 +49,11 @@ class MemoryTransactionalProducer:
             state = self._cluster.transactional(self._id)
             if state.epoch != self._epoch:
                 return  # told at the next step: a client produces into its own queue
-            reason = self._cluster.append(record, self._opened(state))
-            if reason is not None:
-                self._failed[token] = f"{record.topic}[{record.partition}]: {reason}"
+            answer = self._cluster.append(record, self._opened(state))
+            if isinstance(answer, int):
+                self._written[record.topic, record.partition] = answer + 1
+            else:
+                self._failed[token] = f"{record.topic}[{record.partition}]: {answer}"
 
     def send_offsets(
         self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
@@ -66,7 +70,7 @@ class MemoryTransactionalProducer:
             pending = self._opened(state).offsets
             pending.update({(group, topic, partition): offset for partition, offset in offsets.items()})
 
-    def commit(self, timeout_s: float) -> None:
+    def commit(self, timeout_s: float) -> Mapping[tuple[str, int], int]:
         with self._cluster.changed:
             self._enter("commit")
             state = self._current("commit")
@@ -78,6 +82,7 @@ class MemoryTransactionalProducer:
                 raise OutcomeUnknown(self._text("commit: Timed out"))
             self._in_transaction = False
         self._step("committed")
+        return self._written
 
     def abort(self, timeout_s: float) -> None:
         with self._cluster.changed:

@@ -77,7 +77,7 @@ class MemorySender:
 
     def _refusal(self, record: Outgoing) -> KafkaTrouble | None:
         reason = self._cluster.append(record, None)
-        if reason is None:
+        if isinstance(reason, int):
             return None
         text = f"send to {record.topic}[{record.partition}]: {reason}"
         if "too large" in reason:
