@@ -34,12 +34,18 @@ DecodedBody = tuple[BodyShape, str | bytes | None, str | None]
 _TEXT_SHAPE, _BYTES_SHAPE, _NONE_SHAPE = BodyShape.TEXT, BodyShape.BYTES, BodyShape.NONE
 
 
+def body_kind(headers: Sequence[Header] | None) -> bytes | None:
+    """The last `JBMBody` header; None: none, or null."""
+    kind: bytes | None = None
+    for name, value in headers or ():
+        if name == BODY_HEADER:
+            kind = value
+    return kind
+
+
 def decode_body(headers: Sequence[Header] | None, value: bytes | None) -> DecodedBody:
     """The body that the value is, by the last `JBMBody` header."""
-    kind: bytes | None = None
-    for name, announced in headers or ():
-        if name == BODY_HEADER:
-            kind = announced
+    kind = body_kind(headers)
     if value is None:
         return (_TEXT_SHAPE if kind == TEXT else _NONE_SHAPE), None, None
     if kind == TEXT:

@@ -227,7 +227,7 @@ class BytesMessage(Message):
     __slots__ = ()
     shape = BodyShape.BYTES
 
-    def __init__(self, data: bytes = b"") -> None:
+    def __init__(self, data: bytes | bytearray | memoryview = b"") -> None:
         super().__init__()
         self.body = data
 
@@ -238,7 +238,7 @@ class BytesMessage(Message):
         return self._body
 
     @body.setter
-    def body(self, data: bytes) -> None:
+    def body(self, data: bytes | bytearray | memoryview) -> None:
         if not isinstance(data, bytes | bytearray | memoryview):
             raise MessageFormatError(f"a BytesMessage holds bytes, not {type(data).__name__}")
         self._write_body(bytes(data))

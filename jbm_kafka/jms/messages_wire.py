@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jbm_kafka.codec.bodies import BodyShape, decode_body, encode_body
+from jbm_kafka.codec.bodies import BodyShape, body_kind, decode_body, encode_body
 from jbm_kafka.codec.headers import carried_headers, encode_headers, property_of_header
 from jbm_kafka.codec.properties import Property, property_of
 from jbm_kafka.codec.scan import Header
@@ -63,7 +63,7 @@ def to_record(
     Raises:
         MessageFormatError: a property or a text cannot be carried.
     """
-    kind, value = encode_body(message.shape, message._body)
+    kind, value = _encoded_body(message)
     own: Mapping[str, Property] = {}
     carried: list[Header] = []
     if message._record is not None:
@@ -94,6 +94,14 @@ def to_record(
     except UnicodeEncodeError as fault:
         raise MessageFormatError(f"a header or property of {message!r} cannot be sent as UTF-8: {fault}") from None
     return EncodedMessage(value, headers)
+
+
+def _encoded_body(message: Message) -> tuple[bytes | None, bytes | None]:
+    record = message._record
+    if record is not None and message._body_is_read_only:
+        # Also a body of a kind that this version cannot decode goes on as what it is.
+        return body_kind(record.headers()), record.value()
+    return encode_body(message.shape, message._body)
 
 
 def _checked(properties: Mapping[str, object]) -> dict[str, Property]:

@@ -77,7 +77,7 @@ def test_the_time_of_sending_is_kept_when_it_is_given_and_not_there() -> None:
 
 
 def test_an_expired_message_tells_when_it_expired_and_no_reason() -> None:
-    """REDELIVER-4, SEND-5."""
+    """REDELIVER-4."""
     expired = expired_headers(
         [*ORIGINAL, *HOP],
         destination=Topic("prices"),

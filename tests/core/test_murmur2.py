@@ -18,7 +18,7 @@ GOLDEN: dict[str, Any] = json.loads((Path(__file__).parents[1] / "golden/murmur2
 
 @pytest.mark.parametrize("vector", GOLDEN["vectors"], ids=lambda vector: vector["key"][:16])
 def test_hash_and_partitions_equal_those_of_java(vector: dict[str, Any]) -> None:
-    """UNIT-11: murmur2, as Java clients do."""
+    """The hash of UNIT-11: murmur2, as Java clients do."""
     key = bytes.fromhex(vector["key"])
     assert murmur2(key) == vector["murmur2"]
     assert [partition_for(key, count) for count in GOLDEN["partition_counts"]] == vector["partitions"]

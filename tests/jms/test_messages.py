@@ -1,0 +1,287 @@
+"""Messages: what may be set and read, what a received one shows, and what it becomes when it is sent on."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.delivery_mode import DeliveryMode
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
+from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+from jbm_kafka.jms.messages_wire import from_record, to_record
+from tests.support.records import Record
+
+ORDERS = Queue("orders")
+HEADERS: list[Header] = [
+    ("JMSMessageID", b"ID:p:1"),
+    ("JBMBody", b"text"),
+    ("JMSCorrelationID", b"c"),
+    ("JMSType", b"t"),
+    ("JMSReplyTo", b"queue:replies"),
+    ("JMSPriority", b"7"),
+    ("JMSExpiration", b"1700000009000"),
+    ("JMSDeliveryTime", b"1700000001000"),
+    ("jms.string.region", b"EU"),
+    ("jms.int.qty", b"5"),
+    ("content-type", b"\xff"),
+]
+
+
+class Verdicts:
+    """A settler that writes down what it is asked."""
+
+    def __init__(self) -> None:
+        self.given: list[tuple[str, Message, int | None]] = []
+
+    def acknowledge(self, message: Message) -> None:
+        self.given.append(("acknowledge", message, None))
+
+    def nack(self, message: Message, delay_ms: int | None) -> None:
+        self.given.append(("nack", message, delay_ms))
+
+
+def received(record: Record, *, delivery_count: int = 1, settler: Verdicts | None = None) -> Message:
+    return from_record(
+        record, destination=ORDERS, delivery_count=delivery_count, redelivered=delivery_count > 1, settler=settler
+    )
+
+
+def test_a_received_message_shows_what_its_record_tells() -> None:
+    """MSG-1."""
+    message = received(Record(value=b"hello", key=b"joe", headers=HEADERS), delivery_count=2)
+    assert isinstance(message, TextMessage)
+    assert message.body == "hello"
+    assert (message.message_id, message.correlation_id, message.type) == ("ID:p:1", "c", "t")
+    assert (message.reply_to, message.destination) == (Queue("replies"), ORDERS)
+    assert (message.timestamp, message.priority, message.unit_of_order) == (1_700_000_000_000, 7, "joe")
+    assert (message.expiration, message.delivery_time) == (1_700_000_009_000, 1_700_000_001_000)
+    assert (message.delivery_mode, message.redelivered, message.delivery_count) == (DeliveryMode.PERSISTENT, True, 2)
+    assert message.properties == {"region": "EU", "qty": 5}
+    assert message.state is None
+    assert message.kafka is not None
+    assert (message.kafka.topic, message.kafka.partition, message.kafka.offset) == ("orders", 3, 17)
+    assert (message.kafka.key, message.kafka.headers) == (b"joe", tuple(HEADERS))
+    assert repr(message) == "<TextMessage ID:p:1 queue:orders>"
+
+
+def test_a_record_without_headers_is_a_bytes_message_with_an_id_of_its_place() -> None:
+    """MSG-2: any record is delivered, whatever wrote it."""
+    message = received(Record(value=b"\x00\xff", key=b"\xff\x01"))
+    assert isinstance(message, BytesMessage)
+    assert message.body == b"\x00\xff"
+    assert message.message_id == "ID:kafka:orders:3:17"
+    assert message.unit_of_order == "0xff01"
+    assert (message.priority, message.expiration, message.type) == (4, 0, None)
+
+
+def test_a_null_value_is_a_message_without_a_body() -> None:
+    """MSG-2; an empty key is no unit."""
+    message = received(Record(value=None, key=b""))
+    assert type(message) is Message
+    assert message.body is None
+    assert message.unit_of_order is None
+
+
+def test_a_text_that_is_no_text_is_bytes_with_the_reason_beside_other_reasons() -> None:
+    """MSG-2."""
+    message = received(Record(value=b"\xff", headers=[("JBMBody", b"text"), ("jms.int.n", b"x")]))
+    assert isinstance(message, BytesMessage)
+    assert message.body == b"\xff"
+    reason = message.get_string_property("_JBM_DECODE_ERROR") or ""
+    assert "jms.int.n: 'x' is not a decimal integer; the body is announced as text" in reason
+    unknown = received(Record(value=b"x", headers=[("JBMBody", b"map")]))
+    assert unknown.properties == {"_JBM_DECODE_ERROR": "body kind 'map' is not known to this version"}
+
+
+def test_the_timestamp_header_wins_over_that_of_the_record() -> None:
+    assert received(Record(headers=[("JMSTimestamp", b"12")])).timestamp == 12
+
+
+def test_what_an_application_sets_before_it_looks_is_not_overwritten() -> None:
+    message = received(Record(headers=HEADERS))
+    message.correlation_id = "mine"
+    assert (message.message_id, message.correlation_id) == ("ID:p:1", "mine")
+
+
+def test_a_name_that_is_no_attribute_is_refused() -> None:
+    with pytest.raises(AttributeError, match="BytesMessage has no attribute 'reply'"):
+        _ = received(Record()).reply  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        TextMessage().reply = Queue("a")  # type: ignore[attr-defined]
+
+
+def test_a_received_message_is_read_only_until_cleared() -> None:
+    """MSG-1."""
+    message = received(Record(value=b"hello", headers=HEADERS))
+    assert isinstance(message, TextMessage)
+    with pytest.raises(MessageNotWriteableError, match=r"ID:p:1 is read-only; call clear_body\(\) first"):
+        message.body = "new"
+    with pytest.raises(MessageNotWriteableError, match=r"call clear_properties\(\) first"):
+        message.properties["region"] = "US"
+    with pytest.raises(MessageNotWriteableError):
+        message.set_int_property("n", 1)
+    with pytest.raises(MessageNotWriteableError):
+        del message.properties["region"]
+    message.clear_body()
+    assert message.body is None
+    message.body = "new"
+    message.clear_properties()
+    assert message.properties == {}
+    message.properties["region"] = "US"
+    assert (message.body, dict(message.properties), message.correlation_id) == ("new", {"region": "US"}, "c")
+
+
+def test_cleared_bytes_are_empty_bytes() -> None:
+    message = received(Record(value=b"x"))
+    message.clear_body()
+    assert message.body == b""
+
+
+def test_provider_properties_can_be_read_and_not_set() -> None:
+    """The unit reads back as JMS_BEA_UnitOfOrder (UNIT-9), the count as JMSXDeliveryCount (REDELIVER-1)."""
+    message = received(Record(key=b"joe"), delivery_count=3)
+    assert message.get_string_property("JMS_BEA_UnitOfOrder") == "joe"
+    assert message.properties["JMSXGroupID"] == "joe"
+    assert message.get_int_property("JMSXDeliveryCount") == 3
+    assert list(message.properties) == []
+    for name in ("JMS_BEA_UnitOfOrder", "JMSXDeliveryCount"):
+        with pytest.raises(MessageFormatError, match="read-only"):
+            TextMessage().properties[name] = "x"
+    made = TextMessage()
+    assert not made.property_exists("JMSXGroupID")
+    made.properties["JMSXGroupID"] = "joe"
+    assert made.get_string_property("JMSXGroupID") == "joe"
+    with pytest.raises(MessageFormatError, match="JMSXGroupID is a str"):
+        made.properties["JMSXGroupID"] = 5
+
+
+@pytest.mark.parametrize("name", ["", "a b", "1a", "JMSType", "not", 5])
+def test_an_illegal_property_name_is_refused(name: Any) -> None:
+    with pytest.raises(MessageFormatError, match="property name"):
+        TextMessage().properties[name] = "x"
+
+
+def test_properties_are_a_mapping() -> None:
+    properties = TextMessage().properties
+    properties.update(a=1, b="x", c=None)
+    del properties["a"]
+    assert (dict(properties), len(properties), repr(properties)) == ({"b": "x", "c": None}, 2, "{'b': 'x', 'c': None}")
+    with pytest.raises(KeyError):
+        properties["a"]
+    with pytest.raises(KeyError):
+        del properties["a"]
+
+
+def test_a_message_in_the_making_holds_what_it_is_given() -> None:
+    assert TextMessage("a").body == "a"
+    assert TextMessage().body is None
+    assert BytesMessage(b"x").body == b"x"
+    assert BytesMessage().body == b""
+    assert Message().body is None
+    assert Message().kafka is None
+    with pytest.raises(MessageFormatError, match="holds a str, not bytes"):
+        TextMessage(b"a")  # type: ignore[arg-type]
+    with pytest.raises(MessageFormatError, match="holds bytes, not str"):
+        BytesMessage("a")  # type: ignore[arg-type]
+    data = bytearray(b"ab")
+    message = BytesMessage(data)
+    data[0] = 0
+    assert message.body == b"ab"
+
+
+def test_verdicts_go_to_the_session() -> None:
+    verdicts = Verdicts()
+    message = received(Record(), settler=verdicts)
+    message.acknowledge()
+    message.nack()
+    message.nack(delay_ms=0)
+    assert verdicts.given == [("acknowledge", message, None), ("nack", message, None), ("nack", message, 0)]
+
+
+@pytest.mark.parametrize("delay_ms", [-1, 1.5, True, "1"])
+def test_a_delay_that_is_none_is_refused(delay_ms: Any) -> None:
+    with pytest.raises(ValueError, match="delay_ms is"):
+        received(Record(), settler=Verdicts()).nack(delay_ms=delay_ms)
+
+
+def test_a_message_that_was_not_received_has_nothing_to_settle() -> None:
+    for verdict in (TextMessage().acknowledge, TextMessage().nack):
+        with pytest.raises(IllegalStateError, match="not received"):
+            verdict()
+
+
+def test_messages_compare_by_priority_the_higher_first() -> None:
+    low, high = TextMessage("low"), TextMessage("high")
+    low.priority, high.priority = 1, 8
+    assert [message.body for message in sorted([low, high])] == ["high", "low"]
+
+
+def test_a_message_can_be_copied() -> None:
+    message = received(Record(value=b"hello", headers=HEADERS))
+    again = copy.copy(message)
+    assert (again.body, again.message_id, again.properties) == ("hello", "ID:p:1", message.properties)
+
+
+def test_a_made_message_becomes_a_record() -> None:
+    """MSG-1."""
+    message = TextMessage("hello")
+    message.message_id, message.priority, message.reply_to = "ID:p:2", 9, Queue("replies")
+    message.set_float_property("f", 0.1)
+    encoded = to_record(message, duplicate_id="d", sender="s", properties={"n": 1})
+    assert encoded.value == b"hello"
+    assert encoded.headers == [
+        ("JMSMessageID", b"ID:p:2"),
+        ("JBMBody", b"text"),
+        ("JMSReplyTo", b"queue:replies"),
+        ("JMSPriority", b"9"),
+        ("JBMDuplicateID", b"d"),
+        ("JBMSender", b"s"),
+        ("jms.float.f", b"0.1"),
+        ("jms.int.n", b"1"),
+    ]
+    assert message.properties == {"f": pytest.approx(0.1)}
+    message.timestamp = 5
+    assert ("JMSTimestamp", b"5") in to_record(message, write_timestamp=True).headers
+    assert to_record(Message()) == (None, [])
+
+
+def test_a_received_message_sent_on_takes_everything_along_but_what_a_send_writes() -> None:
+    """MSG-1."""
+    headers = [*HEADERS, ("JBMDuplicateID", b"d"), ("jms.int.bad", b"x")]
+    message = received(Record(value=b"hello", headers=headers))
+    message.message_id, message.priority, message.expiration, message.delivery_time = "ID:q:9", 4, 0, 0
+    encoded = to_record(message, properties={"qty": "six"})
+    assert encoded.value == b"hello"
+    assert encoded.headers == [
+        ("jms.string.region", b"EU"),
+        ("content-type", b"\xff"),
+        ("jms.int.bad", b"x"),
+        ("JMSMessageID", b"ID:q:9"),
+        ("JBMBody", b"text"),
+        ("JMSCorrelationID", b"c"),
+        ("JMSType", b"t"),
+        ("JMSReplyTo", b"queue:replies"),
+        ("jms.string.qty", b"six"),
+    ]
+
+
+def test_cleared_properties_do_not_go_along_and_what_jms_cannot_show_does() -> None:
+    """MSG-1."""
+    message = received(Record(value=b"hello", headers=[*HEADERS, ("seen", b"1")]))
+    message.clear_properties()
+    message.properties["only"] = True
+    headers = dict(to_record(message).headers)
+    assert headers["content-type"] == b"\xff"
+    assert headers["jms.boolean.only"] == b"true"
+    assert {"seen", "jms.string.region", "jms.int.qty"}.isdisjoint(headers)
+
+
+def test_a_text_that_utf_8_cannot_say_is_refused_before_it_is_sent() -> None:
+    message = TextMessage("x")
+    message.properties["a"] = "\ud800"
+    with pytest.raises(MessageFormatError, match="cannot be sent as UTF-8"):
+        to_record(message)
+    with pytest.raises(MessageFormatError, match="property name"):
+        to_record(TextMessage("x"), properties={"a b": 1})
