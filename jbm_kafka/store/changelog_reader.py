@@ -130,11 +130,10 @@ def _journal_fault(
         return "it is of a changelog that was deleted"
     if position > end:
         return f"it is at {position}, ahead of the changelog's end {end}"
-    for key, value in values.items():
-        if key == CHANGELOG_ID_KEY:
-            continue
+    position_key = f"{scope.group}|position|0".encode()
+    if position_key in values:
         try:
-            _, entry = decode_entry(key, value)
+            _, entry = decode_entry(position_key, values[position_key])
         except CorruptRecordError as error:
             return str(error)
         if isinstance(entry, Position) and entry.topic_id != scope.topic_id:

@@ -21,8 +21,9 @@ from jbm_kafka.store.start_position import Facts, Start, StartReason, decide_sta
 
 log = logging.getLogger(__name__)
 
-READINGS_MAX = 2
-"""A living owner (when somebody only looks) may write between two questions; a second reading then agrees."""
+READINGS_MAX = 3
+"""One may find the journal damaged, and one a living owner's checkpoint between two questions (when somebody only
+looks); then the next agrees. What still differs differs for good."""
 
 _QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED})
 _ASKED_FOR = frozenset({StartReason.OPERATOR_RESET})
@@ -64,6 +65,11 @@ class _Found:
     def is_disputed(self) -> bool:
         return is_disputed(self.decoded.position, self.committed)
 
+    @property
+    def is_journal_damaged(self) -> bool:
+        """True when a value that cannot be read was not read from Kafka: there it may be well."""
+        return any(key not in self.contents.places for key in self.decoded.corrupt)
+
 
 def recover_channels(
     scope: ChangelogScope,
@@ -86,7 +92,9 @@ def recover_channels(
         contents = read_changelogs(scope, asked, admin=admin, reader=reader, journal=journal, timeout_s=timeout_s)
         for p in asked:
             found[p] = _Found(committed.get(p), contents[p], decode_values(contents[p].values))
-        asked = [p for p in asked if found[p].is_disputed]
+            if found[p].is_journal_damaged:
+                journal.discard(scope.journal_channel(p))
+        asked = [p for p in asked if found[p].is_disputed or found[p].is_journal_damaged]
         if not asked:
             break
     begins = admin.begin_positions(scope.topic, partitions)
