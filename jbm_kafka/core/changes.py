@@ -61,10 +61,13 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgedEarly:
-    """An acknowledgement came before the delivery was recorded (STATE-6): NEW messages are settled as if delivered."""
+    """An acknowledgement came before the delivery was recorded (STATE-6): a NEW message became DELIVERED.
+
+    It is in the session's hand, nobody owes anything for it, and the record of its delivery settles it.
+    """
 
     session: SessionId
-    offset: int
+    reference: Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,21 @@ class Transferred:
 
     session: SessionId
     messages: Sequence[ReturnedMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedAgain:
+    """A session was handed again what it holds already; DELIVERED stays DELIVERED, the attempts before count."""
+
+    session: SessionId
+    messages: Sequence[ReturnedMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """NEW messages left the channel from where they waited: expired, removed, moved."""
+
+    references: Sequence[Reference]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +200,8 @@ Change = (
     | AcknowledgedEarly
     | Returned
     | Transferred
+    | OfferedAgain
+    | Withdrawn
     | TimePassed
     | AddedUncommitted
     | SendsCommitted

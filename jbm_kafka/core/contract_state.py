@@ -1,0 +1,115 @@
+"""The state of a contract channel (`jbm_kafka.local`): what it can do beyond a channel over Kafka.
+
+Over Kafka a message takes its place at commit and its acknowledgement always follows its delivery; here messages are
+held NOT_COMMITTED (STATE-2), an acknowledgement may come first (STATE-6), and a message may leave from anywhere.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.entries import Entry
+from jbm_kafka.core.reference import GateKey, Reference, SessionId
+
+
+class ContractChannelState(ChannelState):
+    """One contract channel. Only `apply` changes it; everything else reads."""
+
+    __slots__ = ("early",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.early: set[tuple[SessionId, int]] = set()
+        """Acknowledgements that came before their delivery was recorded; the messages are in the session's hand."""
+
+    def apply(self, change: c.Change | Entry) -> None:
+        """Make one change. The caller has decided that it is legal; what is not is a bug and asserts."""
+        leaf = _APPLY.get(type(change))
+        if leaf is None:
+            super().apply(change)
+        else:
+            leaf(self, change)
+
+    def _acknowledged(self, change: c.Acknowledged) -> None:
+        super()._acknowledged(change)
+        self.early.difference_update((change.session, offset) for offset in change.offsets)
+
+    def _acknowledged_early(self, change: c.AcknowledgedEarly) -> None:
+        session, reference = change.session, change.reference
+        self._take_waiting([reference])
+        gate = self.gates.gate(reference.gate_key)
+        assert gate.owner is None or gate.owner == session, (gate.key, gate.owner, session)
+        gate.owner = session
+        gate.in_hand += 1
+        self._relist(gate)
+        self._hand(session)[reference.offset] = reference
+        self.early.add((session, reference.offset))
+
+    def _offered_again(self, change: c.OfferedAgain) -> None:
+        hand = self.in_hand[change.session]
+        for message in change.messages:
+            self.remember(message, hand[message.offset])
+
+    def _withdrawn(self, change: c.Withdrawn) -> None:
+        self._take_waiting(change.references)
+        offsets = sorted(reference.offset for reference in change.references)
+        self.settle(offsets)
+        for offset in offsets:
+            self.forget_past(offset)
+
+    def _added_uncommitted(self, change: c.AddedUncommitted) -> None:
+        self._look_at_all_arrivals()
+        for reference in change.references:
+            assert reference.offset >= self.fetched, (reference.offset, self.fetched)
+            self.uncommitted[reference.offset] = change.transaction
+            self.owed.add([reference.offset])
+            self.fetched = self.cursor = reference.offset + 1
+            self._wait(reference)
+
+    def _sends_committed(self, change: c.SendsCommitted) -> None:
+        for reference in self._sent_in(change.transaction):
+            del self.uncommitted[reference.offset]
+            self._relist(self.gates.by_key[reference.gate_key])
+
+    def _sends_rolled_back(self, change: c.SendsRolledBack) -> None:
+        gone = self._sent_in(change.transaction)
+        for reference in gone:
+            del self.uncommitted[reference.offset]
+        self._take_waiting(gone)
+        self.settle(sorted(reference.offset for reference in gone))
+
+    # -- leaves ------------------------------------------------------------------------------------------------
+
+    def _sent_in(self, transaction: str) -> list[Reference]:
+        gates = self.gates.by_key.values()
+        return [r for gate in gates for r in gate.waiting if self.uncommitted.get(r.offset) == transaction]
+
+    def _take_waiting(self, references: Sequence[Reference]) -> None:
+        """Take these from where they wait; those behind them move up."""
+        self._look_at_all_arrivals()
+        groups: dict[GateKey, set[int]] = {}
+        for reference in references:
+            groups.setdefault(reference.gate_key, set()).add(reference.offset)
+        for key, offsets in groups.items():
+            gate = self.gates.by_key[key]
+            kept = deque(reference for reference in gate.waiting if reference.offset not in offsets)
+            assert len(gate.waiting) - len(kept) == len(offsets), (key, offsets)
+            gate.waiting = kept
+            self.gates.waiting_count -= len(offsets)
+            self._relist(gate)
+
+
+_APPLY: Mapping[type, Callable[[ContractChannelState, Any], None]] = {
+    c.AcknowledgedEarly: ContractChannelState._acknowledged_early,
+    c.OfferedAgain: ContractChannelState._offered_again,
+    c.Withdrawn: ContractChannelState._withdrawn,
+    c.AddedUncommitted: ContractChannelState._added_uncommitted,
+    c.SendsCommitted: ContractChannelState._sends_committed,
+    c.SendsRolledBack: ContractChannelState._sends_rolled_back,
+    c.Acknowledged: ContractChannelState._acknowledged,
+}
+"""Which leaf makes which change; all others are those of a channel over Kafka."""
