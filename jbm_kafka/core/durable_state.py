@@ -41,6 +41,7 @@ class DurableState:
         "owed",
         "past",
         "suspect_below",
+        "time_ms",
         "written_blocks",
         "written_held",
     )
@@ -60,6 +61,8 @@ class DurableState:
         """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
         self.past: dict[int, Past] = {}
         """Owed messages with a history, by offset."""
+        self.time_ms = 0
+        """The latest time this channel was told; tell it before recovery."""
         self.is_dirty = False
         self.dirty_blocks: set[int] = set()
         self.dirty_held: set[int] = set()
@@ -111,7 +114,9 @@ class DurableState:
     def recover_held(self, entry: Held) -> None:
         self.written_held.add(entry.offset)
         if entry.offset in self.owed:
-            self.past[entry.offset] = Past(entry.attempts, entry.due_at_ms, entry.delay_ms, entry.unit, entry.reason)
+            # The clock of whoever wrote this may have been ahead of ours: nobody waits longer than the delay itself.
+            due_at_ms = min(entry.due_at_ms, self.time_ms + entry.delay_ms) if self.time_ms else entry.due_at_ms
+            self.past[entry.offset] = Past(entry.attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
 
     def recover_held_gone(self, entry: HeldGone) -> None:
         self.past.pop(entry.offset, None)

@@ -42,6 +42,7 @@ def freeze(
     tentative: Collection[int] = (),
 ) -> Freeze:
     """The entries of a checkpoint. `offered` is the mark to record: ahead of hand-over, or exact on a clean release."""
+    assert offered >= state.handed_to, (offered, state.handed_to)
     watermark = state.owed.first_without(state.fetched, tentative) if tentative else state.watermark
     blocks = state.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
     blocks |= {number for number in state.written_blocks if (number + 1) << BLOCK_BITS <= watermark}

@@ -15,6 +15,9 @@ from collections.abc import Iterable
 
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 
+SPARE_GATES = 4_096
+"""Forgotten gates kept for reuse: a unit comes and goes with every message when it is sparse."""
+
 ListingKey = tuple[int, int, GateKey]
 """(priority, -offset, gate): ascending order puts what goes next last; the offset decides before the gate does."""
 
@@ -50,7 +53,7 @@ class Gate:
 class Gates:
     """All gates of a channel and the order in which their heads may go."""
 
-    __slots__ = ("by_key", "free", "own", "timers", "waiting_count")
+    __slots__ = ("_spare", "by_key", "free", "own", "timers", "waiting_count")
 
     def __init__(self) -> None:
         self.by_key: dict[GateKey, Gate] = {}
@@ -62,12 +65,21 @@ class Gates:
         """A heap of (due, offset, gate). Entries may be stale; the gate's own `due_at_ms` tells."""
         self.waiting_count = 0
         """Messages in `waiting` and `tail` of all gates."""
+        self._spare: list[Gate] = []
 
     def gate(self, key: GateKey) -> Gate:
         """The gate of this key, made when there is none."""
         gate = self.by_key.get(key)
-        if gate is None:
-            gate = self.by_key[key] = Gate(key)
+        return self.open(key) if gate is None else gate
+
+    def open(self, key: GateKey) -> Gate:
+        """A new gate for a key that has none."""
+        if self._spare:
+            gate = self._spare.pop()
+            gate.key = key
+        else:
+            gate = Gate(key)
+        self.by_key[key] = gate
         return gate
 
     def take_heads(self, gate: Gate, count: int, owner: SessionId) -> list[Reference]:
@@ -107,15 +119,19 @@ class Gates:
         if not gate.in_hand:
             gate.owner = None
 
-    def finish(self, gate: Gate, count: int) -> bool:
-        """The owner is done with `count` messages; True when it holds no more, so that the gate must be listed anew."""
-        gate.in_hand -= count
-        assert gate.in_hand >= 0, (gate.key, gate.in_hand)
+    def finish_one(self, gate: Gate) -> bool:
+        """The owner is done with a message; True when it holds no more and others wait: list the gate anew."""
+        gate.in_hand -= 1
         if gate.in_hand:
+            assert gate.in_hand > 0, (gate.key, gate.in_hand)
             return False
-        self._unlist(gate)
-        gate.owner = None
-        return True
+        if gate.listed_in is not None:
+            self._unlist(gate)
+        if gate.waiting or gate.spilled or gate.tail:
+            gate.owner = None
+            return True
+        self._forget(gate)
+        return False
 
     def list_head(self, gate: Gate, *, due_at_ms: int, blocked: bool = False) -> None:
         """List the gate where its head belongs now: nowhere while held back, empty, or `blocked`."""
@@ -123,7 +139,7 @@ class Gates:
         gate.due_at_ms = due_at_ms
         if not gate.waiting:
             if gate.is_idle:
-                del self.by_key[gate.key]
+                self._forget(gate)
             return
         head = gate.waiting[0]
         if due_at_ms:
@@ -151,9 +167,15 @@ class Gates:
         return gates
 
     def drop_session(self, session: SessionId) -> None:
-        """Forget a session's empty listing."""
-        if not self.own.get(session, ()):
-            self.own.pop(session, None)
+        """Forget the listing of a session that holds nothing, which is empty."""
+        listing = self.own.pop(session, None)
+        assert not listing, (session, listing)
+
+    def _forget(self, gate: Gate) -> None:
+        del self.by_key[gate.key]
+        gate.owner, gate.due_at_ms = None, 0
+        if len(self._spare) < SPARE_GATES:
+            self._spare.append(gate)
 
     def _unlist(self, gate: Gate) -> None:
         if gate.listed_in is not None and gate.listed_key is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -90,20 +90,25 @@ def decide_return(
 ) -> Return:
     """Take messages back from a session, and with each the later ones of its unit that the session holds (UNIT-3).
 
-    A counted one waits its delay, or leaves when its attempts are used up; on the way out its unit stays held.
+    A counted one waits its delay, or leaves when its attempts are used up; on the way out its unit stays held. Only
+    the first of its unit leaves at once: a later one waits its turn and leaves when it is offered. An offset named
+    twice is given back once, as named first.
     """
     hand = state.in_hand.get(session, {})
-    known = [row for row in given_back if row.offset in hand]
-    rows = [*known, *_stragglers(hand, known)]
+    known: dict[int, GivenBack] = {}
+    for row in given_back:
+        if row.offset in hand:
+            known.setdefault(row.offset, row)
+    rows = [*known.values(), *_stragglers(hand, known)]
     back: list[c.ReturnedMessage] = []
     out: list[c.ReturnedMessage] = []
     gone: list[int] = []
     leaving: list[Leaving] = []
-    staying = _units_staying(hand, rows)
+    first = _first_of_units(hand, rows)
     for row in rows:
         reference = hand[row.offset]
         message = _returned_message(state, row, settings, now_ms, chance)
-        if message.reason != OUT_OF_ATTEMPTS or settings.on_dead_letter == "hold" or reference.gate_key in staying:
+        if message.reason != OUT_OF_ATTEMPTS or first.get(reference.gate_key, row.offset) < row.offset:
             back.append(message)
         elif settings.dead_letter_address is None:
             gone.append(row.offset)
@@ -126,16 +131,15 @@ def decide_return(
     )
 
 
-def _stragglers(hand: dict[int, Reference], rows: Sequence[GivenBack]) -> list[GivenBack]:
-    """Later messages of the returned units still in the session's hand: they reached no application."""
+def _stragglers(hand: Mapping[int, Reference], named: Mapping[int, GivenBack]) -> list[GivenBack]:
+    """Later messages of the returned units still in the session's hand: they go back with them, uncounted."""
     first: dict[bytes, int] = {}
-    for row in rows:
-        unit = hand[row.offset].unit
+    for offset in named:
+        unit = hand[offset].unit
         if unit is not None:
-            first[unit] = min(row.offset, first.get(unit, row.offset))
+            first[unit] = min(offset, first.get(unit, offset))
     if not first:
         return []
-    named = {row.offset for row in rows}
     return [
         GivenBack(offset, counted=False)
         for offset, reference in hand.items()
@@ -143,13 +147,15 @@ def _stragglers(hand: dict[int, Reference], rows: Sequence[GivenBack]) -> list[G
     ]
 
 
-def _units_staying(hand: dict[int, Reference], rows: Sequence[GivenBack]) -> set[GateKey]:
-    """Units of which the session goes on holding an earlier message: nothing of them can leave yet."""
-    named = {row.offset for row in rows}
-    units = {hand[row.offset].unit for row in rows} - {None}
-    if not units:
-        return set()
-    return {r.unit for offset, r in hand.items() if r.unit is not None and r.unit in units and offset not in named}
+def _first_of_units(hand: Mapping[int, Reference], rows: Sequence[GivenBack]) -> dict[GateKey, int]:
+    """The first message in hand of each unit that the rows name: only that may leave before the others."""
+    units = {unit for unit in (hand[row.offset].unit for row in rows) if unit is not None}
+    first: dict[GateKey, int] = {}
+    if units:
+        for offset, reference in hand.items():
+            if reference.unit is not None and reference.unit in units:
+                first[reference.unit] = min(offset, first.get(reference.unit, offset))
+    return first
 
 
 def _returned_message(
