@@ -21,7 +21,7 @@ from jbm_kafka.core.unit_of_order import Gate, Gates
 class ChannelState(DurableState):
     """One partition of one queue or subscription. Only `apply` changes it; everything else reads."""
 
-    __slots__ = ("arrivals", "early", "gates", "in_hand", "time_ms", "uncommitted")
+    __slots__ = ("arrivals", "gates", "in_hand", "uncommitted")
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,13 +29,9 @@ class ChannelState(DurableState):
         """Fetched and not yet looked at, ascending; all of default priority and without history."""
         self.gates = Gates()
         self.in_hand: dict[SessionId, dict[int, Reference]] = {}
-        """What each session holds, by offset: DELIVERED."""
+        """What each session holds, by offset: DELIVERED. A session that holds nothing is not in it."""
         self.uncommitted: dict[int, str] = {}
-        """Offsets sent in an open transaction, with its id: NOT_COMMITTED (contract channels)."""
-        self.early: set[tuple[SessionId, int]] = set()
-        """Acknowledgements that came before their delivery was recorded."""
-        self.time_ms = 0
-        """The latest time this channel was told."""
+        """Offsets sent in an open transaction, with its id: NOT_COMMITTED (only in core/contract_state.py)."""
 
     def apply(self, change: c.Change | Entry) -> None:
         """Make one change. The caller has decided that it is legal; what is not is a bug and asserts."""
@@ -49,20 +45,26 @@ class ChannelState(DurableState):
         if change.begin < self.fetched:
             references = self._catch_up(change)
         else:
-            offsets = [reference.offset for reference in references]
-            assert not offsets or offsets[-1] < change.end, (offsets[-1], change.end)
-            if offsets and len(offsets) == offsets[-1] - offsets[0] + 1:
-                self.owed.add_range(offsets[0], offsets[-1] + 1)
-            else:
-                self.owed.add(offsets)
+            self._owe(references, change.end)
         self.cursor = change.end
         if change.end > self.fetched:
             self.fetched = change.end
             self.is_dirty = True
         self._arrive(references)
 
+    def _owe(self, references: Sequence[Reference], end: int) -> None:
+        if not references:
+            return
+        first, last = references[0].offset, references[-1].offset
+        assert last < end, (last, end)
+        if last - first + 1 == len(references):
+            self.owed.add_range(first, last + 1)
+        else:
+            self.owed.add([reference.offset for reference in references])
+
     def _catch_up(self, change: c.Fetched) -> list[Reference]:
         """Read again after recovery: keep what is owed, and learn which owed offsets hold no message at all."""
+        assert change.begin == self.cursor, "an owed offset that is passed over would hold the watermark for ever"
         known = [r for r in change.references if r.offset >= self.fetched or r.offset in self.owed]
         present = {reference.offset for reference in known}
         gaps = [o for o in self.owed.within(change.begin, min(change.end, self.fetched)) if o not in present]
@@ -75,20 +77,11 @@ class ChannelState(DurableState):
 
     def _arrive(self, references: Sequence[Reference]) -> None:
         time_ms, past = self.time_ms, self.past
-        plain = (
-            not past
-            and all(r[2] == DEFAULT_PRIORITY and r[4] <= time_ms for r in references)  # priority, delivery time
-        )
-        if plain:
-            self.arrivals.extend(references)
-            return
+        plain = self.arrivals.append
         for reference in references:
-            if (
-                reference.priority == DEFAULT_PRIORITY
-                and reference.delivery_time_ms <= time_ms
-                and reference.offset not in past
-            ):
-                self.arrivals.append(reference)
+            offset, _, priority, _, delivery_time_ms, _ = reference
+            if priority == DEFAULT_PRIORITY and delivery_time_ms <= time_ms and offset not in past:
+                plain(reference)
             else:
                 self._look_at_all_arrivals()
                 self._wait(reference)
@@ -100,55 +93,60 @@ class ChannelState(DurableState):
             self._wait(arrivals.popleft())
 
     def _offered(self, change: c.Offered) -> None:
-        session, gates = change.session, self.gates
-        hand = self._hand(session)
+        session, arrivals = change.session, self.arrivals
         for taken in change.heads:
-            owner = LEAVING if taken.leaving else session
-            gate = gates.by_key[taken.key]
-            self._hand(owner).update((r.offset, r) for r in gates.take_heads(gate, taken.count, owner))
-            self._relist(gate)
-        for _ in range(change.examined):
-            self.arrivals.popleft()
-        self._hand_fresh(session, hand, change.fresh)
+            self._take_heads(taken, LEAVING if taken.leaving else session)
+        if change.examined == len(arrivals):
+            arrivals.clear()
+        else:
+            for _ in range(change.examined):
+                arrivals.popleft()
+        if change.fresh:
+            self._hand_fresh(session, change.fresh)
+            self.handed_to = max(self.handed_to, change.fresh[-1].offset + 1)
         if change.expired:
-            self._hand_fresh(LEAVING, self._hand(LEAVING), change.expired)
+            self._hand_fresh(LEAVING, change.expired)
         for reference in change.blocked:
             self._wait(reference)
-        if change.fresh and change.fresh[-1].offset >= self.handed_to:
-            self.handed_to = change.fresh[-1].offset + 1
-        if change.heads and hand:
-            self.handed_to = max(self.handed_to, max(hand) + 1)
 
-    def _hand_fresh(self, owner: SessionId, hand: dict[int, Reference], references: Sequence[Reference]) -> None:
-        by_key = self.gates.by_key
+    def _take_heads(self, taken: c.HeadTaken, owner: SessionId) -> None:
+        gate = self.gates.by_key[taken.key]
+        references = self.gates.take_heads(gate, taken.count, owner)
+        self._hand(owner).update((reference.offset, reference) for reference in references)
+        if not taken.leaving:
+            self.handed_to = max(self.handed_to, references[-1].offset + 1)
+        self._relist(gate)
+
+    def _hand_fresh(self, owner: SessionId, references: Sequence[Reference]) -> None:
+        hand, find, open_gate = self._hand(owner), self.gates.by_key.get, self.gates.open
         for reference in references:
-            hand[reference[0]] = reference
-            unit = reference[1]
+            offset, unit, _, _, _, _ = reference
+            hand[offset] = reference
             if unit is None:
                 continue
-            gate = by_key.get(unit)
+            gate = find(unit)
             if gate is None:
-                gate = by_key[unit] = Gate(unit)
+                gate = open_gate(unit)
                 gate.owner = owner
             assert gate.owner == owner, (unit, gate.owner, owner)
             gate.in_hand += 1
 
     def _acknowledged(self, change: c.Acknowledged) -> None:
-        hand = self.in_hand[change.session]
-        by_key, past = self.gates.by_key, self.past
+        if not change.offsets:
+            return
+        take = self.in_hand[change.session].pop
+        find, finish_one, past = self.gates.by_key.get, self.gates.finish_one, self.past
         for offset in change.offsets:
-            unit = hand.pop(offset).unit
-            gate = by_key.get(offset if unit is None else unit)
-            if gate is not None and self.gates.finish(gate, 1):
+            unit = take(offset)[1]
+            gate = find(offset if unit is None else unit)
+            if gate is not None and finish_one(gate):
                 self._relist(gate)
             if past:
                 self.forget_past(offset, durable=change.durable)
+        self._drop_empty_hand(change.session)
         self.owed.discard(change.offsets)
         if not change.durable:
             self.mark_dirty(change.offsets)
-
-    def _acknowledged_early(self, change: c.AcknowledgedEarly) -> None:
-        self.early.add((change.session, change.offset))
 
     def _returned(self, change: c.Returned) -> None:
         hand = self.in_hand[change.session]
@@ -163,6 +161,7 @@ class ChannelState(DurableState):
                 gate.in_hand = 1  # handed over straight from the arrivals, which makes no gate
             self.gates.put_back(gate, references)
             self._relist(gate)
+        self._drop_empty_hand(change.session)
 
     def _transferred(self, change: c.Transferred) -> None:
         hand, leaving = self.in_hand[change.session], self._hand(LEAVING)
@@ -174,52 +173,28 @@ class ChannelState(DurableState):
                 assert gate.in_hand == 1, (gate.key, gate.in_hand)
                 gate.owner = LEAVING
                 self._relist(gate)
+        self._drop_empty_hand(change.session)
 
     def _time_passed(self, change: c.TimePassed) -> None:
         self.time_ms = max(self.time_ms, change.now_ms)
         for gate in self.gates.due(self.time_ms):
             self._relist(gate)
 
-    def _added_uncommitted(self, change: c.AddedUncommitted) -> None:
-        for reference in change.references:
-            self.uncommitted[reference.offset] = change.transaction
-            self.owed.add([reference.offset])
-            self.fetched = self.cursor = reference.offset + 1
-            self._look_at_all_arrivals()
-            self._wait(reference)
-
-    def _sends_committed(self, change: c.SendsCommitted) -> None:
-        for offset in [o for o, transaction in self.uncommitted.items() if transaction == change.transaction]:
-            del self.uncommitted[offset]
-        for gate in list(self.gates.by_key.values()):
-            self._relist(gate)
-
-    def _sends_rolled_back(self, change: c.SendsRolledBack) -> None:
-        gone = {o for o, transaction in self.uncommitted.items() if transaction == change.transaction}
-        for offset in gone:
-            del self.uncommitted[offset]
-        self.settle(sorted(gone))
-        for gate in list(self.gates.by_key.values()):
-            kept = deque(r for r in gate.waiting if r.offset not in gone)
-            self.gates.waiting_count -= len(gate.waiting) - len(kept)
-            gate.waiting = kept
-            self._relist(gate)
-
     def _spilled(self, change: c.Spilled) -> None:
+        assert change.kept > 0, "the head stays, it is what the gate is listed by"
         gate = self.gates.by_key[change.key]
-        moved = 0
+        moved = len(gate.tail)
         if not gate.spilled:
-            moved = len(gate.waiting) - change.kept
-            for _ in range(moved):
+            while len(gate.waiting) > change.kept:
                 gate.waiting.pop()
-        moved += len(gate.tail)
+                moved += 1
         gate.tail = []
         gate.spilled += moved
         self.gates.waiting_count -= moved
 
     def _unspilled(self, change: c.Unspilled) -> None:
         gate = self.gates.by_key[change.key]
-        assert not gate.waiting, gate.key
+        assert not gate.waiting or gate.waiting[-1].offset < change.references[0].offset, gate.key
         assert len(change.references) <= gate.spilled, (gate.key, gate.spilled)
         gate.spilled -= len(change.references)
         gate.waiting.extend(change.references)
@@ -236,6 +211,11 @@ class ChannelState(DurableState):
         if hand is None:
             hand = self.in_hand[session] = {}
         return hand
+
+    def _drop_empty_hand(self, session: SessionId) -> None:
+        if not self.in_hand[session]:
+            del self.in_hand[session]
+            self.gates.drop_session(session)
 
     def _wait(self, reference: Reference) -> None:
         gate = self.gates.gate(reference.gate_key)
@@ -258,13 +238,9 @@ _APPLY: Mapping[type, Callable[[ChannelState, Any], None]] = {
     c.Fetched: ChannelState._fetched,
     c.Offered: ChannelState._offered,
     c.Acknowledged: ChannelState._acknowledged,
-    c.AcknowledgedEarly: ChannelState._acknowledged_early,
     c.Returned: ChannelState._returned,
     c.Transferred: ChannelState._transferred,
     c.TimePassed: ChannelState._time_passed,
-    c.AddedUncommitted: ChannelState._added_uncommitted,
-    c.SendsCommitted: ChannelState._sends_committed,
-    c.SendsRolledBack: ChannelState._sends_rolled_back,
     c.Spilled: ChannelState._spilled,
     c.Unspilled: ChannelState._unspilled,
     c.OfferedRaised: DurableState.raise_offered,
@@ -276,4 +252,4 @@ _APPLY: Mapping[type, Callable[[ChannelState, Any], None]] = {
     Held: DurableState.recover_held,
     HeldGone: DurableState.recover_held_gone,
 }
-"""Which leaf makes which change."""
+"""Which leaf makes which change; those of contract channels are in core/contract_state.py."""
