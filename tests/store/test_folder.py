@@ -15,15 +15,17 @@ import pytest
 
 from jbm_kafka.core.errors import IllegalStateError, JMSError, ResourceAllocationError
 from jbm_kafka.store.folder import StateFolder
-from tests.support.store_parts import MadeRecord, StandingClock
+from jbm_kafka.testing.clock import ManualClock
+from tests.support.store_parts import MadeRecord
 
 HOLD = """
 import sys
 from pathlib import Path
 from jbm_kafka.store.folder import StateFolder
-from tests.support.store_parts import MadeRecord, StandingClock
+from jbm_kafka.testing.clock import ManualClock
+from tests.support.store_parts import MadeRecord
 folder = StateFolder.open(Path(sys.argv[1]) if sys.argv[1] else None, cluster_id="C")
-journal, held = folder.journal(clock=StandingClock()), folder.held_store()
+journal, held = folder.journal(clock=ManualClock()), folder.held_store()
 print(folder.path, flush=True)
 number = 0
 while sys.argv[2] == "write":
@@ -72,11 +74,11 @@ def contents(path: Path) -> dict[str, bytes]:
 
 def test_a_folder_keeps_its_id_and_what_is_in_it(tmp_path: Path) -> None:
     with StateFolder.open(tmp_path / "deep" / "state", cluster_id="C") as first:
-        first.journal(clock=StandingClock()).write({"a": (3, {b"k": b"v"})})
+        first.journal(clock=ManualClock()).write({"a": (3, {b"k": b"v"})})
     with StateFolder.open(tmp_path / "deep" / "state", cluster_id="C") as second:
         assert second.folder_id == first.folder_id
         assert second.transactional_id(0) == f"jbm.{first.folder_id}.0"
-        assert second.journal(clock=StandingClock()).load("a") == (3, {b"k": b"v"})
+        assert second.journal(clock=ManualClock()).load("a") == (3, {b"k": b"v"})
     with StateFolder.open(tmp_path / "other", cluster_id="C", namespace="ns") as third:
         assert third.folder_id != first.folder_id
         assert third.transactional_id(7) == f"ns.jbm.{third.folder_id}.7"
@@ -84,13 +86,13 @@ def test_a_folder_keeps_its_id_and_what_is_in_it(tmp_path: Path) -> None:
 
 def test_another_installations_folder_is_refused_untouched(tmp_path: Path) -> None:
     with StateFolder.open(tmp_path, cluster_id="C") as folder:
-        folder.journal(clock=StandingClock()).write({"a": (3, {b"k": b"v"})})
+        folder.journal(clock=ManualClock()).write({"a": (3, {b"k": b"v"})})
     before = contents(tmp_path)
     assert "belongs to cluster 'C' without a namespace" in refused(tmp_path, cluster_id="D")
     assert "this is cluster 'C' namespace 'ns'" in refused(tmp_path, namespace="ns")
     assert {**contents(tmp_path), "lock": b""} == {**before, "lock": b""}
     with StateFolder.open(tmp_path, cluster_id="C") as folder:
-        assert folder.journal(clock=StandingClock()).load("a") == (3, {b"k": b"v"})
+        assert folder.journal(clock=ManualClock()).load("a") == (3, {b"k": b"v"})
 
 
 def test_a_folder_in_use_is_refused_and_the_process_is_named(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_a_kill_in_the_middle_of_writes_leaves_a_folder_that_opens(tmp_path: Pat
     assert line(process) == "writing"
     kill(process)
     with StateFolder.open(tmp_path, cluster_id="C") as folder:
-        journal = folder.journal(clock=StandingClock())
+        journal = folder.journal(clock=ManualClock())
         position, entries = journal.load("a")
         assert position >= 500
         last = range(position - 49, position + 1)
@@ -198,7 +200,7 @@ def test_a_damaged_rocksdb_is_moved_aside_with_one_warning(
     """LOG-7: it is a cache."""
     for _ in range(2):
         with StateFolder.open(tmp_path, cluster_id="C") as folder:
-            folder.journal(clock=StandingClock()).write({"a": (3, {b"k": b"v"})})
+            folder.journal(clock=ManualClock()).write({"a": (3, {b"k": b"v"})})
         caplog.clear()
         for file in (tmp_path / "rocks").glob(damaged):
             if damaged == "*.sst":
@@ -207,7 +209,7 @@ def test_a_damaged_rocksdb_is_moved_aside_with_one_warning(
                 file.write_bytes(b"\0" * 100)
         with StateFolder.open(tmp_path, cluster_id="C") as reopened:
             assert reopened.folder_id == folder.folder_id
-            assert reopened.journal(clock=StandingClock()).load("a") == (0, {})
+            assert reopened.journal(clock=ManualClock()).load("a") == (0, {})
         warnings = [record for record in caplog.records if record.levelno >= logging.WARNING]
         assert len(warnings) == 1
         assert "rebuilt from the changelogs, nothing is lost" in warnings[0].getMessage()
@@ -220,12 +222,12 @@ def test_a_full_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             raise RuntimeError("IO error: No space left on device: While appending to file")
 
     with StateFolder.open(tmp_path, cluster_id="C") as folder:
-        folder.journal(clock=StandingClock()).write({"a": (3, {b"k": b"v"})})
+        folder.journal(clock=ManualClock()).write({"a": (3, {b"k": b"v"})})
     with monkeypatch.context() as patched:
         patched.setattr("jbm_kafka.store.folder.Rocks", FullDisk)
         assert "No space left" in refused(tmp_path)
     with StateFolder.open(tmp_path, cluster_id="C") as folder:
-        assert folder.journal(clock=StandingClock()).load("a") == (3, {b"k": b"v"})
+        assert folder.journal(clock=ManualClock()).load("a") == (3, {b"k": b"v"})
 
 
 def test_a_temporary_folder_is_gone_after_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

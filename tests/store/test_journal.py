@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from jbm_kafka.ports import Journal
 from jbm_kafka.store.journal import CLOCK_SKEW_MS_MAX, JOURNAL_AGE_MS_MAX, RocksJournal
 from jbm_kafka.store.rocks import Rocks
+from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_journal import MemoryJournal
-from tests.support.store_parts import StandingClock
 
 
 class RocksUnderTest:
@@ -26,7 +26,7 @@ class RocksUnderTest:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.clock = StandingClock()
+        self.clock = ManualClock()
         self.rocks = Rocks(path)
         self.journal: Journal = RocksJournal(self.rocks, clock=self.clock)
 
@@ -44,7 +44,7 @@ class MemoryUnderTest:
     """The twin: a new sidecar gets the same journal object."""
 
     def __init__(self, path: Path) -> None:
-        self.clock = StandingClock()
+        self.clock = ManualClock()
         self.journal: Journal = MemoryJournal(clock=self.clock)
 
     def reopen(self) -> None:
@@ -91,19 +91,19 @@ def test_discarding_a_channel_leaves_the_others(under_test: UnderTest) -> None:
 def test_state_older_than_3_days_is_discarded(under_test: UnderTest) -> None:
     """LOG-7: a deletion that compaction has forgotten must not be undone by an old local value."""
     under_test.journal.write({"a": (5, {b"k": b"v"})})
-    under_test.clock.at_ms += JOURNAL_AGE_MS_MAX
+    under_test.clock.jump(JOURNAL_AGE_MS_MAX)
     assert under_test.journal.load("a") == (5, {b"k": b"v"})
-    under_test.clock.at_ms += 1
+    under_test.clock.jump(1)
     assert under_test.journal.load("a") == (0, {})
-    under_test.clock.at_ms -= 1
+    under_test.clock.jump(-1)
     assert under_test.journal.load("a") == (0, {}), "it was discarded, not just hidden"
 
 
 def test_state_from_the_future_is_discarded(under_test: UnderTest) -> None:
     under_test.journal.write({"a": (5, {b"k": b"v"})})
-    under_test.clock.at_ms -= CLOCK_SKEW_MS_MAX
+    under_test.clock.jump(-CLOCK_SKEW_MS_MAX)
     assert under_test.journal.load("a") == (5, {b"k": b"v"})
-    under_test.clock.at_ms -= 1
+    under_test.clock.jump(-1)
     assert under_test.journal.load("a") == (0, {})
 
 

@@ -98,7 +98,7 @@ def test_old_local_state_does_not_bring_back_what_was_deleted() -> None:
     world.recover()
     world.checkpoint(13, HeldGone(12))
     world.changelog.compact(0)
-    world.clock.at_ms += 4 * 24 * 3600 * 1000
+    world.clock.jump(4 * 24 * 3600 * 1000)
     assert world.recover() == world.recover_anew()
     assert held(12) not in world.recover().entries
 

@@ -11,9 +11,9 @@ from jbm_kafka.core.entries import Entry, Held, Position, Settled
 from jbm_kafka.ports import CommittedOffset, Journal
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
+from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_journal import MemoryJournal
 from tests.support.scripted_kafka import ScriptedKafka, ScriptedTopic
-from tests.support.store_parts import StandingClock
 
 GROUP, TOPIC, CHANGELOG = "jbm.queue.orders", "orders", "orders.jbm-changelog"
 SCOPE = ChangelogScope(group=GROUP, topic=TOPIC, topic_id="T", changelog_topic=CHANGELOG)
@@ -32,7 +32,7 @@ class World:
     """One queue of two partitions, its changelog, and a sidecar's journal."""
 
     kafka: ScriptedKafka = field(default_factory=ScriptedKafka)
-    clock: StandingClock = field(default_factory=StandingClock)
+    clock: ManualClock = field(default_factory=ManualClock)
     number: int = 0
 
     def __post_init__(self) -> None:

@@ -91,6 +91,9 @@ class ScriptedKafka:
     def _unasked(self) -> NoReturn:
         raise AssertionError("recovery only looks at offsets and logs")
 
+    def cluster_id(self) -> str:
+        self._unasked()
+
     def topic_names(self) -> frozenset[str]:
         self._unasked()
 

@@ -1,23 +1,8 @@
-"""A clock that stands still, and records made by hand, for the tests of the store."""
+"""Records made by hand, for the tests of the store."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from jbm_kafka.ports import Headers
-
-
-@dataclass(slots=True)
-class StandingClock:
-    """Wall and monotonic time that move only when a test says so."""
-
-    at_ms: int = 1_700_000_000_000
-
-    def now_ms(self) -> int:
-        return self.at_ms
-
-    def monotonic_ms(self) -> int:
-        return self.at_ms
 
 
 class MadeRecord:
