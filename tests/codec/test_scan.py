@@ -41,3 +41,15 @@ def test_a_bad_number_counts_as_absent_and_the_last_good_one_counts(headers: lis
 def test_ordinary_headers_give_the_one_shared_value(headers: list[Header] | None) -> None:
     assert scan(headers) is ALL_DEFAULT
     assert Scanned() == (4, 0, 0, None) == ALL_DEFAULT
+
+
+@pytest.mark.parametrize(("text", "expected"), [(2**63 - 1, 2**63 - 1), (2**63, 0), (10**19, 0)])
+def test_a_time_beyond_a_java_long_counts_as_absent(text: int, expected: int) -> None:
+    """MSG-2."""
+    assert scan([("JMSExpiration", b"%d" % text)]).expiration_ms == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [(b"0", 0), (b"9", 9), (b"10", 4)])
+def test_a_priority_beyond_nine_counts_as_absent(text: bytes, expected: int) -> None:
+    """MSG-2."""
+    assert scan([("JMSPriority", text)]).priority == expected
