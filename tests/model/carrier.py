@@ -1,0 +1,105 @@
+"""What the sidecar does around a channel, in a few lines: changelog, held store, checkpoints, recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.channel import Offer, decide_offer
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.entries import Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.reference import GateKey, Reference
+
+ChangelogKey = tuple[str, int]
+
+
+class Changelog:
+    """A compacted topic: the latest entry of each key, deleted keys gone."""
+
+    def __init__(self) -> None:
+        self.entries: dict[ChangelogKey, Entry] = {}
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        keys = [_key(entry) for entry in entries]
+        assert len(set(keys)) == len(keys), f"one checkpoint writes a key once: {keys}"
+        for key, entry in zip(keys, entries, strict=True):
+            if isinstance(entry, HeldGone) or (isinstance(entry, Settled) and entry.bitmap is None):
+                self.entries.pop(key, None)
+            else:
+                self.entries[key] = entry
+
+    def replay(self, now_ms: int) -> ChannelState:
+        """The state a new owner begins with."""
+        state = ChannelState()
+        state.apply(c.TimePassed(now_ms))
+        for _, entry in sorted(self.entries.items(), key=lambda item: (_REPLAY_ORDER[item[0][0]], item[0][1])):
+            state.apply(entry)
+        return state
+
+
+_REPLAY_ORDER = {"position": 0, "settled": 1, "held": 2}
+
+
+def _key(entry: Entry) -> ChangelogKey:
+    if isinstance(entry, Position):
+        return "position", 0
+    if isinstance(entry, Settled):
+        return "settled", entry.block
+    assert isinstance(entry, Held | HeldGone), entry
+    return "held", entry.offset
+
+
+class Carrier:
+    """Carries values between the model's rules and a channel, as the sidecar would."""
+
+    def __init__(self) -> None:
+        self.state = ChannelState()
+        self.changelog = Changelog()
+        self.held_store: dict[GateKey, list[Reference]] = {}
+        self.frozen: Freeze | None = None
+
+    def ask(self, session: str, *, limit: int, now_ms: int, one_per_unit: bool) -> Offer:
+        """Fill empty gates from the held store, then decide and apply."""
+        for key in [k for k in self.held_store if not self.state.gates.by_key[k].waiting]:
+            self.load(key, 2)
+        offer = decide_offer(self.state, session, limit=limit, now_ms=now_ms, one_per_unit=one_per_unit)
+        self.state.apply(offer.change)
+        return offer
+
+    def spill(self, key: GateKey, kept: int) -> None:
+        gate = self.state.gates.by_key[key]
+        beyond = [] if gate.spilled else list(gate.waiting)[kept:]
+        moved = [*beyond, *gate.tail]
+        self.state.apply(c.Spilled(key=key, kept=kept))
+        if moved:
+            self.held_store.setdefault(key, []).extend(moved)
+
+    def load(self, key: GateKey, count: int) -> None:
+        stored = self.held_store[key]
+        batch, rest = stored[:count], stored[count:]
+        self.state.apply(c.Unspilled(key=key, references=batch))
+        if rest:
+            self.held_store[key] = rest
+        else:
+            del self.held_store[key]
+
+    def begin_checkpoint(self, number: int, *, offered: int, tentative: Collection[int]) -> Freeze:
+        assert self.frozen is None
+        self.frozen = freeze(
+            self.state, topic_id="t", checkpoint_id=f"jbm.model:{number}", offered=offered, tentative=tentative
+        )
+        self.state.apply(self.frozen.frozen)
+        return self.frozen
+
+    def end_checkpoint(self, *, durable: bool) -> None:
+        assert self.frozen is not None
+        if durable:
+            self.changelog.write(self.frozen.entries)
+        self.state.apply(self.frozen.durable if durable else self.frozen.failed)
+        self.frozen = None
+
+    def crash(self, now_ms: int) -> None:
+        self.frozen = None
+        self.held_store = {}
+        self.state = self.changelog.replay(now_ms)

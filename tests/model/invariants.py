@@ -1,0 +1,207 @@
+"""What must hold of a channel, each promise a function, judged by the paper queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.verdicts import delivery_of
+from tests.model.carrier import Carrier
+from tests.model.paper_queue import GIVEN_AWAY, PaperQueue, Remembered
+
+# -- a message is handed over: asked for each, in order, before the paper notes it ---------------------------------
+
+
+def it_waited_there(paper: PaperQueue, offset: int) -> None:
+    """STATE-4: offered to one receiver at a time, and nothing invented."""
+    assert offset in paper.unsettled(), f"{offset} is not unsettled"
+    assert offset not in paper.holder, f"{offset} is in the hand of {paper.holder[offset]}"
+
+
+def it_is_next_of_its_unit(paper: PaperQueue, offset: int, session: str) -> None:
+    """UNIT-1: whatever of its unit comes before it in the log is settled, or in this same hand."""
+    for earlier in paper.line(paper.log[offset].queue):
+        if earlier >= offset:
+            break
+        assert paper.holder.get(earlier) == session, f"{offset} overtakes {earlier}"
+
+
+def nobody_else_has_its_unit(paper: PaperQueue, offset: int, session: str) -> None:
+    """UNIT-2: later messages of a unit go to nobody else while one is unfinished."""
+    others = paper.holders(paper.log[offset].queue) - {session}
+    assert not others, f"{others} hold messages of the unit of {offset}"
+
+
+def individual_holds_one_of_a_unit(paper: PaperQueue, offset: int) -> None:
+    """UNIT-3: INDIVIDUAL has at most one message of a unit in hand."""
+    holders = paper.holders(paper.log[offset].queue)
+    assert not holders, f"{offset} is the second of its unit in an INDIVIDUAL hand"
+
+
+def its_time_has_come(paper: PaperQueue, offset: int) -> None:
+    """UNIT-4, SEND-6, REDELIVER-2: no delay runs at it."""
+    assert not paper.is_delayed(offset), f"{offset} is delayed"
+
+
+def it_is_not_expired(paper: PaperQueue, offset: int) -> None:
+    """SEND-5: an expired message is never handed to the application."""
+    assert not paper.is_expired(offset), f"{offset} is expired"
+
+
+def it_is_not_given_up(paper: PaperQueue, offset: int) -> None:
+    """REDELIVER-3, UNIT-16: what was tried often enough is not tried again."""
+    assert not paper.is_given_up(offset), f"{offset} is out of attempts"
+
+
+def it_is_durably_reserved(paper: PaperQueue, offset: int) -> None:
+    """REDELIVER-7: nothing at or beyond the durable `offered` is handed over."""
+    assert offset < paper.offered, f"{offset} is beyond {paper.offered}"
+
+
+# -- one answer to one asking session ------------------------------------------------------------------------------
+
+
+def best_first(paper: PaperQueue, heads: Sequence[int], handed: Sequence[int]) -> None:
+    """SEND-7, ORDER-1: the heads of different units go by priority, then by offset; `heads` are sorted so."""
+    taken = [offset for offset in handed if offset in heads]
+    assert taken == list(heads[: len(taken)]), f"handed over {taken}, deliverable were {heads}"
+
+
+def nothing_deliverable_is_kept(heads: Sequence[int], handed: Sequence[int], must_leave: set[int]) -> None:
+    """Progress: with room left and nothing beyond the reservation, whatever may go goes at once."""
+    assert set(heads) <= set(handed), f"kept back: {set(heads) - set(handed)}"
+    assert not must_leave, f"still there though expired or out of attempts: {must_leave}"
+
+
+# -- after every step ----------------------------------------------------------------------------------------------
+
+
+def nothing_is_lost_and_nothing_invented(paper: PaperQueue, carrier: Carrier) -> None:
+    """The channel, with its held store, has each unsettled message in exactly one place, and no other."""
+    places = sorted(reference.offset for reference in _everything(carrier))
+    assert places == paper.unsettled()
+    gates, in_memory = carrier.state.gates, 0
+    for gate in gates.by_key.values():
+        in_memory += len(gate.waiting) + len(gate.tail)
+        assert gate.spilled == len(carrier.held_store.get(gate.key, ()))
+    assert gates.waiting_count == in_memory
+
+
+def references_are_the_messages_sent(paper: PaperQueue, carrier: Carrier) -> None:
+    """Unit, priority and times arrive as they were sent (STATE-12)."""
+    for reference in _everything(carrier):
+        sent = paper.log[reference.offset]
+        assert reference[:5] == (sent.offset, sent.unit, sent.priority, sent.expiration_ms, sent.delivery_time_ms)
+
+
+def hands_hold_what_was_handed_over(paper: PaperQueue, state: ChannelState) -> None:
+    """STATE-4: every session owes exactly what it got and neither settled nor returned."""
+    hands = {(s, o) for s, hand in state.in_hand.items() for o in hand}
+    expected = {(LEAVING if who == GIVEN_AWAY else who, o) for o, who in paper.holder.items()}
+    assert hands == expected
+
+
+def each_unit_is_in_one_hand(paper: PaperQueue, state: ChannelState) -> None:
+    """UNIT-2, UNIT-3: all unfinished messages of a unit are in one session."""
+    owners: dict[bytes, str] = {}
+    for session, hand in state.in_hand.items():
+        for reference in hand.values():
+            if reference.unit is not None:
+                assert owners.setdefault(reference.unit, session) == session, reference
+
+
+def attempts_are_as_counted(paper: PaperQueue, state: ChannelState) -> None:
+    """REDELIVER-1: one more for each counted return, none for anything else; the due time goes with it."""
+    past = {o: (p.attempts, p.due_at_ms if p.delay_ms < 1 << 59 else 0) for o, p in state.past.items()}
+    assert past == {o: (n, paper.due_at_ms.get(o, 0)) for o, n in paper.attempts.items()}
+
+
+def redelivered_is_told(paper: PaperQueue, state: ChannelState) -> None:
+    """REDELIVER-1, REDELIVER-7: flag and count of whatever is unsettled."""
+    for offset in paper.unsettled():
+        delivery, attempts = delivery_of(state, offset), paper.attempts.get(offset, 0)
+        assert delivery.attempts == attempts
+        assert delivery.redelivered == (attempts > 0 or offset < paper.suspect_below)
+        assert delivery.delivery_count == (max(attempts + 1, 2) if delivery.redelivered else 1)
+        if offset in paper.handed_by_earlier_owners:
+            assert delivery.redelivered, f"{offset} was handed over by an earlier owner and does not say so"
+
+
+def the_watermark_is_exact(paper: PaperQueue, watermark: int, also_settled: set[int]) -> None:
+    """LOG-2: the lowest unsettled message; while catching up it may stop short of gaps not read again yet."""
+    lowest = paper.lowest_unsettled(also_settled)
+    if paper.read_to < paper.known_to:
+        assert min(lowest, paper.read_to) <= watermark <= lowest
+    else:
+        assert watermark == lowest
+
+
+def the_heads_are_exact(paper: PaperQueue, state: ChannelState) -> None:
+    """`fetched` and `handed_to` are one past the highest offset seen and handed over, `offered` is what is durable."""
+    assert state.fetched == paper.known_to
+    assert state.handed_to == paper.handed_to <= state.offered
+    assert state.offered == paper.offered
+
+
+def no_session_is_remembered_for_nothing(state: ChannelState) -> None:
+    """LOG-9: what a session leaves behind when it holds nothing is nothing."""
+    assert all(state.in_hand.values()), state.in_hand
+    assert set(state.gates.own) <= set(state.in_hand), state.gates.own
+    for gate in state.gates.by_key.values():
+        assert not gate.is_idle, gate.key
+
+
+# -- after every durable checkpoint --------------------------------------------------------------------------------
+
+
+def replay_gives_the_durable_part(paper: PaperQueue, durable: Remembered, carrier: Carrier) -> None:
+    """LOG-3, LOG-7: watermark, settled, counts and due times can be computed from log and changelog alone."""
+    state = carrier.changelog.replay(paper.now_ms)
+    assert state.fetched == durable.known_to
+    assert state.offered == state.suspect_below == durable.offered
+    owed = [o for o in paper.log if o < durable.known_to and o not in durable.settled]
+    assert [o for o in state.owed if o in paper.log] == sorted(owed)
+    assert state.watermark <= min(owed, default=durable.known_to)
+    assert {o: p.attempts for o, p in state.past.items()} == durable.attempts
+    for offset, past in state.past.items():
+        if not paper.rules.holds_dead_letters or durable.attempts[offset] < paper.rules.attempts_max:
+            assert past.due_at_ms == min(durable.due_at_ms[offset], paper.now_ms + durable.delay_ms[offset])
+
+
+def the_changelog_holds_only_what_is_open(paper: PaperQueue, durable: Remembered, carrier: Carrier) -> None:
+    """LOG-8: blocks below the watermark and held entries of settled messages are deleted."""
+    for kind, number in carrier.changelog.entries:
+        if kind == "settled":
+            assert (number + 1) * 65_536 > durable.watermark, f"block {number} is below {durable.watermark}"
+        elif kind == "held":
+            assert number not in durable.settled, f"{number} is settled and still held"
+
+
+def attempts_only_grow(before: dict[int, int], paper: PaperQueue) -> None:
+    """REDELIVER-1: within one owner's time no count of an unsettled message goes down."""
+    for offset, attempts in before.items():
+        if offset not in paper.settled:
+            assert paper.attempts.get(offset, 0) >= attempts
+
+
+def nothing_waits_twice_in_the_listings(state: ChannelState) -> None:
+    """UNIT-4, UNIT-6: a gate's head stands in one listing at most, and listings are sorted."""
+    listings = [state.gates.free, *state.gates.own.values()]
+    keys = [row[2] for listing in listings for row in listing]
+    assert len(keys) == len(set(keys)), keys
+    for listing in listings:
+        assert all(low < high for low, high in pairwise(listing)), listing
+
+
+def _everything(carrier: Carrier) -> Iterator[Reference]:
+    state = carrier.state
+    yield from state.arrivals
+    for gate in state.gates.by_key.values():
+        yield from gate.waiting
+        yield from gate.tail
+    for stored in carrier.held_store.values():
+        yield from stored
+    for hand in state.in_hand.values():
+        yield from hand.values()
