@@ -20,7 +20,7 @@ def test_the_values_of_an_error_are_its_attributes() -> None:
     error = UnknownMessageError("queue 'a' does not hold ID:7", destination="a", message_id="ID:7")
     assert str(error) == "queue 'a' does not hold ID:7"
     assert (error.destination, error.message_id) == ("a", "ID:7")
-    with pytest.raises(AttributeError, match=r"has no attribute 'offset'; its values are \['destination', 'message_id'"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'offset'; its values are \['destination'"):
         _ = error.offset
 
 

@@ -1,6 +1,6 @@
 """Goal: the moves of a message are those of the specification and no others.
 
-Method: the rows are written here by hand, from docs/semantics.md section 1; every pair that is not here must be refused.
+Method: the rows are written here by hand, from docs/semantics.md section 1; every other pair must be refused.
 """
 
 from itertools import product
