@@ -1,0 +1,175 @@
+"""Partitions come and go: what a lane does when its group says so.
+
+All of it runs on the owner thread, inside `consume` or `close`. Opening a channel reads logs, so that happens beside,
+on a thread of the opener; giving one up happens here and takes its time, while writes are still accepted.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.changes import TimePassed
+from jbm_kafka.core.errors import TransactionRolledBackError
+from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+
+if TYPE_CHECKING:
+    from jbm_kafka.sidecar.lane import Lane
+
+log = logging.getLogger(__name__)
+
+PUMP_S = 0.002
+LAST_CHECKPOINT_MS = 15_000
+"""More than a transaction may take; after it the group's fencing protects the successor anyway."""
+
+
+class Assignment:
+    """`ports.GroupListener` of one lane."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self.opening: dict[int, object] = {}
+        """Partitions whose channels are being recovered, each with the token of its assignment."""
+        self.was_rebalanced_while_unused = False
+        self._pause = threading.Event()
+        """Never set: waiting on it is a pause that a debugger and a signal can interrupt."""
+
+    # -- coming ----------------------------------------------------------------------------------------------------
+
+    def on_assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
+        """Recover each channel beside; its partition starts when it is open."""
+        token = object()
+        self.opening.update((partition, token) for partition in partitions)
+        if partitions:
+            self._lane.parts.opener.open(
+                self._lane, partitions, opened=lambda channel: self._lane.post(lambda: self._opened(channel, token)),
+                is_wanted=lambda partition: self.opening.get(partition) is token,
+            )  # fmt: skip
+        return {}
+
+    def _opened(self, channel: OwnedChannel, token: object) -> None:
+        if self.opening.get(channel.partition) is not token:
+            return
+        consumer = self._lane.consumer
+        assert consumer is not None, self._lane.group
+        del self.opening[channel.partition]
+        channel.state.apply(TimePassed(self._lane.parts.clock.now_ms()))
+        channel.recovered()
+        self._lane.channels[channel.partition] = channel
+        consumer.seek(channel.partition, channel.state.cursor)
+        self._lane.links_changed()
+
+    def reposition(self, partition: int) -> None:
+        """The log no longer holds the position: open the channel anew, which begins at the log's start."""
+        log.warning(
+            "%s[%d]: the log lost what the queue still held (retention, or delete_records by others); going on at its "
+            "start. Set retention.ms=-1 on the topic to keep messages until they are settled",
+            self._lane.topic,
+            partition,
+        )
+        channel = self._lane.channels.get(partition)
+        if channel is not None:
+            self.drop(channel)
+        self.on_assigned([partition])
+
+    # -- going -----------------------------------------------------------------------------------------------------
+
+    def on_revoked(self, partitions: Sequence[int]) -> None:
+        """Give partitions up in order: stop hand-over, let sessions finish, write the last checkpoint, forget them."""
+        lane = self._lane
+        self._forget_opening(partitions)
+        if not lane.links:
+            self.was_rebalanced_while_unused = True
+        channels = [lane.channels[partition] for partition in partitions if partition in lane.channels]
+        for channel in channels:
+            channel.is_closing = True
+            self._take_unread(channel)
+        self._drain(channels)
+        for channel in channels:
+            self._give_up(channel)
+            channel.begin_release()
+        self._wait_for_last_checkpoint(channels)
+        for channel in channels:
+            self.drop(channel)
+
+    def on_lost(self, partitions: Sequence[int]) -> None:
+        """The group has given them away: drop them, write nothing."""
+        self._forget_opening(partitions)
+        for partition in partitions:
+            channel = self._lane.channels.get(partition)
+            if channel is not None:
+                log.warning("%s: lost to another member of group %s", channel.name, channel.group)
+                self.drop(channel)
+
+    def drop(self, channel: OwnedChannel) -> None:
+        """Forget a channel; what it had not recorded never will be."""
+        lane = self._lane
+        channel.is_lost = channel.is_closing = True
+        for link in lane.links.values():
+            tap = link.taps.get(channel.partition)
+            if tap is not None and tap.channel is channel:
+                tap.is_lost = True
+                del link.taps[channel.partition]
+                if tap.acked:
+                    lane.settle.refuse_late(tap)
+            link.remove(channel.partition, None)
+        channel.fail_waiters(_taken(channel))
+        if lane.channels.get(channel.partition) is channel:
+            del lane.channels[channel.partition]
+        lane.flow.forget(channel)
+
+    def _forget_opening(self, partitions: Sequence[int]) -> None:
+        for partition in partitions:
+            self.opening.pop(partition, None)
+
+    def _take_unread(self, channel: OwnedChannel) -> None:
+        for link in self._lane.links.values():
+            unread = [g.reference.offset for g in link.remove(channel.partition, None) if g.tap.channel is channel]
+            if unread:
+                self._lane.settle.return_uncounted(channel, link.session_id, unread)
+
+    def _drain(self, channels: Sequence[OwnedChannel]) -> None:
+        """Let sessions finish what the application has in hand, for a while."""
+        clock, drain_ms = self._lane.parts.clock, self._lane.parts.config.revoke_drain_ms
+        deadline_ms = clock.monotonic_ms() + drain_ms
+        while any(not channel.holds_nothing for channel in channels) and clock.monotonic_ms() < deadline_ms:
+            self._pump()
+
+    def _give_up(self, channel: OwnedChannel) -> None:
+        """What is still in hand is taken from its sessions: counted as an attempt, without a delay (REDELIVER-1)."""
+        for session in [s for s, hand in channel.state.in_hand.items() if hand and s != LEAVING]:
+            rows = [GivenBack(offset, counted=True, delay_ms=0) for offset in channel.state.in_hand[session]]
+            self._lane.settle.give_back(channel, session, rows)
+        for link in self._lane.links.values():
+            tap = link.taps.get(channel.partition)
+            if tap is not None and tap.channel is channel:
+                tap.is_lost = True
+
+    def _wait_for_last_checkpoint(self, channels: Sequence[OwnedChannel]) -> None:
+        clock = self._lane.parts.clock
+        deadline_ms = clock.monotonic_ms() + LAST_CHECKPOINT_MS
+        while any(channel.needs_checkpoint or channel.freeze is not None for channel in channels):
+            if clock.monotonic_ms() > deadline_ms:
+                log.warning(
+                    "group %s: the last checkpoint did not finish; the next owner repeats a little", self._lane.group
+                )
+                return
+            self._pump()
+
+    def _pump(self) -> None:
+        self._lane.pump()
+        self._lane.tell_checkpointer()
+        self._pause.wait(PUMP_S)
+
+
+def _taken(channel: OwnedChannel) -> TransactionRolledBackError:
+    return TransactionRolledBackError(
+        f"{channel.topic}[{channel.partition}] moved to another process before this was recorded; "
+        f"the messages are delivered again",
+        topic=channel.topic,
+        partition=channel.partition,
+    )

@@ -1,0 +1,116 @@
+"""A lane's part in checkpoints: freeze what is dirty, and learn how it ended. Owner thread only."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.changes import Acknowledged
+from jbm_kafka.core.entries import ChannelEvents, MessageEvent
+from jbm_kafka.core.freeze import Freeze
+from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.verdicts import unknown_offsets
+from jbm_kafka.ports import GroupFenced
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.transfer import Settling, Transfer
+
+if TYPE_CHECKING:
+    from jbm_kafka.sidecar.lane import Lane
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrozenChannel:
+    """One channel's part of a checkpoint."""
+
+    channel: OwnedChannel
+    freeze: Freeze
+    events: ChannelEvents | None
+    settlings: Sequence[Settling]
+    """Tentative: applied when the checkpoint is durable."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrozenLane:
+    """One lane's part of a checkpoint."""
+
+    lane: Lane
+    group_metadata: object
+    """Member and generation at the freeze; None when the lane is no member: then there are no channels."""
+    channels: Sequence[FrozenChannel]
+    refused: frozenset[Transfer]
+    """Transfers whose messages are no longer in the hand they were in."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FreezeRequest:
+    """What the checkpointer asks of a lane."""
+
+    checkpoint_id: str
+    transfers: Sequence[Transfer]
+    """Those that settle messages of the lane."""
+    replies: queue.SimpleQueue[FrozenLane] = field(default_factory=queue.SimpleQueue)
+
+
+class CheckpointPart:
+    """Answers the checkpointer for one lane."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    def freeze(self, request: FreezeRequest) -> None:
+        """Freeze every dirty channel, transfers included, and reply."""
+        lane = self._lane
+        # What sessions have said until now belongs into this checkpoint.
+        lane.settle.take_all()
+        refused = frozenset(transfer for transfer in request.transfers if not self._holds_all(transfer))
+        try:
+            metadata = None if lane.consumer is None else lane.consumer.group_metadata()
+        except GroupFenced:
+            metadata = None
+        if metadata is None:
+            request.replies.put(FrozenLane(lane, None, (), refused))
+            return
+        settlings: dict[OwnedChannel, list[Settling]] = {}
+        for transfer in request.transfers:
+            if transfer not in refused:
+                for settling in transfer.of(lane):
+                    settlings.setdefault(settling.channel, []).append(settling)
+        channels = [
+            self._freeze_channel(channel, request.checkpoint_id, settlings.get(channel, []))
+            for channel in lane.channels.values()
+            if channel.freeze is None and (channel.needs_checkpoint or channel in settlings)
+        ]
+        request.replies.put(FrozenLane(lane, metadata, channels, refused))
+
+    def _holds_all(self, transfer: Transfer) -> bool:
+        return all(
+            not settling.channel.is_lost
+            and not unknown_offsets(settling.channel.state, settling.session, settling.offsets)
+            for settling in transfer.of(self._lane)
+        )
+
+    def _freeze_channel(
+        self, channel: OwnedChannel, checkpoint_id: str, settlings: Sequence[Settling]
+    ) -> FrozenChannel:
+        tentative = frozenset(offset for settling in settlings for offset in settling.offsets)
+        taken = channel.take_freeze(checkpoint_id, tentative)
+        committed = [o for settling in settlings if settling.session != LEAVING for o in settling.offsets]
+        leaving: list[MessageEvent] = [event for settling in settlings for event in settling.events]
+        events = channel.events(checkpoint_id, self._lane.parts.clock.now_ms(), committed=committed, leaving=leaving)
+        return FrozenChannel(channel, taken, events, settlings)
+
+    def finish(self, frozen: FrozenLane, *, durable: bool) -> None:
+        """The checkpoint is committed, or aborted."""
+        for part in frozen.channels:
+            channel = part.channel
+            if channel.freeze is not part.freeze:
+                continue
+            waiters = channel.settle_freeze(durable=durable)
+            if durable:
+                for settling in part.settlings:
+                    # The freeze told the changelog and the events already; only the live state follows.
+                    channel.state.apply(Acknowledged(session=settling.session, offsets=settling.offsets, durable=True))
+            for waiter in waiters:
+                waiter.complete()

@@ -1,0 +1,262 @@
+"""The checkpoint thread: one Kafka transaction for everything since the last, group commit for all who wait.
+
+Lanes freeze what is dirty, transfers bring sends; both go out together, then the journal, then whoever waited is told.
+What harms a transaction is left out of the next try: a fenced group, a refused record; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
+from jbm_kafka.ports import Clock, GroupFenced, KafkaTrouble, OutcomeUnknown, RecordTooLarge, TransactionAborted
+from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
+from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.sidecar.transfer import Transfer
+
+if TYPE_CHECKING:
+    from jbm_kafka.sidecar.lane import Lane
+
+log = logging.getLogger(__name__)
+
+FREEZE_TIMEOUT_S = 5.0
+"""A lane answers within milliseconds, unless its Kafka client blocks; then the checkpoint goes on without it."""
+FENCED_PAUSE_MS = 100
+"""A fenced lane is left out for this long: its group tells it what it still owns meanwhile."""
+RETRY_PAUSE_S = 0.1
+ATTEMPTS_MAX = 8
+"""Tries of one round before its transfers are given up; what lanes have dirty is tried again for ever."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """One checkpoint on its way: what may still be left out of it."""
+
+    transfers: list[Transfer]
+    fenced: frozenset[Lane] = frozenset()
+
+
+class Checkpointer:
+    """Runs from `start` to `stop`."""
+
+    def __init__(self, *, writer: TransactionWriter, clock: Clock, interval_ms: int) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._wake = threading.Condition()
+        self._dirty: set[Lane] = set()
+        self._is_awaited = False
+        self._transfers: deque[Transfer] = deque()
+        self._fenced_until_ms: dict[Lane, int] = {}
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, name="jbm-checkpoint", daemon=True)
+        self.checkpoints = 0
+        """How many were committed."""
+
+    # -- any thread ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def note_dirty(self, lane: Lane, is_awaited: bool) -> None:
+        """A lane has something to record; `is_awaited`: somebody waits for it."""
+        if lane in self._dirty and (self._is_awaited or not is_awaited):
+            return
+        with self._wake:
+            self._dirty.add(lane)
+            self._is_awaited = self._is_awaited or is_awaited
+            self._wake.notify()
+
+    def submit(self, transfer: Transfer) -> None:
+        """Commit a transfer with the next checkpoint; its completion tells."""
+        with self._wake:
+            if self._is_stopping:
+                transfer.done.complete(_stopped(transfer))
+                return
+            self._transfers.append(transfer)
+            self._wake.notify()
+
+    def stop(self, timeout_s: float) -> None:
+        """Finish what is submitted, then end."""
+        with self._wake:
+            self._is_stopping = True
+            self._wake.notify()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        self._writer.close()
+
+    # -- the checkpoint thread -----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        last_ms = 0
+        while True:
+            work = self._wait_for_work(last_ms)
+            if work is None:
+                return
+            last_ms = self._clock.monotonic_ms()
+            try:
+                self._checkpoint(*work)
+            except Exception as error:  # a bug: the transfers' callers must not wait for ever
+                log.exception("a checkpoint failed; what it held stays owed and is tried again")
+                for transfer in work[1]:
+                    transfer.done.complete(JMSError(f"{transfer.about}: the checkpoint failed: {error}"))
+
+    def _wait_for_work(self, last_ms: int) -> tuple[frozenset[Lane], list[Transfer]] | None:
+        """Who is dirty and what is to commit: at once when somebody waits, else when the interval is over."""
+        with self._wake:
+            while True:
+                wait_ms = last_ms + self._interval_ms - self._clock.monotonic_ms()
+                if self._transfers or (self._dirty and (self._is_awaited or wait_ms <= 0)):
+                    break
+                if self._is_stopping:
+                    return None
+                self._wake.wait(wait_ms / 1000 if self._dirty else None)
+            lanes, transfers = frozenset(self._dirty), list(self._transfers)
+            self._dirty.clear()
+            self._transfers.clear()
+            self._is_awaited = False
+            return lanes, transfers
+
+    def _checkpoint(self, dirty: frozenset[Lane], transfers: list[Transfer]) -> None:
+        """Try until it is committed or nothing is left to commit."""
+        now_ms = self._clock.monotonic_ms()
+        self._fenced_until_ms = {lane: ms for lane, ms in self._fenced_until_ms.items() if ms > now_ms}
+        left = _Round(transfers=transfers, fenced=frozenset(self._fenced_until_ms))
+        for attempt in range(ATTEMPTS_MAX):
+            lanes = (dirty | {lane for transfer in left.transfers for lane in transfer.lanes}) - left.fenced
+            if self._try(lanes, left):
+                break
+            if attempt:
+                threading.Event().wait(RETRY_PAUSE_S)
+        else:
+            for transfer in left.transfers:
+                transfer.done.complete(
+                    TransactionRolledBackError(f"{transfer.about}: Kafka did not take it in {ATTEMPTS_MAX} tries")
+                )
+        self._put_back(dirty, left)
+
+    def _put_back(self, dirty: frozenset[Lane], left: _Round) -> None:
+        """What a fenced lane could not take part in waits for its next turn."""
+        waiting = [t for t in left.transfers if not t.done.is_done and t.lanes & left.fenced]
+        if not waiting and not dirty & left.fenced:
+            return
+        threading.Event().wait(FENCED_PAUSE_MS / 1000)
+        with self._wake:
+            self._transfers.extendleft(reversed(waiting))
+            self._dirty |= dirty & left.fenced
+
+    def _try(self, lanes: Collection[Lane], left: _Round) -> bool:
+        """One attempt; False: try again with what is left."""
+        transfers = [t for t in left.transfers if not t.lanes & left.fenced and not t.done.is_done]
+        checkpoint_id = self._writer.next_id()
+        frozen = _freeze(lanes, transfers, checkpoint_id)
+        refused = frozenset().union(*(part.refused for part in frozen))
+        silent = frozenset(lanes) - {part.lane for part in frozen} | {
+            p.lane for p in frozen if p.group_metadata is None
+        }
+        for transfer in refused:
+            transfer.done.complete(_taken(transfer))
+        if refused or any(transfer.lanes & silent for transfer in transfers):
+            # Other lanes froze with what turned out to be impossible: freeze again without it.
+            self._finish(frozen, durable=False)
+            left.fenced |= silent
+            self._leave_out(silent)
+            return False
+        frozen = [part for part in frozen if part.channels]
+        if not frozen and not any(transfer.sends for transfer in transfers):
+            for transfer in transfers:
+                transfer.done.complete()
+            return True
+        return self._commit(frozen, transfers, checkpoint_id, left)
+
+    def _commit(
+        self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], checkpoint_id: str, left: _Round
+    ) -> bool:
+        try:
+            self._writer.commit(frozen, transfers, checkpoint_id)
+        except GroupFenced as error:
+            self._finish(frozen, durable=False)
+            fenced = frozenset(part.lane for part in frozen if part.lane.group == error.group)
+            log.info("checkpoint without group %s for now: %s", error.group, error)
+            left.fenced |= fenced
+            self._leave_out(fenced)
+            return False
+        except (TransactionAborted, RecordTooLarge) as error:
+            self._finish(frozen, durable=False)
+            self._fail_named(transfers, error)
+            return False
+        except OutcomeUnknown as error:
+            log.warning("the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
+            if not self._writer.find_out(frozen, checkpoint_id):
+                self._finish(frozen, durable=False)
+                return False
+        except KafkaTrouble as error:
+            log.warning("checkpoint %s failed: %s; it is tried again", checkpoint_id, error)
+            self._finish(frozen, durable=False)
+            self._writer.renew()
+            return False
+        self.checkpoints += 1
+        self._writer.write_journal(frozen)
+        self._finish(frozen, durable=True)
+        for transfer in transfers:
+            transfer.done.complete()
+        return True
+
+    def _finish(self, frozen: Sequence[FrozenLane], *, durable: bool) -> None:
+        for part in frozen:
+            lane_part = part
+            part.lane.post(lambda p=lane_part: p.lane.checkpoint_part.finish(p, durable=durable))  # type: ignore[misc]
+
+    def _leave_out(self, lanes: Collection[Lane]) -> None:
+        until_ms = self._clock.monotonic_ms() + FENCED_PAUSE_MS
+        self._fenced_until_ms.update((lane, until_ms) for lane in lanes)
+
+    def _fail_named(self, transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge) -> None:
+        failed = error.failed if isinstance(error, TransactionAborted) else self._writer.last_tokens()
+        named = [transfer for transfer in transfers if transfer in failed]
+        for transfer in named:
+            transfer.done.complete(
+                TransactionRolledBackError(f"{transfer.about}: rolled back: {error}", about=transfer.about)
+            )
+        if not named:
+            log.warning("a checkpoint was aborted: %s; it is tried again", error)
+
+
+def _freeze(lanes: Collection[Lane], transfers: Sequence[Transfer], checkpoint_id: str) -> list[FrozenLane]:
+    """Ask all lanes at once, wait for each; one that does not answer in time is left out."""
+    requests: list[FreezeRequest] = []
+    for lane in lanes:
+        request = FreezeRequest(
+            checkpoint_id=checkpoint_id, transfers=[transfer for transfer in transfers if lane in transfer.lanes]
+        )
+        requests.append(request)
+        if lane.is_alive:
+            lane.post(lambda asked=request, at=lane: at.checkpoint_part.freeze(asked))  # type: ignore[misc]
+        else:
+            request.replies.put(FrozenLane(lane, None, (), frozenset(request.transfers)))
+    frozen: list[FrozenLane] = []
+    for request in requests:
+        try:
+            frozen.append(request.replies.get(timeout=FREEZE_TIMEOUT_S))
+        except queue.Empty:
+            log.warning(
+                "a channel group did not answer within %g s; the checkpoint goes on without it", FREEZE_TIMEOUT_S
+            )
+    return frozen
+
+
+def _taken(transfer: Transfer) -> TransactionRolledBackError:
+    return TransactionRolledBackError(
+        f"{transfer.about}: rolled back: a partition of its messages moved to another process; they are delivered again"
+    )
+
+
+def _stopped(transfer: Transfer) -> TransactionRolledBackError:
+    return TransactionRolledBackError(f"{transfer.about}: rolled back: the sidecar is closed")

@@ -1,0 +1,62 @@
+"""Copies of messages that leave for a dead-letter or expiry address: the record to produce (REDELIVER-4)."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
+from jbm_kafka.core.channel import EXPIRED
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.verdicts import Leaving
+from jbm_kafka.ports import Headers, KafkaRecord, Outgoing
+from jbm_kafka.sidecar.topics import TopicInfo
+
+RECORD_OVERHEAD_BYTES = 512
+"""Generous room for a record batch's own fields, so that a copy judged to fit does fit."""
+
+
+def message_id_of(record: KafkaRecord) -> str:
+    """The message's id; a foreign record's tells where it is."""
+    for name, value in record.headers() or ():
+        if name == "JMSMessageID" and value is not None:
+            return value.decode(errors="replace")
+    return f"ID:kafka:{record.topic()}:{record.partition()}:{record.offset()}"
+
+
+def copy_of(leaving: Leaving, *, source: Destination, target: TopicInfo, now_ms: int) -> tuple[Outgoing, bool]:
+    """The copy, and whether it has its body: one too large for the target's topic goes without."""
+    record = cast(KafkaRecord, leaving.reference.record)
+    headers = _headers(leaving, record, source, now_ms)
+    key = record.key() or None
+    partition = leaving.reference.offset % target.partitions if key is None else partition_for(key, target.partitions)
+    value = record.value()
+    size = RECORD_OVERHEAD_BYTES + len(key or b"") + sum(len(n.encode()) + len(v or b"") + 8 for n, v in headers)
+    fits = value is None or size + len(value) <= target.max_message_bytes
+    return Outgoing(target.topic, partition, key, value if fits else None, headers), fits
+
+
+def _headers(leaving: Leaving, record: KafkaRecord, source: Destination, now_ms: int) -> Headers:
+    partition, offset = cast(int, record.partition()), leaving.reference.offset
+    timestamp_ms = max(record.timestamp()[1], 0)
+    if leaving.reason == EXPIRED:
+        return expired_headers(
+            record.headers(),
+            destination=source,
+            message_id=message_id_of(record),
+            partition=partition,
+            offset=offset,
+            delivery_count=leaving.attempts,
+            actual_expiry_ms=now_ms,
+            timestamp_ms=timestamp_ms,
+        )
+    return dead_letter_headers(
+        record.headers(),
+        destination=source,
+        message_id=message_id_of(record),
+        partition=partition,
+        offset=offset,
+        delivery_count=leaving.attempts,
+        reason=leaving.reason,
+        timestamp_ms=timestamp_ms,
+    )

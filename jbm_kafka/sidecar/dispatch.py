@@ -1,0 +1,111 @@
+"""Hand-over: which link gets how many messages of which channel. Owner thread only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.channel import Offer, decide_offer
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.verdicts import FIRST_DELIVERY, delivery_of
+from jbm_kafka.sidecar.link import Granted, Link, Tap
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+
+if TYPE_CHECKING:
+    from jbm_kafka.sidecar.lane import Lane
+
+
+class Dispatch:
+    """Serves the links of one lane in turn, and for each the channels in turn."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._turn = 0
+        self.is_hungry = False
+        """A link wants more than there was at the last look."""
+
+    def grant(self) -> None:
+        """Give every link that wants some what may be handed over now."""
+        self.is_hungry = False
+        links = [link for link in self._lane.links.values() if link.wanted > 0]
+        if not links:
+            return
+        self._turn += 1
+        start = self._turn % len(links)
+        for link in links[start:] + links[:start]:
+            self._grant_link(link, share=len(links))
+
+    def _grant_link(self, link: Link, share: int) -> None:
+        channels = list(self._lane.channels.values())
+        if not channels:
+            self.is_hungry = True
+            return
+        start = self._turn % len(channels)
+        wanted = link.wanted
+        # Even portions first, so that one full channel does not feed a link alone while others wait.
+        portion = max(wanted // len(channels), 1)
+        for limit in (portion, wanted):
+            for channel in channels[start:] + channels[:start]:
+                if wanted <= 0:
+                    return
+                wanted -= self._grant_channel(link, channel, min(limit, wanted))
+        if wanted > 0:
+            self.is_hungry = True
+
+    def _grant_channel(self, link: Link, channel: OwnedChannel, limit: int) -> int:
+        if channel.is_closing:
+            return 0
+        state = channel.state
+        if not (state.arrivals or state.gates.free or state.gates.own):
+            return 0
+        granted = 0
+        now_ms = self._lane.parts.clock.now_ms()
+        while granted < limit:
+            offer = decide_offer(
+                state, link.session_id, limit=limit - granted, now_ms=now_ms, one_per_unit=link.one_per_unit
+            )
+            if offer.changes_something:
+                state.apply(offer.change)
+                granted += self._hand_over(link, channel, offer)
+            if offer.needs_offered:
+                channel.raise_reserve()
+                break
+            if not offer.change.heads:
+                break
+        channel.raise_reserve()
+        return granted
+
+    def _hand_over(self, link: Link, channel: OwnedChannel, offer: Offer) -> int:
+        if offer.leaving:
+            self._lane.settle.send_away(channel, [(reference, reason) for reference, reason in offer.leaving])
+        references = offer.references
+        if not references:
+            return 0
+        tap = self._tap(link, channel)
+        if link.put(_presented(tap, channel, references)):
+            return len(references)
+        self._lane.settle.return_uncounted(channel, link.session_id, [r.offset for r in references])
+        return 0
+
+    def _tap(self, link: Link, channel: OwnedChannel) -> Tap:
+        tap = link.taps.get(channel.partition)
+        if tap is None or tap.channel is not channel:
+            tap = link.taps[channel.partition] = Tap(channel, link)
+        return tap
+
+    def take_back_unread(self) -> None:
+        """Return the buffers of links that nobody has received from for a while, so that others get them."""
+        now_ms = self._lane.parts.clock.monotonic_ms()
+        idle_ms = self._lane.parts.config.receiver_idle_ms
+        for link in self._lane.links.values():
+            if link.buffer and not link.is_waiting and now_ms - link.last_used_ms > idle_ms:
+                self._lane.settle.return_unread(link)
+
+
+def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference]) -> list[Granted]:
+    """With the delivery count each is to be shown with; nearly always the first."""
+    state = channel.state
+    make = tuple.__new__
+    if not state.past and references[0].offset >= state.suspect_below:
+        return [make(Granted, (tap, reference, FIRST_DELIVERY)) for reference in references]
+    return [Granted(tap, reference, delivery_of(state, reference.offset)) for reference in references]

@@ -1,0 +1,301 @@
+"""A lane: one channel group's owner thread. It alone touches the group's Kafka consumer and its channels.
+
+Everybody else enqueues: sessions through their links, the checkpointer through `post`. The consumer has no wake-up, so
+the thread looks at its queues every few milliseconds while anybody is active.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.changes import Fetched, TimePassed
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.entries import MessageEvent
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.verdicts import Leaving
+from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaRecord, KafkaTrouble, PositionOutOfRange
+from jbm_kafka.sidecar import config as numbers
+from jbm_kafka.sidecar.assignment import Assignment
+from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
+from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.sidecar.copies import copy_of
+from jbm_kafka.sidecar.dispatch import Dispatch
+from jbm_kafka.sidecar.flow import Flow
+from jbm_kafka.sidecar.intake import references_by_partition
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.settle import Settle
+from jbm_kafka.sidecar.topics import TopicInfo
+from jbm_kafka.sidecar.transfer import Settling, Transfer
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneParts:
+    """What a lane is given."""
+
+    kafka: Kafka
+    clock: Clock
+    config: SidecarConfig
+    settings_of: Callable[[str], ResolvedSettings]
+    opener: ChannelOpener
+    flow: Callable[[], Flow]
+    chance: Callable[[], float]
+    note_dirty: Callable[[Lane, bool], None]
+    """Tells the checkpointer that there is work, and whether somebody waits for it."""
+    submit: Callable[[Transfer], None]
+    """Gives the checkpointer a transfer."""
+    target_of: Callable[[str], TopicInfo | None]
+    """The topic of a dead-letter or expiry address; None while it is not known."""
+
+
+class Lane:
+    """The channels of one group that this process owns, and the links that drink from them."""
+
+    def __init__(self, *, destination: Destination, group: str, partitions: int, parts: LaneParts) -> None:
+        self.destination = destination
+        self.group = group
+        self.topic = destination.kafka_topic(parts.config.namespace)
+        self.partitions = partitions
+        self.parts = parts
+        self.channels: dict[int, OwnedChannel] = {}
+        self.links: dict[str, Link] = {}
+        self.assignment = Assignment(self)
+        self.settle = Settle(self)
+        self.dispatch = Dispatch(self)
+        self.checkpoint_part = CheckpointPart(self)
+        self.flow = parts.flow()
+        self.failure: Exception | None = None
+        self.consumer: GroupConsumer | None = None
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._watchers: list[tuple[Mapping[int, int], Completion]] = []
+        self._is_stopping = False
+        self._unused_since_ms: int | None = None
+        self._thread = threading.Thread(target=self._run, name=f"jbm-lane-{group}", daemon=True)
+
+    # -- any thread ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Join the group."""
+        self._thread.start()
+
+    def post(self, command: Callable[[], None]) -> None:
+        """Run a command on the owner thread soon, also while it drains inside a rebalance."""
+        self._inbox.append(command)
+
+    def attach(self, link: Link) -> None:
+        """Serve one more link."""
+        self.post(lambda: self._attach(link))
+
+    def detach(self, link: Link) -> None:
+        """Serve it no longer. What its buffer still holds goes back uncounted."""
+        self.post(lambda: self._detach(link))
+
+    def stop(self) -> None:
+        """Leave the group in order; returns at once, `join` waits."""
+        self._is_stopping = True
+
+    def join(self, timeout_s: float) -> bool:
+        """True when the owner thread has ended."""
+        if self._thread.ident is None:
+            return True
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    @property
+    def is_running(self) -> bool:
+        """False after the thread ended, for whatever cause; a new lane is needed then."""
+        return not self._is_stopping and (self._thread.ident is None or self._thread.is_alive())
+
+    @property
+    def is_alive(self) -> bool:
+        """The thread still carries out what is posted, also while it stops."""
+        return self._thread.is_alive()
+
+    @property
+    def is_settled(self) -> bool:
+        """The first assignment is there and every assigned channel is open."""
+        return self.consumer is not None and self.consumer.joined() and not self.assignment.opening
+
+    # -- the owner thread ----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self.consumer = self.parts.kafka.group_consumer(
+                group=self.group,
+                topic=self.topic,
+                listener=self.assignment,
+                session_timeout_ms=self.parts.config.session_timeout_ms,
+                memory_bytes=self.flow.consumer_bytes,
+            )
+            try:
+                while not self._is_stopping and not self._is_unused():
+                    self._turn(self.consumer)
+            finally:
+                self._is_stopping = True
+                self.consumer.close()
+                self.pump()
+        except KafkaTrouble as error:
+            self._fail(JMSError(f"{self.destination}: {error}", destination=str(self.destination)))
+        except Exception as error:  # a bug: nothing here can be trusted; links must not wait for ever
+            log.exception("lane %s stopped; what was not checkpointed is delivered again", self.group)
+            self._fail(JMSError(f"{self.destination}: the sidecar failed: {error}", destination=str(self.destination)))
+
+    def _fail(self, error: Exception) -> None:
+        self._is_stopping = True
+        self.failure = error
+        for channel in list(self.channels.values()):
+            self.assignment.drop(channel)
+        self.pump()
+        for link in list(self.links.values()):
+            link.fail(error)
+
+    def _turn(self, consumer: GroupConsumer) -> None:
+        """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint."""
+        records = self._fetch(consumer)
+        if records:
+            self._take_in(records)
+        self.pump()
+        self.pass_time()
+        self.dispatch.grant()
+        self._tell_watchers()
+        self.flow.keep_within_memory(self, consumer)
+        self.tell_checkpointer()
+
+    def _fetch(self, consumer: GroupConsumer) -> Sequence[KafkaRecord]:
+        busy = self.dispatch.is_hungry or any(not channel.holds_nothing for channel in self.channels.values())
+        try:
+            return consumer.consume(numbers.FETCH_COUNT, numbers.BUSY_POLL_S if busy else numbers.IDLE_POLL_S)
+        except PositionOutOfRange as error:
+            self.assignment.reposition(error.partition)
+            return ()
+
+    def _take_in(self, records: Sequence[KafkaRecord]) -> None:
+        for partition, (references, mean_body_bytes) in references_by_partition(records).items():
+            channel = self.channels.get(partition)
+            if channel is None or channel.is_lost:
+                continue
+            begin = channel.state.cursor
+            if references[0].offset < begin:  # fetched before a seek took effect
+                references = [reference for reference in references if reference.offset >= begin]
+                if not references:
+                    continue
+            end = references[-1].offset + 1
+            channel.state.apply(Fetched(begin=begin, end=end, references=references))
+            channel.mean_body_bytes = mean_body_bytes
+
+    def pump(self) -> None:
+        """Carry out what others enqueued: commands, acknowledgements, verdicts."""
+        inbox = self._inbox
+        for _ in range(len(inbox)):
+            inbox.popleft()()
+        self.settle.take_all()
+
+    def pass_time(self) -> None:
+        """Let delays end, and take back what idle receivers leave unread."""
+        now_ms = self.parts.clock.now_ms()
+        for channel in self.channels.values():
+            timers = channel.state.gates.timers
+            if channel.state.time_ms == 0 or (timers and timers[0][0] <= now_ms):
+                channel.state.apply(TimePassed(now_ms))
+        self.settle.retry_copies(now_ms)
+        self.dispatch.take_back_unread()
+
+    def tell_checkpointer(self) -> None:
+        """Ask for a checkpoint when anything is not in the changelog yet."""
+        if any(channel.needs_checkpoint for channel in self.channels.values()):
+            awaited = any(channel.is_awaited for channel in self.channels.values())
+            self.parts.note_dirty(self, awaited)
+
+    def copy_away(
+        self, channel: OwnedChannel, leaving: Leaving, address: str, event: MessageEvent, done: Completion
+    ) -> None:
+        """Send a message's copy to a dead-letter or expiry address and settle it, in one transfer."""
+        target = self.parts.target_of(address)
+        if target is None:
+            done.complete(JMSError(f"the address {address!r} is no queue that can be written to now"))
+            return
+        copy, has_body = copy_of(leaving, source=self.destination, target=target, now_ms=self.parts.clock.now_ms())
+        if not has_body:
+            log.warning(
+                "%s offset %d: too large for %s, its copy goes without the body; the original stays in the log",
+                channel.name,
+                leaving.reference.offset,
+                address,
+            )
+        settling = Settling(channel=channel, session=LEAVING, offsets=(leaving.reference.offset,), events=(event,))
+        self.parts.submit(
+            Transfer(
+                about=f"{channel.topic}[{channel.partition}] offset {leaving.reference.offset} to {address}",
+                sends=(copy,),
+                settlings=((self, settling),),
+                done=done,
+            )
+        )
+
+    def watch(self, ends: Mapping[int, int], done: Completion) -> None:
+        """Complete when every partition is open, read up to these positions, and what was found is handed over."""
+        self.post(lambda: self._watchers.append((ends, done)))
+
+    def _tell_watchers(self) -> None:
+        """At the end of a turn, after hand-over."""
+        if not self._watchers or not self.is_settled:
+            return
+        if any(channel.reserve > channel.state.offered for channel in self.channels.values()):
+            return  # hand-over waits for a checkpoint
+        assert self.consumer is not None, self.group
+        at_end = self.consumer.ends_reached()
+        left = []
+        for ends, done in self._watchers:
+            reached = all(
+                max(self.channels[p].state.cursor, at_end.get(p, 0)) >= end
+                for p, end in ends.items()
+                if p in self.channels and not self.channels[p].is_paused
+            )
+            if reached:
+                done.complete()
+            else:
+                left.append((ends, done))
+        self._watchers = left
+
+    def links_changed(self) -> None:
+        """Wake receivers that wait for the lane to be ready."""
+        for link in self.links.values():
+            with link.lock:
+                link.filled.notify_all()
+
+    def give_up(self, error: Exception) -> None:
+        """Something beside the owner thread failed for good."""
+        self._fail(JMSError(f"{self.destination}: {error}", destination=str(self.destination)))
+
+    def _attach(self, link: Link) -> None:
+        self.links[link.link_id] = link
+        if self.failure is not None:
+            link.fail(self.failure)
+
+    def _detach(self, link: Link) -> None:
+        self.settle.take_all()
+        self.settle.return_unread(link)
+        self.links.pop(link.link_id, None)
+
+    def _is_unused(self) -> bool:
+        """No link for so long that lingering is over, or another member came while nobody needs ours."""
+        if self.links or self._inbox:
+            self._unused_since_ms = None
+            return False
+        now_ms = self.parts.clock.monotonic_ms()
+        if self._unused_since_ms is None:
+            self._unused_since_ms = now_ms
+        if any(not channel.holds_nothing or channel.needs_checkpoint for channel in self.channels.values()):
+            return False
+        lingered_ms = now_ms - self._unused_since_ms
+        return lingered_ms > self.parts.config.linger_ms or self.assignment.was_rebalanced_while_unused

@@ -1,0 +1,197 @@
+"""A link: what connects one JMS consumer with the lane of its queue.
+
+The lane's thread puts granted messages into the buffer and takes acknowledgements and verdicts out; the session's
+thread does the reverse. The lock is held for moments only, never over a call to Kafka or to the application.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.verdicts import Delivery, GivenBack
+from jbm_kafka.sidecar.completion import Completion
+
+if TYPE_CHECKING:
+    from jbm_kafka.sidecar.lane import Lane
+    from jbm_kafka.sidecar.owned_channel import OwnedChannel
+
+
+class Tap:
+    """One channel as one link drinks from it. A new one is made whenever the channel is opened anew."""
+
+    __slots__ = ("acked", "channel", "is_lost", "link")
+
+    def __init__(self, channel: OwnedChannel, link: Link) -> None:
+        self.channel = channel
+        self.link = link
+        self.acked: deque[int] = deque()
+        """Acknowledged offsets on their way to the lane: the session appends, the lane takes from the left."""
+        self.is_lost = False
+        """The channel is no longer ours: nothing more can be said about its messages."""
+
+
+class Granted(NamedTuple):
+    """One message in a link's buffer or in the application's hand."""
+
+    tap: Tap
+    reference: Reference
+    delivery: Delivery
+
+    @property
+    def offset(self) -> int:
+        """Offset of its record."""
+        return self.reference[0]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """(partition, offset), for people."""
+        return self.tap.channel.partition, self.reference[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a session says about messages in its hand, beyond plain acknowledgements. All of one link."""
+
+    returned: Sequence[tuple[Tap, GivenBack]] = ()
+    acknowledged: Sequence[tuple[Tap, int]] = ()
+    """Only when `done` waits for them to be durable; others go through `Tap.acked`."""
+    done: Completion | None = None
+    """Completed when the lane has processed the verdict, for acknowledgements when they are durable."""
+    is_fence: bool = False
+    """True: the link counts it in `returns_done`."""
+
+
+def _ignore(error: Exception) -> None:
+    """What a link tells before anybody listens."""
+
+
+class Link:
+    """One consumer's connection to its lane."""
+
+    def __init__(
+        self,
+        *,
+        link_id: str,
+        session_id: str,
+        prefetch: int,
+        filled: threading.Condition,
+        lock: threading.Lock,
+        one_per_unit: bool = False,
+    ) -> None:
+        self.link_id = link_id
+        self.session_id = session_id
+        """What the channels know the receiver by: all consumers of a session share its units."""
+        self.prefetch = prefetch
+        self.one_per_unit = one_per_unit
+        self.lock = lock
+        self.filled = filled
+        """A condition on the lock; both are shared by the links of one session."""
+        self.is_attached = False
+        """Its lane serves it."""
+        self.buffer: deque[Granted] = deque()
+        self.wanted = 0
+        """How many more the session would take now; the lane grants and counts down."""
+        self.verdicts: deque[Verdict] = deque()
+        self.taps: dict[int, Tap] = {}
+        """By partition; the lane's."""
+        self.is_closed = False
+        self._lane: Lane | None = None
+        self.failure: Exception | None = None
+        """Why the lane cannot serve the link any more; raised to the receiver."""
+        self.last_used_ms = 0
+        """Monotonic time of the last receive; the lane takes the buffer of an idle one back."""
+        self.is_waiting = False
+        """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
+        self.fenced: set[tuple[int, bytes]] = set()
+        """(partition, unit) given back: what the buffer still has of them was granted before and is not handed out."""
+        self.returns_posted = 0
+        self.returns_done = 0
+        self.on_trouble: Callable[[Exception], None] = _ignore
+        """Told, on the lane's thread, when acknowledgements could not be recorded."""
+
+    @property
+    def lane(self) -> Lane:
+        """The lane that serves it; only after it was attached."""
+        assert self._lane is not None, self.link_id
+        return self._lane
+
+    @lane.setter
+    def lane(self, lane: Lane) -> None:
+        self._lane = lane
+
+    # -- the session's side --------------------------------------------------------------------------------------
+
+    def pop(self) -> Granted | None:
+        """The next message of the buffer, or None. The caller holds the lock."""
+        if not self.fenced:
+            return self.buffer.popleft() if self.buffer else None
+        if self.returns_posted == self.returns_done:
+            self.fenced.clear()
+            return self.pop()
+        for index, granted in enumerate(self.buffer):
+            unit = granted.reference.unit
+            if unit is None or (granted.tap.channel.partition, unit) not in self.fenced:
+                del self.buffer[index]
+                return granted
+        return None
+
+    def give_back(self, rows: Sequence[tuple[Granted, GivenBack]], done: Completion | None = None) -> None:
+        """Return messages from the application's hand; later ones of their units in the buffer go back with them."""
+        with self.lock:
+            for granted, _ in rows:
+                unit = granted.reference.unit
+                if unit is not None:
+                    self.fenced.add((granted.tap.channel.partition, unit))
+            self.returns_posted += 1
+            returned = [(granted.tap, row) for granted, row in rows]
+            self.verdicts.append(Verdict(returned=returned, done=done, is_fence=True))
+
+    def take_unread(self) -> list[Granted]:
+        """Empty the buffer: the caller gives it back uncounted, or is the lane itself."""
+        with self.lock:
+            unread = list(self.buffer)
+            self.buffer.clear()
+            self.wanted = 0
+            return unread
+
+    # -- the lane's side -----------------------------------------------------------------------------------------
+
+    def put(self, granted: Sequence[Granted]) -> bool:
+        """Hand messages over; False when the link was closed meanwhile."""
+        with self.lock:
+            if self.is_closed:
+                return False
+            self.buffer.extend(granted)
+            self.wanted = max(self.wanted - len(granted), 0)
+            self.filled.notify()
+            return True
+
+    def remove(self, partition: int, offsets: frozenset[int] | None) -> list[Granted]:
+        """Take messages of a partition out of the buffer: these offsets, or all when None."""
+        with self.lock:
+            out = [
+                g
+                for g in self.buffer
+                if g.tap.channel.partition == partition and (offsets is None or g.reference[0] in offsets)
+            ]
+            if out:
+                gone = {(g.tap.channel.partition, g.reference[0]) for g in out}
+                self.buffer = deque(g for g in self.buffer if g.place not in gone)
+            return out
+
+    def return_is_done(self) -> None:
+        """A fenced verdict was carried out and its stragglers removed."""
+        with self.lock:
+            self.returns_done += 1
+            self.filled.notify()
+
+    def fail(self, error: Exception) -> None:
+        """Tell the receiver that nothing will come any more."""
+        with self.lock:
+            self.failure = error
+            self.filled.notify_all()

@@ -1,0 +1,203 @@
+"""One channel while this sidecar owns its partition: the state, its checkpoints, and who waits for them.
+
+Touched by its lane's thread only, except the plain attributes that never change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.changes import Acknowledged, OfferedRaised
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.entries import ChannelEvents, MessageEvent, OffsetRange
+from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.reference import SessionId
+from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.config import RESERVE_OFFSETS
+
+
+class OwnedChannel:
+    """A partition's channel from its recovery to its release."""
+
+    def __init__(
+        self,
+        *,
+        group: str,
+        topic: str,
+        partition: int,
+        topic_id: str,
+        state: ChannelState,
+        settings: ResolvedSettings,
+        journal_channel: str,
+        changelog_topic: str,
+        changelog_position: int,
+        obsolete: Sequence[bytes] = (),
+        is_new_start: bool = False,
+    ) -> None:
+        self.group = group
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.settings = settings
+        self.state = state
+        self.journal_channel = journal_channel
+        self.changelog_topic = changelog_topic
+        self.changelog_position = changelog_position
+        """The journal holds everything of the changelog below; the checkpointer's."""
+        self.obsolete = obsolete
+        """Changelog keys that recovery found without meaning: the first durable checkpoint deletes them."""
+        self._must_record = is_new_start or bool(obsolete)
+        """Recovery decided something that the changelog does not say yet."""
+        self.is_closing = False
+        """No more hand-over: the partition is about to go."""
+        self.is_lost = False
+        """The partition is gone; nothing may be written."""
+        self.is_paused = False
+        self.mean_body_bytes = 0
+        """Rough size of a body here, from the latest fetch."""
+        self.reserve = state.offered
+        """The mark of possibly handed-over offsets that the next freeze records."""
+        self.is_releasing = False
+        """The next durable freeze is the last: it records exactly what was handed over."""
+        self.freeze: Freeze | None = None
+        """Taken by a checkpoint whose end is not known yet."""
+        self._waiters: list[Completion] = []
+        self._frozen_waiters: list[Completion] = []
+        self._acknowledged: list[int] = []
+        self._events: list[MessageEvent] = []
+        self._frozen_events: tuple[list[int], list[MessageEvent]] = ([], [])
+
+    @property
+    def name(self) -> str:
+        """For people and as the journal's key."""
+        return f"{self.group}/{self.topic}/{self.partition}"
+
+    @property
+    def needs_checkpoint(self) -> bool:
+        """Something is not in the changelog yet."""
+        return (
+            self.state.is_dirty
+            or self.reserve > self.state.offered
+            or self.is_releasing
+            or self._must_record
+            or bool(self._waiters or self._events)
+        )
+
+    @property
+    def is_awaited(self) -> bool:
+        """Somebody waits for the next checkpoint."""
+        return bool(self._waiters) or self.is_releasing or self.reserve > self.state.offered
+
+    @property
+    def holds_nothing(self) -> bool:
+        """No session has anything of it in hand."""
+        return not any(self.state.in_hand.values())
+
+    def raise_reserve(self) -> None:
+        """Record ahead that more may be handed over; called when a quarter of the mark is left."""
+        if self.reserve == self.state.offered and self.state.handed_to + RESERVE_OFFSETS // 4 > self.reserve:
+            self.reserve = max(self.state.handed_to, self.state.watermark) + RESERVE_OFFSETS
+
+    def begin_release(self) -> None:
+        """On a clean release `offered` goes back to exactly what was handed over."""
+        self.is_closing = True
+        if self.reserve > self.state.handed_to:
+            self.reserve = self.state.handed_to
+            self.is_releasing = True
+
+    def acknowledge(self, session: SessionId, offsets: Sequence[int], *, durable: bool = False) -> None:
+        """Settle what the session holds of these; the caller has checked that it does."""
+        self.state.apply(Acknowledged(session=session, offsets=offsets, durable=durable))
+        self._acknowledged.extend(offsets)
+
+    def note(self, event: MessageEvent) -> None:
+        """Tell the next checkpoint's events."""
+        self._events.append(event)
+
+    def wait_durable(self, completion: Completion) -> None:
+        """Complete when everything up to now is in the changelog."""
+        self._waiters.append(completion)
+
+    def take_freeze(self, checkpoint_id: str, tentative: Collection[int]) -> Freeze:
+        """The channel's part of a checkpoint; `settle_freeze` must follow before the next."""
+        assert self.freeze is None, self.name
+        taken = freeze(
+            self.state,
+            topic_id=self.topic_id,
+            checkpoint_id=checkpoint_id,
+            offered=self.reserve,
+            tentative=tentative,
+        )
+        self.state.apply(taken.frozen)
+        self.freeze = taken
+        self._frozen_waiters, self._waiters = self._waiters, []
+        self._frozen_events = (self._acknowledged, self._events)
+        self._acknowledged, self._events = [], []
+        return taken
+
+    def events(
+        self, checkpoint_id: str, at_ms: int, *, committed: Sequence[int], leaving: Sequence[MessageEvent]
+    ) -> ChannelEvents | None:
+        """What the taken freeze did, for jbm.events, with what its transfers do; None when nothing to any message."""
+        acknowledged, messages = [*self._frozen_events[0], *committed], [*self._frozen_events[1], *leaving]
+        if not acknowledged and not messages:
+            return None
+        return ChannelEvents(
+            group=self.group,
+            topic=self.topic,
+            partition=self.partition,
+            checkpoint_id=checkpoint_id,
+            at_ms=at_ms,
+            acknowledged=_ranges(acknowledged),
+            messages=tuple(messages),
+        )
+
+    def settle_freeze(self, *, durable: bool) -> list[Completion]:
+        """The checkpoint's end is known. Returns whom to tell that everything they waited for is durable."""
+        taken = self.freeze
+        assert taken is not None, self.name
+        self.freeze = None
+        waiters, self._frozen_waiters = self._frozen_waiters, []
+        acknowledged, events = self._frozen_events
+        self._frozen_events = ([], [])
+        if durable:
+            self.state.apply(taken.durable)
+            self._must_record, self.obsolete = False, ()
+            self.is_releasing = self.is_releasing and taken.durable.offered != self.reserve
+            return waiters
+        self.state.apply(taken.failed)
+        self._waiters = waiters + self._waiters
+        self._acknowledged = acknowledged + self._acknowledged
+        self._events = events + self._events
+        return []
+
+    def recovered(self) -> None:
+        """First mark after opening, so that the first hand-over need not wait for a checkpoint of its own."""
+        self.state.apply(OfferedRaised(self.state.offered))
+        self.raise_reserve()
+
+    def fail_waiters(self, error: Exception) -> None:
+        """The partition is gone: what was not recorded never will be."""
+        waiters = self._frozen_waiters + self._waiters
+        self._frozen_waiters, self._waiters = [], []
+        for waiter in waiters:
+            waiter.complete(error)
+
+
+def _ranges(offsets: Sequence[int]) -> tuple[OffsetRange, ...]:
+    """Runs of consecutive offsets, ascending."""
+    ordered = sorted(offsets)
+    if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return (OffsetRange(ordered[0], ordered[-1]),)
+    ranges: list[OffsetRange] = []
+    first = last = None
+    for offset in ordered:
+        if last is None or offset != last + 1:
+            if first is not None and last is not None:
+                ranges.append(OffsetRange(first, last))
+            first = offset
+        last = offset
+    if first is not None and last is not None:
+        ranges.append(OffsetRange(first, last))
+    return tuple(ranges)

@@ -1,0 +1,120 @@
+"""Opens channels: reads their state beside the owner thread, which must keep serving its group meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.entries import Held
+from jbm_kafka.ports import Clock, Journal, Kafka, KafkaTrouble
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.store.changelog_reader import ChangelogScope
+from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
+
+if TYPE_CHECKING:
+    from jbm_kafka.sidecar.lane import Lane
+
+log = logging.getLogger(__name__)
+
+READ_TIMEOUT_S = 60.0
+"""A dead owner's open transaction holds a changelog back for its timeout plus the broker's scan: 20 s by default."""
+RETRY_S = 0.5
+
+
+class ChannelOpener:
+    """Recovers channels on threads of its own, several lanes side by side."""
+
+    def __init__(self, *, kafka: Kafka, journal: Journal, topics: Topics, clock: Clock, namespace: str) -> None:
+        self._kafka = kafka
+        self._journal = journal
+        self._topics = topics
+        self._clock = clock
+        self._namespace = namespace
+        self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="jbm-recovery")
+        self._closing = threading.Event()
+
+    def open(
+        self,
+        lane: Lane,
+        partitions: Sequence[int],
+        *,
+        opened: Callable[[OwnedChannel], None],
+        is_wanted: Callable[[int], bool],
+    ) -> None:
+        """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left."""
+
+        def run() -> None:
+            while not self._closing.is_set():
+                wanted = [partition for partition in partitions if is_wanted(partition)]
+                if not wanted:
+                    return
+                try:
+                    for channel in self._recover(lane, wanted):
+                        opened(channel)
+                except KafkaTrouble as error:
+                    log.warning("group %s: recovery of partitions %s: %s; it is tried again", lane.group, wanted, error)
+                    self._closing.wait(RETRY_S)
+                except Exception as error:  # told to those who wait for the lane; a thread pool would swallow it
+                    log.exception("group %s: recovery failed", lane.group)
+                    lane.post(partial(lane.give_up, error))
+                    return
+                else:
+                    return
+
+        self._pool.submit(run)
+
+    def close(self) -> None:
+        """Start nothing more."""
+        self._closing.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _recover(self, lane: Lane, partitions: Sequence[int]) -> list[OwnedChannel]:
+        info = self._topics.refresh(lane.destination)
+        scope = ChangelogScope(
+            group=lane.group,
+            topic=lane.topic,
+            topic_id=info.topic_id,
+            changelog_topic=lane.destination.changelog_topic(self._namespace),
+        )
+        admin, reader = self._kafka.admin(), self._kafka.log_reader()
+        try:
+            found = recover_channels(
+                scope, partitions, admin=admin, reader=reader, journal=self._journal, timeout_s=READ_TIMEOUT_S
+            )
+        finally:
+            reader.close()
+            admin.close()
+        return [
+            OwnedChannel(
+                group=lane.group,
+                topic=lane.topic,
+                partition=partition,
+                topic_id=info.topic_id,
+                state=self._state(found[partition]),
+                settings=lane.parts.settings_of(lane.destination.name),
+                journal_channel=scope.journal_channel(partition),
+                changelog_topic=scope.changelog_topic,
+                changelog_position=found[partition].changelog_position,
+                obsolete=found[partition].obsolete,
+                is_new_start=found[partition].is_decided_here,
+            )
+            for partition in partitions
+        ]
+
+    def _state(self, recovered: RecoveredChannel) -> ChannelState:
+        state = ChannelState()
+        now_ms = self._clock.now_ms()
+        for entry in recovered.entries:
+            if isinstance(entry, Held) and entry.due_at_ms > now_ms + entry.delay_ms:
+                # The clock of the earlier owner was ahead: nobody waits longer than the delay itself.
+                entry = Held(
+                    entry.offset, entry.attempts, now_ms + entry.delay_ms, entry.delay_ms, entry.unit, entry.reason
+                )
+            state.apply(entry)
+        return state

@@ -1,0 +1,215 @@
+"""The sidecar of one process for one cluster, namespace and state folder: lanes, checkpointer, stores.
+
+Connections share it, counted; the last one closes it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import secrets
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedSettings
+from jbm_kafka.core.destination import Destination, Queue, with_namespace
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.ports import Clock, Kafka, KafkaTrouble
+from jbm_kafka.sidecar.checkpointer import Checkpointer
+from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.sidecar.flow import Flow
+from jbm_kafka.sidecar.lane import Lane, LaneParts
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.stores import Stores
+from jbm_kafka.sidecar.topics import TopicInfo, Topics, dead_letter_queue
+from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.sidecar.transfer import Transfer
+
+log = logging.getLogger(__name__)
+
+STOP_TIMEOUT_S = 20.0
+EXPECTED_LANES = 4
+"""The memory budget is divided over this many lanes; more share what there is at their peril, as the log says."""
+
+
+class Sidecar:
+    """Owns every thread and store; `close` ends them."""
+
+    def __init__(self, *, kafka: Kafka, clock: Clock, config: SidecarConfig, stores: Stores) -> None:
+        self._kafka = kafka
+        self._clock = clock
+        self.config = config
+        self._stores = stores
+        self._admin = kafka.admin()
+        self.topics = Topics(self._admin, namespace=config.namespace)
+        self._repository = AddressSettingsRepository(config.address_settings)
+        self._lanes: dict[str, Lane] = {}
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._is_closed = False
+        self._closing = threading.Event()
+        self._writer = TransactionWriter(
+            kafka=kafka,
+            journal=stores.journal,
+            topics=self.topics,
+            clock=clock,
+            transactional_id=stores.transactional_id,
+            transaction_timeout_ms=config.transaction_timeout_ms,
+            pause=self._pause,
+        )
+        self.checkpointer = Checkpointer(writer=self._writer, clock=clock, interval_ms=config.checkpoint_interval_ms)
+        self._opener = ChannelOpener(
+            kafka=kafka, journal=stores.journal, topics=self.topics, clock=clock, namespace=config.namespace
+        )
+        self._chance = random.SystemRandom().random
+        self._is_started = False
+
+    def _pause(self, seconds: float) -> None:
+        self._closing.wait(seconds)
+
+    # -- destinations --------------------------------------------------------------------------------------------
+
+    def settings_of(self, name: str) -> ResolvedSettings:
+        """The address settings in force for a destination."""
+        return self._repository.resolve(name)
+
+    def ensure(self, destination: Destination) -> TopicInfo:
+        """The destination's topic, made when the configuration says so.
+
+        Raises:
+            InvalidDestinationError, JMSError: it cannot be used; the text says why.
+        """
+        shipped = destination.name in ("DLQ", "ExpiryQueue")
+        try:
+            return self.topics.ensure(
+                destination,
+                create=self.config.auto_create or shipped,
+                partitions=self.settings_of(destination.name).partitions,
+            )
+        except KafkaTrouble as error:
+            raise JMSError(f"{destination}: {error}", destination=destination.name) from None
+
+    def _target_of(self, address: str) -> TopicInfo | None:
+        return self.topics.known(address)
+
+    def _ensure_targets(self, settings: ResolvedSettings) -> None:
+        """Dead-letter and expiry addresses must be there before the first message needs them."""
+        for address in (settings.dead_letter_address, settings.expiry_address):
+            if address is not None:
+                try:
+                    self.ensure(dead_letter_queue(address))
+                except InvalidDestinationError as error:
+                    raise InvalidDestinationError(
+                        f"the dead-letter or expiry address {address!r} cannot be used: {error}", destination=address
+                    ) from None
+
+    # -- receivers -----------------------------------------------------------------------------------------------
+
+    def attach(self, queue: Queue, link: Link) -> Lane:
+        """Serve a receiver of the queue; the process joins the queue's group for it.
+
+        Raises:
+            InvalidDestinationError, JMSError: the queue cannot be used.
+        """
+        self._check()
+        info = self.ensure(queue)
+        self._ensure_targets(self.settings_of(queue.name))
+        with self._lock:
+            self._start()
+            group = queue.group_id(self.config.namespace)
+            lane = self._lanes.get(group)
+            if lane is None or not lane.is_running:
+                if lane is not None:
+                    lane.join(STOP_TIMEOUT_S)
+                lane = self._lanes[group] = Lane(
+                    destination=queue, group=group, partitions=info.partitions, parts=self._parts()
+                )
+                lane.attach(link)
+                lane.start()
+            else:
+                lane.attach(link)
+            return lane
+
+    def lane_of(self, queue: Queue) -> Lane | None:
+        """The lane that serves the queue here, if there is one."""
+        return self._lanes.get(queue.group_id(self.config.namespace))
+
+    def submit(self, transfer: Transfer) -> None:
+        """Commit sends and acknowledgements together with the next checkpoint."""
+        self._check()
+        with self._lock:
+            self._start()
+        self.checkpointer.submit(transfer)
+
+    def end_positions(self, lane: Lane) -> Mapping[int, int]:
+        """The stable end of the lane's own partitions, as of now."""
+        partitions = list(lane.channels)
+        try:
+            return self._admin.end_positions(lane.topic, partitions, stable=True) if partitions else {}
+        except KafkaTrouble as error:
+            log.info("%s: the end of the log is not known: %s", lane.destination, error)
+            return {}
+
+    def close(self) -> None:
+        """Leave every group in order, finish the last checkpoint, close the stores. Again: nothing happens."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            lanes = list(self._lanes.values())
+        for lane in lanes:
+            lane.stop()
+        for lane in lanes:
+            if not lane.join(STOP_TIMEOUT_S):
+                log.warning("%s: its thread did not end in %g s", lane.destination, STOP_TIMEOUT_S)
+        self._opener.close()
+        self.checkpointer.stop(STOP_TIMEOUT_S)
+        self._stores.close()
+        self._admin.close()
+
+    def _check(self) -> None:
+        if os.getpid() != self._process:
+            raise IllegalStateError(
+                f"this connection belongs to process {self._process}; after fork make a new connection factory",
+                process=self._process,
+            )
+        if self._is_closed:
+            raise IllegalStateError("the sidecar is closed")
+
+    def _start(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            try:
+                self.topics.ensure_system_topics()
+            except KafkaTrouble as error:
+                self._is_started = False
+                raise JMSError(f"cannot use the cluster: {error}") from None
+            self.checkpointer.start()
+
+    def _parts(self) -> LaneParts:
+        budget = self.config.memory_budget_bytes // EXPECTED_LANES
+        return LaneParts(
+            kafka=self._kafka,
+            clock=self._clock,
+            config=self.config,
+            settings_of=self.settings_of,
+            opener=self._opener,
+            flow=lambda: Flow(self._stores.held, budget_bytes=budget),
+            chance=self._chance,
+            note_dirty=self.checkpointer.note_dirty,
+            submit=self.checkpointer.submit,
+            target_of=self._target_of,
+        )
+
+
+def random_transactional_id(namespace: str) -> str:
+    """For a process without a state folder of its own."""
+    return with_namespace(f"jbm.{secrets.token_hex(8)}.0", namespace)
+
+
+def state_path(state_dir: str | None) -> Path | None:
+    """The folder a factory was given."""
+    return None if state_dir is None else Path(state_dir)

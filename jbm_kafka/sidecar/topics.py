@@ -1,0 +1,156 @@
+"""The Kafka topics of destinations: looked up, checked, created with their changelogs, remembered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jbm_kafka.core.destination import Destination, Queue, colliding_name, with_namespace
+from jbm_kafka.core.errors import InvalidDestinationError, JMSError
+from jbm_kafka.ports import KafkaAdmin, KafkaTrouble, TopicDescription
+
+CHANGELOG_MARGIN_BYTES = 128 * 1024
+"""Room for our headers above what the destination takes (docs/topics.md)."""
+DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
+"""The broker's default."""
+
+DESTINATION_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+CHANGELOG_CONFIG: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    "segment.bytes": str(32 * 2**20),
+    "min.cleanable.dirty.ratio": "0.1",
+    "delete.retention.ms": str(7 * 24 * 3_600_000),
+    "retention.ms": "-1",
+}
+EVENTS_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
+REGISTRY_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
+SYSTEM_PARTITIONS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """What is needed to send to a destination and to own its channels."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    max_message_bytes: int
+
+
+class Topics:
+    """Any thread; what is known is kept until `refresh`."""
+
+    def __init__(self, admin: KafkaAdmin, *, namespace: str) -> None:
+        self._admin = admin
+        self._namespace = namespace
+        self._known: dict[str, TopicInfo] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def events_topic(self) -> str:
+        """Where checkpoints tell what they did."""
+        return with_namespace("jbm.events", self._namespace)
+
+    @property
+    def registry_topic(self) -> str:
+        """Where a checkpoint without channels leaves its marker."""
+        return with_namespace("jbm.registry", self._namespace)
+
+    def known(self, name: str) -> TopicInfo | None:
+        """What was found earlier, without asking the cluster."""
+        return self._known.get(name)
+
+    def ensure_system_topics(self) -> None:
+        """Create what every installation needs."""
+        names = {self.events_topic: SYSTEM_PARTITIONS, self.registry_topic: 1}
+        missing = set(names) - set(self._admin.describe(list(names)))
+        for name in missing:
+            config = EVENTS_CONFIG if name == self.events_topic else REGISTRY_CONFIG
+            self._admin.create_topic(name, partitions=names[name], config=config)
+
+    def ensure(self, destination: Destination, *, create: bool, partitions: int) -> TopicInfo:
+        """The destination's topic, created with `partitions` when missing and `create`; its changelog beside it.
+
+        Raises:
+            InvalidDestinationError: it is missing, or cannot be a destination; the text names cause and remedy.
+        """
+        info = self._known.get(destination.name)
+        if info is not None:
+            return info
+        with self._lock:
+            found = self._describe(destination)
+            if found is None:
+                if not create:
+                    raise InvalidDestinationError(
+                        f"{destination}: there is no Kafka topic {destination.name!r}; create it "
+                        f"(jbm-kafka create {destination.name}) or connect with auto_create=True",
+                        destination=destination.name,
+                    )
+                self._create(destination, partitions)
+                found = self._describe(destination)
+            if found is None:
+                raise JMSError(f"{destination}: its topic was created and is not to be seen; try again")
+            return self._accept(destination, found)
+
+    def refresh(self, destination: Destination) -> TopicInfo:
+        """Ask the cluster again, and create missing changelog partitions.
+
+        Raises:
+            InvalidDestinationError: the topic is gone.
+        """
+        found = self._describe(destination)
+        if found is None:
+            self._known.pop(destination.name, None)
+            raise InvalidDestinationError(f"{destination}: its Kafka topic was deleted", destination=destination.name)
+        with self._lock:
+            return self._accept(destination, found)
+
+    def _accept(self, destination: Destination, found: TopicDescription) -> TopicInfo:
+        if "compact" in found.config.get("cleanup.policy", "delete"):
+            raise InvalidDestinationError(
+                f"{destination}: its Kafka topic is compacted, which deletes messages that were not received; "
+                f"a destination needs cleanup.policy=delete",
+                destination=destination.name,
+            )
+        self._ensure_changelog(destination, found)
+        size = int(found.config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
+        info = TopicInfo(found.name, found.topic_id, found.partitions, size)
+        self._known[destination.name] = info
+        return info
+
+    def _describe(self, destination: Destination) -> TopicDescription | None:
+        topic = destination.kafka_topic(self._namespace)
+        return self._admin.describe([topic], with_config=True).get(topic)
+
+    def _create(self, destination: Destination, partitions: int) -> None:
+        topic = destination.kafka_topic(self._namespace)
+        other = colliding_name(topic, self._admin.topic_names())
+        if other is not None:
+            raise InvalidDestinationError(
+                f"{destination}: Kafka cannot hold it beside the topic {other!r}: names that differ only in '.' and "
+                f"'_' collide; choose another name",
+                destination=destination.name,
+                existing=other,
+            )
+        try:
+            self._admin.create_topic(topic, partitions=partitions, config=DESTINATION_CONFIG)
+        except KafkaTrouble as error:
+            raise InvalidDestinationError(
+                f"{destination}: its topic cannot be created: {error}", destination=destination.name
+            ) from None
+
+    def _ensure_changelog(self, destination: Destination, found: TopicDescription) -> None:
+        name = destination.changelog_topic(self._namespace)
+        existing = self._admin.describe([name]).get(name)
+        if existing is None:
+            size = int(found.config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES)) + CHANGELOG_MARGIN_BYTES
+            config = {**CHANGELOG_CONFIG, "max.message.bytes": str(size)}
+            self._admin.create_topic(name, partitions=found.partitions, config=config)
+        elif existing.partitions < found.partitions:
+            self._admin.add_partitions(name, found.partitions)
+
+
+def dead_letter_queue(address: str) -> Queue:
+    """A dead-letter or expiry address is a queue."""
+    return Queue(address)

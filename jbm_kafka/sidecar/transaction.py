@@ -1,0 +1,203 @@
+"""Writes one checkpoint as one Kafka transaction, and finds out what became of it when nobody says so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from jbm_kafka.codec.changelog import encode_entry
+from jbm_kafka.codec.events import encode_events
+from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.ports import (
+    Clock,
+    CommittedOffset,
+    GroupFenced,
+    Journal,
+    Kafka,
+    KafkaTrouble,
+    OutcomeUnknown,
+    Outgoing,
+    RecordTooLarge,
+    TransactionAborted,
+    TransactionalProducer,
+)
+from jbm_kafka.sidecar.checkpoint_part import FrozenChannel, FrozenLane
+from jbm_kafka.sidecar.topics import SYSTEM_PARTITIONS, Topics
+from jbm_kafka.sidecar.transfer import Transfer
+
+log = logging.getLogger(__name__)
+
+COMMIT_TIMEOUT_S = 10.0
+INITIALISE_TIMEOUT_S = 30.0
+FIND_OUT_PAUSE_S = 0.2
+
+
+class TransactionWriter:
+    """Owns the transactional producer. The checkpoint thread only, but for `close`."""
+
+    def __init__(
+        self,
+        *,
+        kafka: Kafka,
+        journal: Journal,
+        topics: Topics,
+        clock: Clock,
+        transactional_id: str,
+        transaction_timeout_ms: int,
+        pause: Callable[[float], None],
+    ) -> None:
+        self._kafka = kafka
+        self._journal = journal
+        self._topics = topics
+        self._clock = clock
+        self._transactional_id = transactional_id
+        self._timeout_ms = transaction_timeout_ms
+        self._pause = pause
+        self._producer: TransactionalProducer | None = None
+        self._id: CheckpointId | None = None
+        self._tokens: frozenset[object] = frozenset()
+        self._records: dict[FrozenChannel, Mapping[bytes, bytes | None]] = {}
+        self._positions: Mapping[tuple[str, int], int] = {}
+
+    def next_id(self) -> str:
+        """The name of the next checkpoint."""
+        if self._id is None:
+            self._id = first_checkpoint_id(self._transactional_id, now_ms=self._clock.now_ms())
+        else:
+            self._id = self._id.following()
+        return str(self._id)
+
+    def last_tokens(self) -> frozenset[object]:
+        """Whose record was refused on the spot."""
+        return self._tokens
+
+    def commit(self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], checkpoint_id: str) -> None:
+        """Commit it whole.
+
+        Raises:
+            GroupFenced, TransactionAborted, RecordTooLarge: it was aborted; the error says what to leave out.
+            OutcomeUnknown: nobody knows; `find_out` does.
+        """
+        producer = self._ready()
+        producer.begin()
+        try:
+            self._produce(producer, frozen, transfers, checkpoint_id)
+            for part in frozen:
+                offsets = {
+                    row.channel.partition: CommittedOffset(row.freeze.watermark, checkpoint_id) for row in part.channels
+                }
+                producer.send_offsets(part.group_metadata, part.lane.group, part.lane.topic, offsets)
+            self._positions = producer.commit(COMMIT_TIMEOUT_S)
+        except (GroupFenced, TransactionAborted, RecordTooLarge):
+            self._abort(producer)
+            raise
+        except OutcomeUnknown:
+            self.renew()
+            raise
+
+    def _produce(
+        self,
+        producer: TransactionalProducer,
+        frozen: Sequence[FrozenLane],
+        transfers: Sequence[Transfer],
+        checkpoint_id: str,
+    ) -> None:
+        self._records = {}
+        for transfer in transfers:
+            self._tokens = frozenset([transfer])
+            for record in transfer.sends:
+                producer.produce(record, transfer)
+        self._tokens = frozenset()
+        if not frozen:
+            marker = f"checkpoint|{self._transactional_id}".encode()
+            producer.produce(Outgoing(self._topics.registry_topic, 0, marker, checkpoint_id.encode()))
+        for part in frozen:
+            for row in part.channels:
+                self._produce_channel(producer, row)
+
+    def _produce_channel(self, producer: TransactionalProducer, row: FrozenChannel) -> None:
+        channel = row.channel
+        records = dict(encode_entry(channel.group, entry) for entry in row.freeze.entries)
+        for key in channel.obsolete:
+            records.setdefault(key, None)
+        for key, value in records.items():
+            producer.produce(Outgoing(channel.changelog_topic, channel.partition, key, value))
+        self._records[row] = records
+        if row.events is not None:
+            key, value = encode_events(row.events)
+            producer.produce(Outgoing(self._topics.events_topic, partition_for(key, SYSTEM_PARTITIONS), key, value))
+
+    def write_journal(self, frozen: Sequence[FrozenLane]) -> None:
+        """After the commit: the local cache follows the changelog, never leads (LOG-7)."""
+        batches: dict[str, tuple[int, Mapping[bytes, bytes | None]]] = {}
+        for part in frozen:
+            for row in part.channels:
+                channel = row.channel
+                written = self._positions.get((channel.changelog_topic, channel.partition))
+                if written is not None:
+                    channel.changelog_position = max(channel.changelog_position, written)
+                batches[channel.journal_channel] = (channel.changelog_position, self._records[row])
+        if batches:
+            self._journal.write(batches)
+
+    def find_out(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> bool:
+        """Whether the checkpoint was committed; asks until there is an answer.
+
+        The new producer's start has ended the old transaction, so what is committed now stays as it is.
+        """
+        while True:
+            try:
+                self._ready()
+                return self._is_committed(frozen, checkpoint_id)
+            except KafkaTrouble as error:
+                log.warning("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
+                self._pause(FIND_OUT_PAUSE_S)
+
+    def _is_committed(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> bool:
+        admin = self._kafka.admin()
+        try:
+            if frozen:
+                part = frozen[0]
+                partition = part.channels[0].channel.partition
+                found = admin.committed(part.lane.group, part.lane.topic, [partition]).get(partition)
+                return found is not None and found.metadata == checkpoint_id
+            return self._marker(admin.end_positions(self._topics.registry_topic, [0], stable=True)[0]) == checkpoint_id
+        finally:
+            admin.close()
+
+    def _marker(self, end: int) -> str | None:
+        reader = self._kafka.log_reader()
+        try:
+            marker = f"checkpoint|{self._transactional_id}".encode()
+            records = reader.read(self._topics.registry_topic, {0: (0, end)}, timeout_s=COMMIT_TIMEOUT_S)
+            values = [record.value() for record in records if record.key() == marker]
+            return (values[-1] or b"").decode() if values else None
+        finally:
+            reader.close()
+
+    def renew(self) -> None:
+        """Give the producer up; the next use makes one that fences it."""
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
+    def close(self) -> None:
+        """Let the producer go."""
+        self.renew()
+
+    def _ready(self) -> TransactionalProducer:
+        if self._producer is None:
+            producer = self._kafka.transactional_producer(
+                self._transactional_id, transaction_timeout_ms=self._timeout_ms
+            )
+            producer.initialise(INITIALISE_TIMEOUT_S)
+            self._producer = producer
+        return self._producer
+
+    def _abort(self, producer: TransactionalProducer) -> None:
+        try:
+            producer.abort(COMMIT_TIMEOUT_S)
+        except KafkaTrouble as error:
+            log.warning("an abort failed: %s; a new producer takes over", error)
+            self.renew()
