@@ -143,6 +143,9 @@ class GroupConsumer(Protocol):
     def group_metadata(self) -> object:
         """What `send_offsets` needs to fence a loser: member and generation as of now. Opaque, passed along."""
 
+    def ends_reached(self) -> Mapping[int, int]:
+        """Positions at which a partition held nothing more that is stable, as `consume` found them last."""
+
     def joined(self) -> bool:
         """True once a first assignment (possibly empty) has been received."""
 
@@ -164,8 +167,13 @@ class TransactionalProducer(Protocol):
     def send_offsets(self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
         """Add the group's offsets to the transaction. Raises GroupFenced, TransactionAborted or OutcomeUnknown."""
 
-    def commit(self, timeout_s: float) -> None:
-        """Raises TransactionAborted (abort it), OutcomeUnknown (make a new producer)."""
+    def commit(self, timeout_s: float) -> Mapping[tuple[str, int], int]:
+        """Commit; returns one past the highest offset written, by (topic, partition).
+
+        Raises:
+            TransactionAborted: abort it.
+            OutcomeUnknown: make a new producer.
+        """
 
     def abort(self, timeout_s: float) -> None: ...
     def close(self) -> None: ...
@@ -228,6 +236,10 @@ class KafkaAdmin(Protocol):
         """Committed offsets with require-stable: waits while a transaction on them is open. Absent: none."""
 
     def group_members(self, group: str) -> int: ...
+
+    def cluster_id(self) -> str:
+        """The cluster's own id: tells one installation's state folder from another's."""
+
     def close(self) -> None: ...
 
 

@@ -3,7 +3,7 @@
 Everything runs on the thread that calls: librdkafka serves one caller at a time, and a second thread would starve.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -47,6 +47,8 @@ class ConfluentGroupConsumer:
         """librdkafka stopped fetching after a position out of range; only a new assignment starts it again."""
         self._seeks: dict[int, tuple[int, int]] = {}
         """Positions that a partition could not take yet, with the tries left."""
+        self._ends: dict[int, int] = {}
+        """Where a partition had nothing more, when it was last found so."""
         self._revocations = 0
         self._joined = False
         self._is_open = True
@@ -92,6 +94,10 @@ class ConfluentGroupConsumer:
         error = record.error()
         partition = record.partition()
         assert error is not None
+        if error.code() == KafkaError._PARTITION_EOF:
+            if partition is not None and partition not in self._waiting:
+                self._ends[partition] = record.offset() or 0
+            return False
         if error.code() in _OUT_OF_RANGE and partition is not None:
             if partition in self._owned:
                 self._stopped.add(partition)
@@ -121,6 +127,7 @@ class ConfluentGroupConsumer:
         if partition not in self._owned:
             raise KafkaTrouble(f"{self._topic}[{partition}] is not assigned to this member of group {self._group}")
         self._kept = [record for record in self._kept if record.partition() != partition]
+        self._ends.pop(partition, None)
         self._seeks[partition] = (position, 0 if partition in self._stopped else _SEEK_TRIES)
         if partition not in self._stopped:
             self._try_seek(partition)
@@ -166,6 +173,9 @@ class ConfluentGroupConsumer:
 
     def assignment(self) -> frozenset[int]:
         return frozenset(self._owned)
+
+    def ends_reached(self) -> Mapping[int, int]:
+        return dict(self._ends)
 
     def joined(self) -> bool:
         return self._joined
@@ -230,6 +240,7 @@ class ConfluentGroupConsumer:
         self._stopped.difference_update(partitions)
         for partition in partitions:
             self._seeks.pop(partition, None)
+            self._ends.pop(partition, None)
         self._kept = [record for record in self._kept if record.partition() not in partitions]
 
     def _guarded(self, call: Callable[[], None]) -> None:

@@ -1,0 +1,52 @@
+"""Browsing a queue: looking at its messages while consuming none (UNIT-13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.messages_wire import from_record
+
+if TYPE_CHECKING:
+    from jbm_kafka.jms.session import Session
+
+INCLUDES = ("deliverable", "all")
+
+
+class QueueBrowser:
+    """Iterate it; each iteration looks anew."""
+
+    def __init__(self, session: Session, queue: Queue, *, include: str) -> None:
+        if include not in INCLUDES:
+            raise ValueError(f"include is {include!r}: it is one of {', '.join(INCLUDES)}")
+        self._session = session
+        self.queue = queue
+        self.include = include
+        self._is_closed = False
+
+    def __iter__(self) -> Iterator[Message]:
+        if self._is_closed:
+            raise IllegalStateError("the browser is closed; make a new one")
+        for seen in self._session.connection.provider.browse(self.queue, include=self.include):
+            message = from_record(
+                seen.record,  # type: ignore[arg-type]
+                destination=self.queue,
+                delivery_count=seen.attempts,
+                redelivered=seen.attempts > 0,
+                settler=None,
+            )
+            message.state = seen.state
+            yield message
+
+    def close(self) -> None:
+        """No further iteration."""
+        self._is_closed = True
+
+    def __enter__(self) -> QueueBrowser:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()

@@ -1,0 +1,98 @@
+"""Completion callbacks of sends: in send order, on a thread of the connection's own (SEND-9)."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.jms.messages import Message
+
+log = logging.getLogger(__name__)
+
+CompletionListener = Callable[[Message, Exception | None], object]
+
+
+class _Pending:
+    """One send whose callback is to come."""
+
+    __slots__ = ("error", "is_reported", "listener", "message")
+
+    def __init__(self, message: Message, listener: CompletionListener) -> None:
+        self.message = message
+        self.listener = listener
+        self.is_reported = False
+        self.error: Exception | None = None
+
+
+class Completions:
+    """Callbacks of one connection. Reports come from the sender's thread in any order over partitions."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pending: deque[_Pending] = deque()
+        self._ready: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._all_done = threading.Condition(self._lock)
+        self._running = 0
+
+    def expect(self, message: Message, listener: CompletionListener) -> Callable[[Exception | None], None]:
+        """Note a send about to be made; returns what its report is to be told to."""
+        pending = _Pending(message, listener)
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="jbm-completions", daemon=True)
+                self._thread.start()
+            self._pending.append(pending)
+        return lambda error: self._reported(pending, error)
+
+    def withdraw(self, message: Message) -> None:
+        """The send was refused at once: its caller saw the error, no callback comes."""
+        with self._lock:
+            for pending in self._pending:
+                if pending.message is message and not pending.is_reported:
+                    self._pending.remove(pending)
+                    break
+            self._release()
+
+    def wait_done(self, timeout_s: float) -> bool:
+        """True when no callback is outstanding.
+
+        Raises:
+            IllegalStateError: called inside a callback, which would wait for itself.
+        """
+        self.refuse_inside("wait for sends")
+        with self._all_done:
+            return self._all_done.wait_for(lambda: not self._pending and not self._running, timeout_s)
+
+    def refuse_inside(self, call: str) -> None:
+        """Raises IllegalStateError when called inside a callback."""
+        if threading.current_thread() is self._thread:
+            raise IllegalStateError(f"{call} inside a completion callback would wait for itself")
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._ready.put(None)
+
+    def _reported(self, pending: _Pending, error: Exception | None) -> None:
+        with self._lock:
+            pending.is_reported, pending.error = True, error
+            self._release()
+
+    def _release(self) -> None:
+        while self._pending and self._pending[0].is_reported:
+            self._running += 1
+            self._ready.put(self._pending.popleft())
+
+    def _run(self) -> None:
+        while (pending := self._ready.get()) is not None:
+            try:
+                pending.listener(pending.message, pending.error)
+            except Exception:
+                log.exception("a completion callback raised; the send itself is as it was reported")
+            with self._all_done:
+                self._running -= 1
+                self._all_done.notify_all()

@@ -1,0 +1,171 @@
+"""Connections: sessions share one, with its provider, its start and stop, and its exception listener."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from jbm_kafka.core.errors import IllegalStateError, SendTimeoutError
+from jbm_kafka.core.markers import UnitMarker
+from jbm_kafka.jms.completions import Completions
+from jbm_kafka.jms.embedded import EmbeddedProvider
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.session import Session
+from jbm_kafka.sidecar.config import SidecarConfig
+
+log = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT_S = 60.0
+ExceptionListener = Callable[[Exception], object]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionMetadata:
+    """What is behind a connection."""
+
+    jms_version: str = "3.1"
+    provider_name: str = "jbm-kafka"
+    provider_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionDefaults:
+    """What a factory gives each of its connections."""
+
+    client_id: str | None
+    prefetch: int
+    block_on_acknowledge: bool
+    default_unit_of_order: str | UnitMarker | None
+
+
+class Connection:
+    """Made by `factory.create_connection()`, stopped; entering it as a context manager starts it. Thread-safe."""
+
+    def __init__(self, provider: EmbeddedProvider, config: SidecarConfig, defaults: ConnectionDefaults) -> None:
+        self.provider = provider
+        self.config = config
+        self.prefetch = defaults.prefetch
+        self.block_on_acknowledge = defaults.block_on_acknowledge
+        self.default_unit_of_order = defaults.default_unit_of_order
+        self.connection_id = f"c{secrets.token_hex(6)}"
+        self.completions = Completions()
+        self.exception_listener: ExceptionListener | None = None
+        """Called with errors that no call can raise, such as an acknowledgement refused later (ACK-9)."""
+        self.is_started = False
+        self.is_closed = False
+        self._client_id = defaults.client_id
+        self._sessions: list[Session] = []
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._message_prefix = f"ID:{self.connection_id}:"
+
+    @property
+    def client_id(self) -> str | None:
+        """Who this connection is, for durable subscriptions."""
+        return self._client_id
+
+    @client_id.setter
+    def client_id(self, value: str) -> None:
+        if self._sessions:
+            raise IllegalStateError("client_id must be set before the first session is made")
+        self._client_id = value
+
+    @property
+    def metadata(self) -> ConnectionMetadata:
+        """Versions."""
+        return ConnectionMetadata()
+
+    def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Session:
+        """A session; one for each thread that works."""
+        if not isinstance(acknowledge_mode, AcknowledgeMode):
+            raise IllegalStateError(f"acknowledge_mode is {acknowledge_mode!r}: use a member of AcknowledgeMode")
+        self._check_open()
+        session = Session(self, acknowledge_mode)
+        with self._lock:
+            self._sessions.append(session)
+        return session
+
+    def start(self) -> None:
+        """Deliver from now on; receivers made before join their queues' groups. Again: nothing happens."""
+        self._check_open()
+        if not self.is_started:
+            self.is_started = True
+            for session in list(self._sessions):
+                session.connection_started()
+
+    def stop(self) -> None:
+        """Deliver nothing until started again; waits for running listeners."""
+        self._check_open()
+        self.is_started = False
+        for session in list(self._sessions):
+            session.connection_stopped()
+
+    def close(self) -> None:
+        """Close every session, wait for sends, leave the groups in order. Any thread; again: nothing happens."""
+        self.completions.refuse_inside("connection.close()")
+        with self._lock:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            sessions = list(self._sessions)
+        for session in sessions:
+            session.close()
+        self.provider.flush(CLOSE_TIMEOUT_S)
+        self.completions.wait_done(CLOSE_TIMEOUT_S)
+        self.completions.stop()
+        self.provider.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            for session in list(self._sessions):
+                session.settling.abandon()
+        self.close()
+
+    # -- for its sessions --------------------------------------------------------------------------------------------
+
+    def forget(self, session: Session) -> None:
+        """The session closed itself."""
+        with self._lock:
+            if session in self._sessions:
+                self._sessions.remove(session)
+
+    def next_message_id(self) -> str:
+        """`ID:<producer id>:<number>`."""
+        return self._message_prefix + str(next(self._numbers))
+
+    def flush(self, timeout_s: float) -> None:
+        """Wait for every plain send and its callback.
+
+        Raises:
+            SendTimeoutError: some are not confirmed in time.
+        """
+        self.completions.refuse_inside("flush()")
+        if not self.provider.flush(timeout_s) or not self.completions.wait_done(timeout_s):
+            raise SendTimeoutError(f"not every send was confirmed within {timeout_s:g} s; they may still be")
+
+    def tell(self, error: Exception) -> None:
+        """Give an error to the exception listener, or to the log when there is none."""
+        listener = self.exception_listener
+        if listener is None:
+            log.warning("%s", error)
+            return
+        try:
+            listener(error)
+        except Exception:
+            log.exception("the exception listener raised on: %s", error)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise IllegalStateError("the connection is closed; make a new one")

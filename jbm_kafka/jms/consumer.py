@@ -1,0 +1,322 @@
+"""Consumers: receive, listen, iterate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import IllegalStateError, JMSError, MessageFormatError, ResourceAllocationError
+from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.engine.credit import Credit
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.messages_wire import from_record
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.link import Granted, Link
+
+if TYPE_CHECKING:
+    from jbm_kafka.jms.session import Session
+
+T = TypeVar("T")
+MessageListener = Callable[[Message], object]
+
+CATCH_UP_S = 1.0
+"""How long past its timeout a receive looks for what was there when it was called."""
+
+
+class MessageConsumer:
+    """Made by `session.create_consumer`; receives from one queue."""
+
+    def __init__(self, session: Session, destination: Queue, prefetch: int) -> None:
+        if isinstance(prefetch, bool) or not isinstance(prefetch, int) or prefetch < 1:
+            raise ValueError(f"prefetch is {prefetch!r}: it is an int of at least 1")
+        self.session = session
+        self.destination = destination
+        self.prefetch = prefetch
+        self.selector: str | None = None
+        self.listener: MessageListener | None = None
+        self.is_closed = False
+        self.shares_session = False
+        """Other consumers are in the session: then messages are assigned one by one, so that a unit stays in order."""
+        self.link = Link(
+            link_id=f"{session.session_id}/{len(session.consumers) + 1}-{id(self):x}",
+            session_id=session.session_id,
+            prefetch=prefetch,
+            filled=session.filled,
+            lock=session.lock,
+            one_per_unit=session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL,
+        )
+        self.link.on_trouble = session.lost
+        self._credit = Credit(prefetch)
+        self._guard = session.guard
+        self._filled = session.filled
+
+    # -- receiving -------------------------------------------------------------------------------------------------
+
+    def receive(self, timeout: float | None = None) -> Message | None:
+        """The next message; None when `timeout` seconds passed, or the consumer was closed.
+
+        None waits for ever; 0 does not wait. A positive timeout finds what was in the queue when it was called, up to
+        one second late.
+
+        Raises:
+            ResourceAllocationError: the session holds its whole prefetch unacknowledged, so nothing can ever come.
+        """
+        if timeout is not None and timeout < 0:
+            raise ValueError(f"timeout is {timeout!r}: seconds, 0 not to wait, None to wait for ever")
+        session = self.session
+        if not self._guard.acquire(blocking=False):
+            raise session.busy()
+        try:
+            if self.listener is not None:
+                raise IllegalStateError("the consumer has a listener; it receives for it")
+            if session.is_closed or self.is_closed:
+                session.check_open()
+                return None
+            session.settling.before_receive()
+            granted = self.poll()
+            if granted is None and timeout != 0:
+                granted = self._wait(timeout)
+            return None if granted is None else self.present(granted)
+        finally:
+            self._guard.release()
+
+    def receive_nowait(self) -> Message | None:
+        """The next message if one is here; does not wait."""
+        return self.receive(0)
+
+    def receive_body(self, kind: type[T], timeout: float | None = None) -> T | None:
+        """The body of the next message as `kind` (str or bytes).
+
+        Raises:
+            MessageFormatError: it has another body; the message counts as received all the same.
+        """
+        message = self.receive(timeout)
+        if message is None:
+            return None
+        if not isinstance(message.body, kind):
+            raise MessageFormatError(f"the body is a {type(message.body).__name__}, not a {kind.__name__}")
+        return message.body
+
+    def __iter__(self) -> Iterator[Message]:
+        """Receives until closed; acknowledges nothing beyond what the session's mode does by itself."""
+        while (message := self.receive()) is not None:
+            yield message
+
+    def poll(self) -> Granted | None:
+        """Take the next message out of the buffer, and ask for more before it runs out."""
+        link = self.link
+        with link.lock:
+            granted = link.pop()
+            if len(link.buffer) <= self._credit.size >> 1 and not link.wanted:
+                self._ask()
+        if granted is None or not 0 < granted[1][3] <= self._now_ms():
+            return granted
+        return self._pass_over(granted)
+
+    def poll_for_listener(self) -> Granted | None:
+        """Take the next message for the listener; asks for one when the buffer is empty."""
+        granted = self.poll()
+        if granted is None:
+            with self.link.lock:
+                self._want_some()
+        return granted
+
+    def present(self, granted: Granted) -> Message:
+        """Hand a message to the application."""
+        _, reference, delivery = granted
+        return from_record(
+            reference[5],  # type: ignore[arg-type]
+            destination=self.destination,
+            delivery_count=delivery.delivery_count,
+            redelivered=delivery.redelivered,
+            settler=self.session.settling.handed_over(self, granted),
+        )
+
+    def _ask(self) -> None:
+        """Tell the lane how many more are wanted. The caller holds the lock."""
+        now_ms = time.monotonic_ns() // 1_000_000
+        self.link.last_used_ms = now_ms
+        if not self.session.connection.is_started or self.is_closed:
+            return
+        if self.shares_session:
+            self.link.wanted = 0
+            return
+        room = self.prefetch - len(self.link.buffer) - self.session.settling.in_hand(self.link)
+        self.link.wanted = max(min(self._credit.next_size(now_ms), room), 0)
+
+    def _pass_over(self, granted: Granted) -> Granted | None:
+        """An expired message is never handed over (SEND-5): it goes back, and from there to the expiry address."""
+        self.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
+        return self.poll()
+
+    def _wait(self, timeout: float | None) -> Granted | None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        link = self.link
+        link.is_waiting = True
+        try:
+            while True:
+                granted = self._wait_filled(deadline)
+                if granted is not None or self._is_over():
+                    return granted
+                if link.failure is not None:
+                    raise link.failure
+                if deadline is not None and time.monotonic() >= deadline:
+                    return self._catch_up()
+        finally:
+            link.is_waiting = False
+            if self.shares_session:
+                self._return_leftover()
+
+    def _wait_filled(self, deadline: float | None) -> Granted | None:
+        """Sleep until something happens to the link."""
+        link = self.link
+        with link.filled:
+            granted = link.pop()
+            if granted is None and not self._is_over() and link.failure is None:
+                self._want_some()
+                remaining = None if deadline is None else deadline - time.monotonic()
+                if remaining is None or remaining > 0:
+                    link.filled.wait(remaining)
+                granted = link.pop()
+        if granted is not None and 0 < granted[1][3] <= self._now_ms():
+            return self._pass_over(granted)
+        return granted
+
+    def _want_some(self) -> None:
+        link = self.link
+        if link.wanted or not self.session.connection.is_started:
+            return
+        held = self.session.settling.in_hand(link)
+        if held >= self.prefetch:
+            raise ResourceAllocationError(
+                f"the session holds {held} unacknowledged messages of {self.destination}, its whole prefetch of "
+                f"{self.prefetch}; acknowledge, commit or roll back, or use a larger prefetch",
+                prefetch=self.prefetch,
+            )
+        link.last_used_ms = time.monotonic_ns() // 1_000_000
+        link.wanted = 1 if self.shares_session else min(self._credit.size, self.prefetch - held)
+
+    def _catch_up(self) -> Granted | None:
+        """Find what was there when the receive began, at most a second late."""
+        done = Completion(self._notify)
+        lane = self.link.lane
+        deadline = time.monotonic() + CATCH_UP_S
+        while not lane.is_settled and time.monotonic() < deadline:
+            granted = self._wait_filled(min(deadline, time.monotonic() + 0.01))
+            if granted is not None or self._is_over():
+                return granted
+        lane.watch(self.session.connection.provider.sidecar.end_positions(lane), done)
+        while not done.is_done and time.monotonic() < deadline:
+            granted = self._wait_filled(deadline)
+            if granted is not None or self._is_over():
+                return granted
+        return self.poll()
+
+    def _notify(self, error: Exception | None) -> None:
+        with self._filled:
+            self._filled.notify_all()
+
+    def _return_leftover(self) -> None:
+        """What was assigned to a receive that is over goes back, so that the session's other consumers may have it."""
+        with self.link.lock:
+            self.link.wanted = 0
+        self.link.lane.post(lambda: self.link.lane.settle.return_unread(self.link))
+
+    def _is_over(self) -> bool:
+        return self.is_closed or self.session.is_closed
+
+    def _now_ms(self) -> int:
+        return self.session.connection.provider.clock.now_ms()
+
+    # -- listening ---------------------------------------------------------------------------------------------------
+
+    def set_listener(self, listener: MessageListener | None) -> None:
+        """Call `listener(message)` for each message on the session's own thread; None ends that."""
+        session = self.session
+        if session.is_listener_thread():
+            self.listener = listener
+            return
+        with session.in_use():
+            session.settling.before_receive()
+            self.listener = listener
+            self.link.is_waiting = listener is not None
+        if listener is not None:
+            session.start_listening()
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Join the queue's group for this consumer, on a started connection."""
+        provider = self.session.connection.provider
+        if self.link.is_attached or self.is_closed:
+            return
+        if not self.session.connection.is_started:
+            provider.ensure(self.destination)
+            return
+        self.link.is_attached = True
+        self.link.last_used_ms = time.monotonic_ns() // 1_000_000
+        self.link.lane = provider.attach(self.destination, self.link)
+
+    def pause(self) -> None:
+        """The connection was stopped: what is unread goes back."""
+        if self.link.is_attached:
+            lane, link = self.link.lane, self.link
+            with link.lock:
+                link.wanted = 0
+            lane.post(lambda: lane.settle.return_unread(link))
+
+    def wait_ready(self) -> None:
+        """Return when the first assignment is there and recovered."""
+        link = self.link
+        deadline = time.monotonic() + self.session.connection.config.join_timeout_s
+        with link.filled:
+            while not link.lane.is_settled and link.failure is None and not self._is_over():
+                if time.monotonic() > deadline:
+                    raise JMSError(
+                        f"{self.destination}: no partitions were assigned within "
+                        f"{self.session.connection.config.join_timeout_s:g} s; is the cluster's group coordinator up?"
+                    )
+                link.filled.wait(0.01)
+        if link.failure is not None:
+            raise link.failure
+
+    def close(self) -> None:
+        """Give unread messages back; what the application has stays with the session in CLIENT and TRANSACTED."""
+        with self._filled:
+            if self.is_closed:
+                return
+            self.is_closed = self.link.is_closed = True
+            self._filled.notify_all()
+        session = self.session
+        if not session.is_listener_thread():
+            session.wait_listener_idle()
+        session.settling.consumer_closes(self)
+        if self.link.is_attached:
+            lane, link = self.link.lane, self.link
+            if session.settling.in_hand(link):
+                lane.post(lambda: lane.settle.return_unread(link))
+            else:
+                self.disconnect()
+        session.consumer_closed(self)
+
+    def disconnect(self) -> None:
+        """The session ends: leave the lane."""
+        self.is_closed = True
+        if self.link.is_attached:
+            self.link.is_attached = False
+            self.link.is_closed = True
+            self.link.lane.detach(self.link)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.session.settling.abandon()
+        self.close()

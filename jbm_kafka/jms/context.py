@@ -1,0 +1,122 @@
+"""The JMS 2.0 context: connection and session in one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.jms.browser import QueueBrowser
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.producer import MessageProducer
+
+
+class ContextProducer:
+    """A context's producer: each send names its destination first."""
+
+    def __init__(self, producer: MessageProducer) -> None:
+        self._producer = producer
+
+    def send(
+        self, destination: Destination, message: Message | str | bytes | Mapping[str, object], **options: Any
+    ) -> Message:
+        """Send a message to a destination; options as of `MessageProducer.send`."""
+        if not isinstance(destination, Destination):
+            hint = " (the arguments are swapped)" if isinstance(message, Destination) else ""
+            raise TypeError(f"send(destination, message): the destination comes first, not {destination!r}{hint}")
+        if isinstance(message, Destination):
+            raise TypeError(f"send(destination, message): {message} is a destination, not a message")
+        return self._producer.send(message, destination=destination, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "_producer":
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._producer, name, value)
+
+
+class Context:
+    """Made by `factory.create_context()`. Its first consumer starts it."""
+
+    def __init__(self, connection: Connection, acknowledge_mode: AcknowledgeMode) -> None:
+        self.connection = connection
+        try:
+            self.session = connection.create_session(acknowledge_mode)
+        except BaseException:
+            connection.close()
+            raise
+
+    def create_queue(self, name: str) -> Queue:
+        """The queue of this name."""
+        return self.session.create_queue(name)
+
+    def create_producer(self) -> ContextProducer:
+        """A producer without a destination of its own."""
+        return ContextProducer(self.session.create_producer())
+
+    def create_consumer(
+        self, destination: Destination, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """A consumer; starts the connection."""
+        self.connection.start()
+        return self.session.create_consumer(destination, selector, no_local, prefetch)
+
+    def create_browser(
+        self, queue: Destination, selector: str | None = None, include: str = "deliverable"
+    ) -> QueueBrowser:
+        """The messages of a queue, consumed by nobody."""
+        return self.session.create_browser(queue, selector, include)
+
+    def create_text_message(self, text: str | None = None) -> TextMessage:
+        """A text message."""
+        return TextMessage(text)
+
+    def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
+        """A bytes message."""
+        return BytesMessage(data)
+
+    def start(self) -> None:
+        """Deliver from now on."""
+        self.connection.start()
+
+    def stop(self) -> None:
+        """Deliver nothing until started again."""
+        self.connection.stop()
+
+    def acknowledge(self) -> None:
+        """See Session.acknowledge."""
+        self.session.acknowledge()
+
+    def recover(self) -> None:
+        """See Session.recover."""
+        self.session.recover()
+
+    def commit(self) -> None:
+        """See Session.commit."""
+        self.session.commit()
+
+    def rollback(self) -> None:
+        """See Session.rollback."""
+        self.session.rollback()
+
+    def close(self) -> None:
+        """Close session and connection."""
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        self.connection.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.session.settling.abandon()
+        self.connection.close()

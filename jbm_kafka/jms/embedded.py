@@ -1,0 +1,185 @@
+"""The embedded provider: a sidecar in this process, shared by all connections to the same installation."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.errors import JMSError, MessageTooLargeError, SendTimeoutError
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.kafka.clock import SystemClock
+from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, Sender, SendReport, Unreachable
+from jbm_kafka.sidecar.browse import Seen, browse
+from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.sidecar import Sidecar, state_path
+from jbm_kafka.sidecar.stores import Stores
+from jbm_kafka.sidecar.topics import TopicInfo
+from jbm_kafka.sidecar.transfer import Transfer
+
+log = logging.getLogger(__name__)
+
+FLUSH_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What makes two factories share one sidecar, and all that it is made from."""
+
+    bootstrap: str
+    client_settings: Mapping[str, object]
+    state_dir: str | None
+    config: SidecarConfig
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        """Process-wide identity."""
+        return self.bootstrap, self.config.namespace, self.state_dir
+
+
+class EmbeddedProvider:
+    """One connection's way to the sidecar, and its own producer for plain sends."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self._shared = _acquire(installation)
+        self.sidecar = self._shared.sidecar
+        self.clock = self._shared.clock
+        self._sender: Sender | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def ensure(self, destination: Destination) -> TopicInfo:
+        """The destination's topic; see Sidecar.ensure."""
+        return self.sidecar.ensure(destination)
+
+    def attach(self, queue: Queue, link: Link) -> Lane:
+        """Begin to serve a receiver."""
+        return self.sidecar.attach(queue, link)
+
+    def submit(self, transfer: Transfer) -> None:
+        """Commit a transfer, after the connection's outstanding plain sends."""
+        if self._sender is not None and transfer.sends and not self._sender.flush(FLUSH_TIMEOUT_S):
+            raise SendTimeoutError(f"{transfer.about}: earlier sends are not confirmed after {FLUSH_TIMEOUT_S:g} s")
+        self.sidecar.submit(transfer)
+
+    def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
+        """What a queue holds; see sidecar/browse.py."""
+        self.ensure(queue)
+        return browse(
+            self._shared.kafka,
+            queue,
+            namespace=self._installation.config.namespace,
+            now_ms=self.clock.now_ms(),
+            lane=self.sidecar.lane_of(queue),
+            include_all=include == "all",
+        )
+
+    def send(self, record: Outgoing, report: SendReport | None) -> None:
+        """Send outside of transactions.
+
+        Raises:
+            MessageTooLargeError, SendTimeoutError, JMSError: nothing was sent.
+        """
+        try:
+            self._plain_sender().send(record, report)
+        except KafkaTrouble as error:
+            raise send_error(error) from None
+
+    def flush(self, timeout_s: float) -> bool:
+        """True when every plain send was reported."""
+        return self._sender is None or self._sender.flush(timeout_s)
+
+    def close(self) -> None:
+        """Flush the sends and let the sidecar go; the last connection ends it."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        if self._sender is not None:
+            self._sender.close(FLUSH_TIMEOUT_S)
+        _release(self._shared)
+
+    def _plain_sender(self) -> Sender:
+        if self._sender is None:
+            with self._lock:
+                if self._sender is None:
+                    self._sender = self._shared.kafka.sender()
+        return self._sender
+
+
+def send_error(error: KafkaTrouble) -> JMSError:
+    """What the caller of a send should see."""
+    if isinstance(error, RecordTooLarge):
+        return MessageTooLargeError(f"{error}; send less, or raise max.message.bytes of the topic")
+    if isinstance(error, Unreachable):
+        return SendTimeoutError(f"{error}; the message counts as not sent")
+    return JMSError(str(error))
+
+
+class _Shared:
+    """A sidecar with its users counted."""
+
+    def __init__(self, installation: Installation) -> None:
+        self.installation = installation
+        self.clock = SystemClock()
+        self.kafka = ConfluentKafka(installation.bootstrap, installation.client_settings)
+        config = installation.config
+        try:
+            admin = self.kafka.admin()
+            try:
+                cluster_id = admin.cluster_id()
+            finally:
+                admin.close()
+        except KafkaTrouble as error:
+            raise JMSError(f"cannot connect: {error}", bootstrap=installation.bootstrap) from None
+        stores = Stores.open(
+            state_path(installation.state_dir), cluster_id=cluster_id, namespace=config.namespace, clock=self.clock
+        )
+        try:
+            self.sidecar = Sidecar(kafka=self.kafka, clock=self.clock, config=config, stores=stores)
+        except BaseException:
+            stores.close()
+            raise
+        self.users = 0
+
+
+_shared: dict[tuple[str, str, str | None], _Shared] = {}
+_shared_lock = threading.Lock()
+
+
+def _acquire(installation: Installation) -> _Shared:
+    with _shared_lock:
+        found = _shared.get(installation.key)
+        if found is None:
+            found = _shared[installation.key] = _Shared(installation)
+        elif found.installation.config != installation.config:
+            log.warning(
+                "a connection factory for %s has other settings than the sidecar that is running for it already; "
+                "the running sidecar's hold until its last connection is closed",
+                installation.bootstrap,
+            )
+        found.users += 1
+        return found
+
+
+def _release(shared: _Shared) -> None:
+    with _shared_lock:
+        shared.users -= 1
+        if shared.users:
+            return
+        del _shared[shared.installation.key]
+        shared.sidecar.close()
+
+
+def _after_fork() -> None:
+    """A child must not use, nor close, what its parent runs."""
+    _shared.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

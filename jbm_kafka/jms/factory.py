@@ -1,0 +1,151 @@
+"""The connection factory: where the queues are, and how to use them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.destination import with_namespace
+from jbm_kafka.core.errors import InvalidSettingError, JMSSecurityError
+from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
+from jbm_kafka.jms.connection import Connection, ConnectionDefaults
+from jbm_kafka.jms.context import Context
+from jbm_kafka.jms.embedded import EmbeddedProvider, Installation
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.kafka.settings import check_client_settings
+from jbm_kafka.sidecar.config import SidecarConfig
+
+_HOSTS = re.compile(r"[^,/\s]+:\d+(,[^,/\s]+:\d+)*")
+
+
+class ConnectionFactory:
+    """Makes connections. It holds settings only; the first connection starts the sidecar. Thread-safe.
+
+    Args:
+        url: `host:port`, several with commas, or the same after `kafka://`.
+        client_id: who the connections are.
+        state_dir: folder of the local state; None: a temporary one, rebuilt from the changelog.
+        kafka: librdkafka properties such as security settings; what must be ours is refused by name.
+        address_settings: by pattern of destination names (REDELIVER-6).
+        default_unit_of_order: a name, or SYSTEM_GENERATED: one for each session.
+        auto_create: make missing queues at first use.
+        namespace: prefix of everything of ours, so that several installations share a cluster.
+        memory_budget_bytes: bound of what is read ahead and held in memory.
+        session_timeout_ms: after so long without a sign of life the group gives a process's partitions to others.
+        checkpoint_interval_ms: how often acknowledgements are made durable.
+        block_on_acknowledge: an acknowledgement returns when it is durable (ACK-9).
+        persist_delivery_count_before_delivery: attempts are durable before the application sees a message.
+        prefetch: how many messages a consumer may hold unacknowledged.
+
+    Raises:
+        InvalidSettingError: a setting cannot be; the text names it, its value and what it should be.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        client_id: str | None = None,
+        state_dir: str | None = None,
+        kafka: Mapping[str, object] | None = None,
+        address_settings: Mapping[str, AddressSettings] | None = None,
+        default_unit_of_order: str | UnitMarker | None = None,
+        auto_create: bool = True,
+        namespace: str = "",
+        memory_budget_bytes: int = 256 * 2**20,
+        session_timeout_ms: int = 10_000,
+        checkpoint_interval_ms: int = 50,
+        block_on_acknowledge: bool = False,
+        persist_delivery_count_before_delivery: bool = False,
+        prefetch: int = 1000,
+    ) -> None:
+        with_namespace("jbm.registry", namespace)
+        check_client_settings(kafka or {})
+        self._installation = Installation(
+            bootstrap=_bootstrap(url),
+            client_settings=dict(kafka or {}),
+            state_dir=state_dir,
+            config=SidecarConfig(
+                namespace=namespace,
+                session_timeout_ms=_whole("session_timeout_ms", session_timeout_ms, 100, 3_600_000, "milliseconds"),
+                checkpoint_interval_ms=_whole(
+                    "checkpoint_interval_ms", checkpoint_interval_ms, 1, 60_000, "milliseconds"
+                ),
+                memory_budget_bytes=_whole("memory_budget_bytes", memory_budget_bytes, 2**24, 2**40, "bytes"),
+                address_settings=_address_settings(address_settings or {}),
+                persist_delivery_count_before_delivery=_flag(
+                    "persist_delivery_count_before_delivery", persist_delivery_count_before_delivery
+                ),
+                auto_create=_flag("auto_create", auto_create),
+            ),
+        )
+        self._defaults = ConnectionDefaults(
+            client_id=client_id,
+            prefetch=_whole("prefetch", prefetch, 1, 1_000_000, "messages"),
+            block_on_acknowledge=_flag("block_on_acknowledge", block_on_acknowledge),
+            default_unit_of_order=_unit(default_unit_of_order),
+        )
+
+    def create_connection(self, username: str | None = None, password: str | None = None) -> Connection:
+        """A connection, stopped.
+
+        Raises:
+            JMSError: the cluster cannot be reached, or the state folder not used.
+        """
+        if username is not None or password is not None:
+            raise JMSSecurityError(
+                "an embedded sidecar has no users of its own; give Kafka's in kafka={'sasl.username': …}"
+            )
+        return Connection(EmbeddedProvider(self._installation), self._installation.config, self._defaults)
+
+    def create_context(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Context:
+        """Connection and session in one, started at its first consumer (JMS 2.0)."""
+        return Context(self.create_connection(), acknowledge_mode)
+
+
+def _bootstrap(url: str) -> str:
+    if not isinstance(url, str):
+        raise InvalidSettingError(f"url is {url!r}: it is a str such as 'localhost:9092'", url=url)
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        scheme, rest = "kafka", url
+    if scheme in ("amqp", "amqps", "memory"):
+        raise InvalidSettingError(f"url {url!r}: this version has no {scheme} provider yet; use kafka://host:port")
+    if scheme != "kafka":
+        raise InvalidSettingError(f"url {url!r}: the scheme {scheme!r} is not known; use kafka://host:port", url=url)
+    if not _HOSTS.fullmatch(rest):
+        raise InvalidSettingError(f"url {url!r}: write 'host:port', several separated by commas", url=url)
+    return rest
+
+
+def _whole(name: str, value: object, least: int, most: int, unit: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidSettingError(
+            f"{name} is {value!r}: it is an int of {unit} from {least} to {most}", setting=name, value=value
+        )
+    return value
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidSettingError(f"{name} is {value!r}: it is True or False", setting=name, value=value)
+    return value
+
+
+def _unit(value: object) -> str | UnitMarker | None:
+    if value is None or value is SYSTEM_GENERATED or (isinstance(value, str) and value):
+        return value
+    raise InvalidSettingError(
+        f"default_unit_of_order is {value!r}: it is a non-empty str, SYSTEM_GENERATED or None", value=value
+    )
+
+
+def _address_settings(given: Mapping[str, AddressSettings]) -> Mapping[str, AddressSettings]:
+    for pattern, settings in given.items():
+        if not isinstance(settings, AddressSettings):
+            raise InvalidSettingError(
+                f"address_settings[{pattern!r}] is a {type(settings).__name__}: it is an AddressSettings(…)",
+                pattern=pattern,
+            )
+    return dict(given)

@@ -1,0 +1,107 @@
+"""The thread of a session with listeners: takes messages for them, one at a time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.sidecar.link import Granted
+
+if TYPE_CHECKING:
+    from jbm_kafka.jms.consumer import MessageConsumer
+    from jbm_kafka.jms.session import Session
+
+log = logging.getLogger(__name__)
+
+IDLE_S = 0.5
+STOP_TIMEOUT_S = 30.0
+
+
+class ListenerThread:
+    """Runs the listeners of one session while its connection is started."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, name=f"jbm-session-{session.session_id}", daemon=True)
+        self._idle = threading.Event()
+        """Set while no listener runs."""
+        self._idle.set()
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something changed: a listener, the connection."""
+        with self._session.filled:
+            self._session.filled.notify_all()
+
+    def is_current(self) -> bool:
+        """The caller is this thread."""
+        return threading.current_thread() is self._thread
+
+    def wait_idle(self) -> None:
+        """Return when no listener runs; a running one finishes first."""
+        if not self.is_current():
+            self._idle.wait(STOP_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """No further message; waits for a running listener unless called from it."""
+        self._is_stopping = True
+        self.wake()
+        if not self.is_current():
+            self._thread.join(STOP_TIMEOUT_S)
+
+    def _run(self) -> None:
+        session = self._session
+        while not self._is_stopping and not session.is_closed:
+            taken = self._next()
+            if taken is not None:
+                self._deliver(*taken)
+
+    def _next(self) -> tuple[MessageConsumer, Granted] | None:
+        """The next message of any consumer with a listener, or None after a while without."""
+        session = self._session
+        if session.connection.is_started:
+            for consumer in list(session.consumers):
+                if consumer.listener is not None and not consumer.is_closed:
+                    consumer.link.is_waiting = True
+                    granted = consumer.poll_for_listener()
+                    if granted is not None:
+                        return consumer, granted
+        with session.filled:
+            if not self._is_stopping and not any(c.link.buffer for c in session.consumers if c.listener is not None):
+                session.filled.wait(IDLE_S)
+        return None
+
+    def _deliver(self, consumer: MessageConsumer, granted: Granted) -> None:
+        session = self._session
+        self._idle.clear()
+        try:
+            session.guard.acquire()
+            try:
+                session.settling.before_receive()
+                message = consumer.present(granted)
+            finally:
+                session.guard.release()
+            listener = consumer.listener
+            assert listener is not None, consumer.destination
+            try:
+                listener(message)
+            except Exception as error:
+                log.warning(
+                    "a listener of %s raised for message %s; it comes again as its session's mode says",
+                    consumer.destination,
+                    message.message_id,
+                    exc_info=error,
+                )
+                session.settling.listener_raised()
+            else:
+                session.settling.listener_returned()
+        except JMSError as error:
+            session.lost(error)
+        finally:
+            self._idle.set()

@@ -1,0 +1,278 @@
+"""Sessions: one thread of work over consumers and producers, with one way to acknowledge."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.engine.outbox import Outbox
+from jbm_kafka.jms.browser import QueueBrowser
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.listening import ListenerThread
+from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.producer import MessageProducer
+from jbm_kafka.jms.settling import Settling
+from jbm_kafka.jms.settling_in_hand import settling_for
+from jbm_kafka.ports import Outgoing
+
+if TYPE_CHECKING:
+    from jbm_kafka.jms.connection import Connection
+
+log = logging.getLogger(__name__)
+_numbers = itertools.count(1)
+
+
+class Session:
+    """Made by `connection.create_session`. Not for two threads at once, but any thread may close it."""
+
+    def __init__(self, connection: Connection, mode: AcknowledgeMode) -> None:
+        self.connection = connection
+        self.acknowledge_mode = mode
+        self.session_id = f"{connection.connection_id}/{next(_numbers)}"
+        self.guard = threading.Lock()
+        """Held during every call; a second thread's call is refused."""
+        self.lock = threading.Lock()
+        """Shared by the session's links: guards buffers and hand, held for moments."""
+        self.filled = threading.Condition(self.lock)
+        self.consumers: list[MessageConsumer] = []
+        self.outbox: Outbox[Outgoing] = Outbox(budget_bytes=connection.config.memory_budget_bytes // 4)
+        self.is_closed = False
+        self.default_prefetch = connection.prefetch
+        self.settling: Settling = settling_for(self)
+        self.system_unit = f"JBM-{connection.provider.clock.now_ms():x}-{secrets.token_hex(6)}"
+        """The name of this session's system-generated unit: time-based and statistically unique (UNIT-10)."""
+        self._thread: ListenerThread | None = None
+
+    # -- what it makes -------------------------------------------------------------------------------------------
+
+    def create_queue(self, name: str) -> Queue:
+        """The queue of this name; created at first use when the factory says so."""
+        self.check_open()
+        return Queue(name)
+
+    def create_producer(self, destination: Destination | None = None) -> MessageProducer:
+        """A producer; without a destination every send names one."""
+        with self.in_use():
+            if destination is not None:
+                self.connection.provider.ensure(destination)
+            return MessageProducer(self, destination)
+
+    def create_consumer(
+        self, destination: Destination, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """A consumer of a queue. On a started connection it returns when partitions are assigned and recovered.
+
+        Raises:
+            InvalidDestinationError: the queue does not exist or cannot be one.
+        """
+        with self.in_use():
+            if selector:
+                raise InvalidSelectorError(
+                    f"selector {selector!r}: this version has no selectors yet; use None", selector=selector
+                )
+            if no_local:
+                raise IllegalStateError("no_local is for topics, which this version does not have yet")
+            consumer = MessageConsumer(
+                self, _queue(destination), self.default_prefetch if prefetch is None else prefetch
+            )
+            self.consumers.append(consumer)
+            for other in self.consumers:
+                other.shares_session = len(self.consumers) > 1
+            consumer.connect()
+            if self._thread is not None:
+                self._thread.wake()
+        if self.connection.is_started:
+            consumer.wait_ready()
+        return consumer
+
+    def create_browser(
+        self, queue: Destination, selector: str | None = None, include: str = "deliverable"
+    ) -> QueueBrowser:
+        """The messages of a queue, consumed by nobody (UNIT-13)."""
+        self.check_open()
+        if selector:
+            raise InvalidSelectorError(f"selector {selector!r}: this version has no selectors yet", selector=selector)
+        return QueueBrowser(self, _queue(queue), include=include)
+
+    def create_message(self) -> Message:
+        """A message without a body."""
+        return Message()
+
+    def create_text_message(self, text: str | None = None) -> TextMessage:
+        """A text message."""
+        return TextMessage(text)
+
+    def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
+        """A bytes message."""
+        return BytesMessage(data)
+
+    # -- acknowledging ---------------------------------------------------------------------------------------------
+
+    @property
+    def transacted(self) -> bool:
+        """Whether `commit` and `rollback` are for this session."""
+        return self.acknowledge_mode is AcknowledgeMode.TRANSACTED
+
+    def acknowledge(self) -> None:
+        """Acknowledge everything this session has delivered; for CLIENT (ACK-2), nothing in AUTO and TRANSACTED."""
+        self.check_open()
+        self.settling.acknowledge_all()
+
+    def recover(self) -> None:
+        """Give back what is unacknowledged; it comes again, redelivered set.
+
+        Raises:
+            IllegalStateError: the session is transacted.
+        """
+        with self.in_use():
+            self.settling.recover()
+
+    def commit(self) -> None:
+        """Make the transaction's sends and receives durable together (ACK-7); a new one begins.
+
+        Raises:
+            TransactionRolledBackError: it could not be committed; everything received comes again.
+            IllegalStateError: the session is not transacted.
+        """
+        with self.in_use():
+            self.settling.commit()
+
+    def rollback(self) -> None:
+        """Drop the transaction's sends, give its messages back; a new one begins.
+
+        Raises:
+            IllegalStateError: the session is not transacted.
+        """
+        with self.in_use():
+            self.settling.rollback()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Commits at the end of the block, rolls back on an exception."""
+        try:
+            yield self
+        except BaseException:
+            if not self.is_closed:
+                self.rollback()
+            raise
+        self.commit()
+
+    def set_default_prefetch(self, count: int) -> None:
+        """How many messages each consumer made from now on may hold unacknowledged."""
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(f"prefetch is {count!r}: it is an int of at least 1")
+        self.default_prefetch = count
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Give back what is in hand, drop uncommitted sends, end. Any thread; again: nothing happens (UNIT-7)."""
+        with self.filled:
+            if self.is_closed:
+                return
+            self.is_closed = True
+            self.filled.notify_all()
+        if self._thread is not None:
+            self._thread.stop()
+        self.settling.close()
+        self.outbox.take_all()
+        for consumer in list(self.consumers):
+            consumer.disconnect()
+        self.connection.forget(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.settling.abandon()
+        self.close()
+
+    def check_open(self) -> None:
+        """Raises IllegalStateError when the session is closed."""
+        if self.is_closed:
+            raise IllegalStateError("the session is closed; make a new one")
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """One call at a time: a second thread's is refused (CONN-1)."""
+        if not self.guard.acquire(blocking=False):
+            raise self.busy()
+        try:
+            self.check_open()
+            yield
+        finally:
+            self.guard.release()
+
+    def busy(self) -> IllegalStateError:
+        """What a second thread is told."""
+        owner = " (it has a listener, which runs on a thread of its own)" if self._thread is not None else ""
+        return IllegalStateError(f"the session is in use by another thread{owner}; use one session per thread")
+
+    def start_listening(self) -> None:
+        """A consumer has a listener now: from here on the session belongs to its own thread."""
+        if self._thread is None:
+            self._thread = ListenerThread(self)
+            self._thread.start()
+        self._thread.wake()
+
+    def connection_started(self) -> None:
+        """The connection was started: receivers count from now on."""
+        for consumer in list(self.consumers):
+            consumer.connect()
+        for consumer in list(self.consumers):
+            consumer.wait_ready()
+        if self._thread is not None:
+            self._thread.wake()
+
+    def connection_stopped(self) -> None:
+        """The connection was stopped: unread messages go back, a running listener finishes."""
+        self.wait_listener_idle()
+        for consumer in list(self.consumers):
+            consumer.pause()
+
+    @contextmanager
+    def reenter(self) -> Iterator[None]:
+        """For calls inside the session's own listener, which runs outside of the guard."""
+        self.check_open()
+        yield
+
+    def is_listener_thread(self) -> bool:
+        """Whether the caller runs inside one of this session's listeners."""
+        return self._thread is not None and self._thread.is_current()
+
+    def wait_listener_idle(self) -> None:
+        """Return when no listener runs."""
+        if self._thread is not None:
+            self._thread.wait_idle()
+
+    def consumer_closed(self, consumer: MessageConsumer) -> None:
+        """Forget a closed consumer, unless messages of it are in hand."""
+        if consumer in self.consumers and not self.settling.in_hand(consumer.link):
+            self.consumers.remove(consumer)
+
+    def own_partition(self, count: int) -> int:
+        """Where this session's messages without a unit go, so that they stay in order (ORDER-1)."""
+        return partition_for(self.session_id.encode(), count)
+
+    def lost(self, error: Exception) -> None:
+        """Tell the exception listener."""
+        self.connection.tell(error)
+
+
+def _queue(destination: Destination) -> Queue:
+    if not isinstance(destination, Queue):
+        raise IllegalStateError(f"{destination} is no Queue: this version has queues only")
+    return destination

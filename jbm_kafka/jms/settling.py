@@ -1,0 +1,162 @@
+"""How a session settles what its application received: one class per acknowledge mode (see settling_in_hand.py too).
+
+A settling is asked at each receive, told of each message handed over, and carries out acknowledge, nack, recover,
+commit, rollback and close as its mode says.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.errors import IllegalStateError, JMSError
+from jbm_kafka.jms.inbox import InHand, give_back
+from jbm_kafka.jms.messages import Message, Settler
+from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.link import Granted, Link, Tap, Verdict
+from jbm_kafka.sidecar.settle import refusal
+
+if TYPE_CHECKING:
+    from jbm_kafka.jms.consumer import MessageConsumer
+    from jbm_kafka.jms.session import Session
+
+log = logging.getLogger(__name__)
+
+DURABLE_TIMEOUT_S = 60.0
+"""How long a blocking acknowledgement or a commit waits for its checkpoint."""
+
+
+class Settling:
+    """What all modes share; on its own the settler of messages whose mode ignores `acknowledge`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def before_receive(self) -> None:
+        """The application asks for the next message, on the session's thread."""
+
+    def handed_over(self, consumer: MessageConsumer, granted: Granted) -> Settler:
+        """The application gets a message; returns what its `acknowledge` and `nack` go to."""
+        raise NotImplementedError
+
+    def in_hand(self, link: Link) -> int:
+        """How many messages of the link the application holds."""
+        return 0
+
+    def acknowledge_all(self) -> None:
+        """`session.acknowledge()`."""
+
+    def recover(self) -> None:
+        """`session.recover()`."""
+
+    def commit(self) -> None:
+        """`session.commit()`."""
+        raise self._not_transacted("commit")
+
+    def rollback(self) -> None:
+        """`session.rollback()`."""
+        raise self._not_transacted("rollback")
+
+    def abandon(self) -> None:
+        """The application leaves by an exception: what it holds was not processed."""
+
+    def consumer_closes(self, consumer: MessageConsumer) -> None:
+        """A consumer closes, the session goes on."""
+
+    def listener_raised(self, delay_ms: int | None = None) -> None:
+        """The listener of the last message raised (ACK-11)."""
+
+    def listener_returned(self) -> None:
+        """The listener of the last message returned."""
+
+    def close(self) -> None:
+        """The session closes."""
+
+    def acknowledge(self, message: Message) -> None:
+        """`message.acknowledge()`: ignored in AUTO and TRANSACTED."""
+        self._session.check_open()
+
+    def nack(self, message: Message, delay_ms: int | None) -> None:
+        """`message.nack()`: only CLIENT and INDIVIDUAL have one."""
+        self._session.check_open()
+        raise IllegalStateError(
+            f"nack() is for CLIENT and INDIVIDUAL sessions, this one is {self._session.acknowledge_mode.name}"
+        )
+
+    def _not_transacted(self, call: str) -> IllegalStateError:
+        mode = self._session.acknowledge_mode.name
+        return IllegalStateError(f"{call}() is for TRANSACTED sessions, this one is {mode}")
+
+    def _record(self, rows: Sequence[InHand]) -> None:
+        """Acknowledge; waits until it is durable when the connection says so."""
+        lost = [row for row in rows if row.granted.tap.is_lost]
+        by_link: dict[Link, list[tuple[Tap, int]]] = defaultdict(list)
+        for row in rows:
+            if not row.granted.tap.is_lost:
+                by_link[row.link].append((row.granted.tap, row.reference.offset))
+        waits: list[Completion] = []
+        for link, acknowledged in by_link.items():
+            if self._session.connection.block_on_acknowledge:
+                waits.append(Completion())
+                link.verdicts.append(Verdict(acknowledged=acknowledged, done=waits[-1]))
+            else:
+                for tap, offset in acknowledged:
+                    tap.acked.append(offset)
+        for wait in waits:
+            wait.wait(DURABLE_TIMEOUT_S, about="acknowledge")
+        if lost:
+            raise refusal(lost[0].granted.tap.channel, [row.reference.offset for row in lost])
+
+
+class AutoSettling(Settling):
+    """The message before is settled when the next is asked for (ACK-1)."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self.previous: InHand | None = None
+
+    def before_receive(self) -> None:
+        previous = self.previous
+        if previous is None:
+            return
+        self.previous = None
+        tap = previous.granted.tap
+        if tap.is_lost:
+            self._session.lost(refusal(tap.channel, [previous.reference.offset]))
+        elif self._session.connection.block_on_acknowledge:
+            self._record([previous])
+        else:
+            tap.acked.append(previous.granted.reference[0])
+
+    def handed_over(self, consumer: MessageConsumer, granted: Granted) -> Settling:
+        self.previous = InHand(granted, consumer.link)
+        return self
+
+    def in_hand(self, link: Link) -> int:
+        return 1 if self.previous is not None and self.previous.link is link else 0
+
+    def recover(self) -> None:
+        self.before_receive()
+
+    def abandon(self) -> None:
+        self.listener_raised(delay_ms=None)
+
+    def listener_raised(self, delay_ms: int | None = None) -> None:
+        previous, self.previous = self.previous, None
+        if previous is not None and not previous.granted.tap.is_lost:
+            give_back([previous], counted=True, delay_ms=delay_ms)
+
+    def listener_returned(self) -> None:
+        self.before_receive()
+
+    def consumer_closes(self, consumer: MessageConsumer) -> None:
+        if self.previous is not None and self.previous.link is consumer.link:
+            self.before_receive()
+
+    def close(self) -> None:
+        try:
+            self.before_receive()
+        except JMSError as error:
+            self._session.lost(error)
