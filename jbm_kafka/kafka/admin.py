@@ -192,5 +192,8 @@ class ConfluentAdmin:
 
         return self._questions.ask(f"members of group {group}", question)
 
+    def cluster_id(self) -> str:
+        return self._questions.ask("cluster id", lambda deadline: self._client.cluster_id(deadline.remaining_s()))
+
     def close(self) -> None:
         """Nothing to do: the client ends with its last reference."""

@@ -26,6 +26,8 @@ def group_settings(*, group: str, session_timeout_ms: int, memory_bytes: int) ->
         "max.poll.interval.ms": max(300_000, session_timeout_ms),
         **reading_settings(memory_bytes, per_partition_bytes),
         "isolation.level": "read_committed",
+        # Told as `ends_reached`.
+        "enable.partition.eof": True,
         # The default would jump over a gap in silence.
         "auto.offset.reset": "error",
     }

@@ -69,6 +69,10 @@ class MemoryAdmin:
             self._cluster.tick()
             return len(self._cluster.group(group).members)
 
+    def cluster_id(self) -> str:
+        self._process.check()
+        return self._cluster.cluster_id
+
     def close(self) -> None:
         """Nothing to do."""
 

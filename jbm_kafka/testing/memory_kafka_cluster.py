@@ -57,6 +57,7 @@ class MemoryCluster:
     def __init__(self, clock: Clock | None = None, *, waits: bool = True) -> None:
         self.clock: Clock = clock or ManualClock()
         self.waits = waits
+        self.cluster_id = "memory"
         self.faults = Faults()
         self.changed = threading.Condition(threading.RLock())
         """The one lock. Notified after every change that somebody may wait for."""

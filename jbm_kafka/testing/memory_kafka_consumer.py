@@ -1,7 +1,7 @@
 """A group member of the in-memory Kafka."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.ports import GroupFenced, GroupListener, KafkaRecord, KafkaTrouble, PositionOutOfRange
 from jbm_kafka.testing.memory_kafka_groups import Member
@@ -26,6 +26,7 @@ class MemoryGroupConsumer:
         """Owned partitions that have been started, with the next position to read."""
         self._paused: set[int] = set()
         self._stopped: set[int] = set()
+        self._ends: dict[int, int] = {}
         self._errors: list[BaseException] = []
         self._turn = 0
         self._joined = False
@@ -41,10 +42,11 @@ class MemoryGroupConsumer:
             self._serve_membership()
             with self._cluster.changed:
                 self._process.check()
+                ends = dict(self._ends)
                 records = self._take(count_max) if not self._errors else []
                 if self._errors:
                     raise self._errors.pop(0)
-                if records or not self._cluster.wait(deadline - time.monotonic()):
+                if records or ends != self._ends or not self._cluster.wait(deadline - time.monotonic()):
                     return records
 
     def _take(self, count_max: int) -> list[KafkaRecord]:
@@ -63,6 +65,8 @@ class MemoryGroupConsumer:
                 continue
             found, self._positions[partition] = log.read(position, count_max - len(records), committed_only=True)
             records += found
+            if self._positions[partition] == log.stable_end:
+                self._ends[partition] = log.stable_end
         if records and self._errors:
             # The records go first; the error is found again by the next call.
             self._stopped -= {error.partition for error in self._errors if isinstance(error, PositionOutOfRange)}
@@ -85,12 +89,16 @@ class MemoryGroupConsumer:
             text = f"{self._topic}[{partition}] is not assigned to this member of group {self._group.name}"
             raise KafkaTrouble(text)
         self._stopped.discard(partition)
+        self._ends.pop(partition, None)
         self._positions[partition] = position
 
     # -- membership --------------------------------------------------------------------------------------------------
 
     def assignment(self) -> frozenset[int]:
         return frozenset(self._member.owned) if self._member is not None else frozenset()
+
+    def ends_reached(self) -> Mapping[int, int]:
+        return dict(self._ends)
 
     def joined(self) -> bool:
         return self._joined
@@ -189,6 +197,7 @@ class MemoryGroupConsumer:
         self._stopped.difference_update(partitions)
         for partition in partitions:
             self._positions.pop(partition, None)
+            self._ends.pop(partition, None)
 
     def _guarded(self, call: Callable[[], None]) -> None:
         """Run the listener; what it raises comes out of `consume` or `close` after the group has been answered."""

@@ -1,5 +1,6 @@
 """Plain sends of the in-memory Kafka."""
 
+import logging
 import threading
 import time
 from collections import deque
@@ -7,6 +8,8 @@ from dataclasses import dataclass
 
 from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, SendReport, UnknownTopic, Unreachable
 from jbm_kafka.testing.memory_kafka_process import Process, ProcessCrashed
+
+LOG = logging.getLogger("jbm_kafka.testing")
 
 
 @dataclass(slots=True)
@@ -56,8 +59,9 @@ class MemorySender:
                 try:
                     if queued.report is not None:
                         queued.report(error)
-                finally:
-                    queued.is_reported = True
+                except Exception:
+                    LOG.exception("a send report raised; the sender goes on")
+                queued.is_reported = True
             if results:
                 with self._cluster.changed:
                     self._cluster.changed.notify_all()

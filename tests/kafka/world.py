@@ -162,6 +162,14 @@ def consume_records(consumer: GroupConsumer, count: int) -> list[KafkaRecord]:
     return records
 
 
+def consume_some(consumer: GroupConsumer, count_max: int) -> Sequence[KafkaRecord]:
+    """What the first call that returns any returns; one may return early with none when an end was reached."""
+    deadline = time.monotonic() + WAIT_S
+    while not (records := consumer.consume(count_max, WAIT_S)):
+        assert time.monotonic() < deadline, "no record came"
+    return records
+
+
 def consume_nothing(consumer: GroupConsumer, seconds: float = 0.3) -> None:
     """Nothing comes, for as long as it would surely have taken."""
     deadline = time.monotonic() + seconds

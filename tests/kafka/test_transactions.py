@@ -1,0 +1,200 @@
+"""Contract: records and offsets of a transaction appear together or not at all, and failures say what to do."""
+
+import os
+import threading
+
+import pytest
+
+from jbm_kafka.ports import (
+    CommittedOffset,
+    GroupFenced,
+    Kafka,
+    KafkaTrouble,
+    OutcomeUnknown,
+    Outgoing,
+    TransactionAborted,
+    Unreachable,
+)
+from tests.kafka.world import WAIT_S, World, consume_until, member, numbered, producer, values
+
+
+def test_records_and_offsets_with_their_metadata_commit_together(kafka: Kafka, topic: str, kafka_name: str) -> None:
+    """LOG-5: several groups in one transaction included."""
+    groups = [f"{kafka_name}-{index}" for index in range(2)]
+    members = [member(kafka, group, topic) for group in groups]
+    consume_until(lambda: all(consumer.assignment() for consumer in members), *members)
+    transaction, admin = producer(kafka), kafka.admin()
+    transaction.begin()
+    transaction.produce(numbered(topic, [1])[0])
+    for group, consumer in zip(groups, members, strict=True):
+        transaction.send_offsets(consumer.group_metadata(), group, topic, {0: CommittedOffset(7, f"id of {group}")})
+    transaction.commit(WAIT_S)
+    for group in groups:
+        assert admin.committed(group, topic, [0]) == {0: CommittedOffset(7, f"id of {group}")}
+
+    transaction.begin()
+    transaction.produce(numbered(topic, [2])[0])
+    transaction.send_offsets(members[0].group_metadata(), groups[0], topic, {0: CommittedOffset(9, "never")})
+    transaction.abort(WAIT_S)
+    assert admin.committed(groups[0], topic, [0]) == {0: CommittedOffset(7, f"id of {groups[0]}")}
+    end = admin.end_positions(topic, [0], stable=True)[0]
+    assert values(kafka.log_reader().read(topic, {0: (0, end)}, timeout_s=WAIT_S)) == [1]
+    for consumer in members:
+        consumer.close()
+    transaction.close()
+
+
+def test_a_fenced_group_spoils_the_transaction_and_a_redo_without_it_commits(
+    kafka: Kafka, topic: str, kafka_name: str
+) -> None:
+    """LOG-6: the others go on."""
+    healthy, fenced = f"{kafka_name}-healthy", f"{kafka_name}-fenced"
+    survivor, leaver = member(kafka, healthy, topic), member(kafka, fenced, topic)
+    consume_until(lambda: bool(survivor.assignment() and leaver.assignment()), survivor, leaver)
+    stale = leaver.group_metadata()
+    leaver.close()
+    transaction, admin = producer(kafka), kafka.admin()
+    transaction.begin()
+    transaction.produce(numbered(topic, [1])[0])
+    transaction.send_offsets(survivor.group_metadata(), healthy, topic, {0: CommittedOffset(5, "a")})
+    with pytest.raises(GroupFenced, match=fenced) as caught:
+        transaction.send_offsets(stale, fenced, topic, {0: CommittedOffset(5, "a")})
+    assert caught.value.group == fenced
+    with pytest.raises(TransactionAborted):
+        transaction.commit(WAIT_S)
+    transaction.abort(WAIT_S)
+    assert admin.committed(healthy, topic, [0]) == {}
+    transaction.begin()
+    transaction.produce(numbered(topic, [2])[0])
+    transaction.send_offsets(survivor.group_metadata(), healthy, topic, {0: CommittedOffset(5, "b")})
+    transaction.commit(WAIT_S)
+    assert admin.committed(healthy, topic, [0]) == {0: CommittedOffset(5, "b")}
+    assert admin.committed(fenced, topic, [0]) == {}
+    end = admin.end_positions(topic, [0], stable=True)[0]
+    assert values(kafka.log_reader().read(topic, {0: (0, end)}, timeout_s=WAIT_S)) == [2]
+    survivor.close()
+    transaction.close()
+
+
+def test_a_record_too_large_is_named_and_the_producer_goes_on(kafka: Kafka, kafka_name: str, topic: str) -> None:
+    small = f"{kafka_name}-small"
+    kafka.admin().create_topic(small, partitions=1, config={"max.message.bytes": "2000"})
+    transaction = producer(kafka)
+    transaction.begin()
+    transaction.produce(numbered(topic, [1])[0], "innocent")
+    transaction.produce(Outgoing(small, 0, b"key", os.urandom(5_000)), "too large")
+    with pytest.raises(TransactionAborted, match=r"small\[0\].*too large") as caught:
+        transaction.commit(WAIT_S)
+    assert caught.value.failed == {"too large"}
+    transaction.abort(WAIT_S)
+    transaction.begin()
+    transaction.produce(numbered(topic, [2])[0], "innocent")
+    transaction.commit(WAIT_S)
+    end = kafka.admin().end_positions(topic, [0], stable=True)[0]
+    assert values(kafka.log_reader().read(topic, {0: (0, end)}, timeout_s=WAIT_S)) == [2]
+    transaction.close()
+
+
+@pytest.mark.parametrize("place", [("missing", 0), ("", 7)], ids=["topic", "partition"])
+def test_a_record_for_nowhere_is_named(kafka: Kafka, topic: str, place: tuple[str, int]) -> None:
+    transaction = producer(kafka)
+    transaction.begin()
+    transaction.produce(numbered(topic, [1])[0], "innocent")
+
+    def commit_with_it() -> None:
+        # Who knows the topic's partitions already may refuse at once.
+        transaction.produce(Outgoing(topic + place[0], place[1], b"key", b"value"), "nowhere")
+        transaction.commit(WAIT_S)
+
+    with pytest.raises(TransactionAborted) as caught:
+        commit_with_it()
+    assert caught.value.failed == {"nowhere"}
+    with pytest.raises(TransactionAborted):
+        transaction.commit(WAIT_S)  # not without it either
+    transaction.abort(WAIT_S)
+    transaction.close()
+
+
+def test_the_offset_of_a_commit_is_told_by_partition(kafka: Kafka, wide_topic: str) -> None:
+    transaction = producer(kafka)
+    for expected in ({(wide_topic, 0): 2, (wide_topic, 3): 1}, {(wide_topic, 0): 5, (wide_topic, 3): 3}):
+        transaction.begin()
+        for record in [*numbered(wide_topic, [1, 2], 0), *numbered(wide_topic, [3], 3)]:
+            transaction.produce(record)
+        assert transaction.commit(WAIT_S) == expected
+    transaction.begin()
+    assert transaction.commit(WAIT_S) == {}
+    transaction.close()
+
+
+def test_a_newer_user_of_the_id_ends_the_older_ones_transaction(
+    world: World, kafka: Kafka, topic: str, kafka_name: str
+) -> None:
+    older, newer = (
+        producer(kafka, kafka_name),
+        world.kafka().transactional_producer(kafka_name, transaction_timeout_ms=10_000),
+    )
+    older.begin()
+    older.produce(numbered(topic, [1])[0])
+    reader = kafka.log_reader()
+    reader.read(topic, {0: (0, 1)}, timeout_s=WAIT_S, committed_only=False)
+    newer.initialise(WAIT_S)
+    assert not reader.read(topic, {0: (0, 2)}, timeout_s=WAIT_S)
+    newer.begin()
+    newer.produce(numbered(topic, [2])[0])
+    newer.commit(WAIT_S)
+    with pytest.raises((OutcomeUnknown, TransactionAborted)):
+        older.commit(WAIT_S)
+
+    def go_on() -> None:
+        older.abort(WAIT_S)
+        older.begin()
+        older.produce(numbered(topic, [3])[0])
+        older.commit(WAIT_S)
+
+    with pytest.raises((OutcomeUnknown, TransactionAborted)):
+        go_on()
+    older.close()
+    end = kafka.admin().end_positions(topic, [0], stable=True)[0]
+    assert values(reader.read(topic, {0: (0, end)}, timeout_s=WAIT_S)) == [2]
+    newer.close()
+
+
+def test_committed_offsets_wait_for_the_transaction_that_holds_them(
+    world: World, kafka: Kafka, wide_topic: str, kafka_name: str
+) -> None:
+    consumer = member(kafka, kafka_name, wide_topic)
+    consume_until(lambda: bool(consumer.assignment()), consumer)
+    transaction = producer(kafka)
+    transaction.begin()
+    transaction.send_offsets(consumer.group_metadata(), kafka_name, wide_topic, {0: CommittedOffset(3, "id")})
+    impatient = world.kafka(admin_timeout_s=0.5).admin()
+    with pytest.raises(Unreachable, match=f"group {kafka_name}"):
+        impatient.committed(kafka_name, wide_topic, [0])
+    assert impatient.committed(kafka_name, wide_topic, [1]) == {}
+    found: list[object] = []
+    waiting = threading.Thread(target=lambda: found.append(kafka.admin().committed(kafka_name, wide_topic, [0])))
+    waiting.start()
+    transaction.commit(WAIT_S)
+    waiting.join(WAIT_S)
+    assert found == [{0: CommittedOffset(3, "id")}]
+    consumer.close()
+    transaction.close()
+
+
+def test_aborting_nothing_is_nothing_and_closing_ends_what_is_open(kafka: Kafka, topic: str) -> None:
+    transaction = producer(kafka)
+    transaction.abort(WAIT_S)
+    transaction.begin()
+    transaction.produce(numbered(topic, [1])[0])
+    kafka.log_reader().read(topic, {0: (0, 1)}, timeout_s=WAIT_S, committed_only=False)
+    transaction.close()
+    assert not kafka.log_reader().read(topic, {0: (0, 2)}, timeout_s=WAIT_S)
+
+
+def test_a_transaction_begun_twice_is_refused(kafka: Kafka) -> None:
+    transaction = producer(kafka)
+    transaction.begin()
+    with pytest.raises(KafkaTrouble):
+        transaction.begin()
+    transaction.close()
