@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError, JMSError, MessageFormatError, ResourceAllocationError
+from jbm_kafka.core.errors import IllegalStateError, JMSError, MessageFormatError
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.engine.credit import Credit
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.jms.waiting import Waiting
 from jbm_kafka.sidecar.link import Granted, Link
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MessageListener = Callable[[Message], object]
-
-CATCH_UP_S = 1.0
-"""How long past its timeout a receive looks for what was there when it was called."""
 
 
 class MessageConsumer:
@@ -41,7 +38,7 @@ class MessageConsumer:
         self.is_closed = False
         self.shares_session = False
         """Other consumers are in the session: then messages are assigned one by one, so that a unit stays in order."""
-        self.link = Link(
+        self.link: Link = Link(
             link_id=f"{session.session_id}/{len(session.consumers) + 1}-{id(self):x}",
             session_id=session.session_id,
             prefetch=prefetch,
@@ -50,9 +47,10 @@ class MessageConsumer:
             one_per_unit=session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL,
         )
         self.link.on_trouble = session.lost
-        self._credit = Credit(prefetch)
+        self.credit = Credit(prefetch)
         self._guard = session.guard
         self._filled = session.filled
+        self._waiting = Waiting(self)
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
@@ -79,7 +77,7 @@ class MessageConsumer:
             session.settling.before_receive()
             granted = self.poll()
             if granted is None and timeout != 0:
-                granted = self._wait(timeout)
+                granted = self._waiting.wait(timeout)
             return None if granted is None else self.present(granted)
         finally:
             self._guard.release()
@@ -111,18 +109,18 @@ class MessageConsumer:
         link = self.link
         with link.lock:
             granted = link.pop()
-            if len(link.buffer) <= self._credit.size >> 1 and not link.wanted:
+            if len(link.buffer) <= self.credit.size >> 1 and not link.wanted:
                 self._ask()
         if granted is None or not 0 < granted[1][3] <= self._now_ms():
             return granted
-        return self._pass_over(granted)
+        return self.unexpired(granted)
 
     def poll_for_listener(self) -> Granted | None:
         """Take the next message for the listener; asks for one when the buffer is empty."""
         granted = self.poll()
         if granted is None:
             with self.link.lock:
-                self._want_some()
+                self._waiting.want_some()
         return granted
 
     def present(self, granted: Granted) -> Message:
@@ -146,87 +144,17 @@ class MessageConsumer:
             self.link.wanted = 0
             return
         room = self.prefetch - len(self.link.buffer) - self.session.settling.in_hand(self.link)
-        self.link.wanted = max(min(self._credit.next_size(now_ms), room), 0)
+        self.link.wanted = max(min(self.credit.next_size(now_ms), room), 0)
 
-    def _pass_over(self, granted: Granted) -> Granted | None:
-        """An expired message is never handed over (SEND-5): it goes back, and from there to the expiry address."""
+    def unexpired(self, granted: Granted | None) -> Granted | None:
+        """The message, or the next if it is expired: that goes back, and from there to the expiry address (SEND-5)."""
+        if granted is None or not 0 < granted[1][3] <= self._now_ms():
+            return granted
         self.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
         return self.poll()
 
-    def _wait(self, timeout: float | None) -> Granted | None:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        link = self.link
-        link.is_waiting = True
-        try:
-            while True:
-                granted = self._wait_filled(deadline)
-                if granted is not None or self._is_over():
-                    return granted
-                if link.failure is not None:
-                    raise link.failure
-                if deadline is not None and time.monotonic() >= deadline:
-                    return self._catch_up()
-        finally:
-            link.is_waiting = False
-            if self.shares_session:
-                self._return_leftover()
-
-    def _wait_filled(self, deadline: float | None) -> Granted | None:
-        """Sleep until something happens to the link."""
-        link = self.link
-        with link.filled:
-            granted = link.pop()
-            if granted is None and not self._is_over() and link.failure is None:
-                self._want_some()
-                remaining = None if deadline is None else deadline - time.monotonic()
-                if remaining is None or remaining > 0:
-                    link.filled.wait(remaining)
-                granted = link.pop()
-        if granted is not None and 0 < granted[1][3] <= self._now_ms():
-            return self._pass_over(granted)
-        return granted
-
-    def _want_some(self) -> None:
-        link = self.link
-        if link.wanted or not self.session.connection.is_started:
-            return
-        held = self.session.settling.in_hand(link)
-        if held >= self.prefetch:
-            raise ResourceAllocationError(
-                f"the session holds {held} unacknowledged messages of {self.destination}, its whole prefetch of "
-                f"{self.prefetch}; acknowledge, commit or roll back, or use a larger prefetch",
-                prefetch=self.prefetch,
-            )
-        link.last_used_ms = time.monotonic_ns() // 1_000_000
-        link.wanted = 1 if self.shares_session else min(self._credit.size, self.prefetch - held)
-
-    def _catch_up(self) -> Granted | None:
-        """Find what was there when the receive began, at most a second late."""
-        done = Completion(self._notify)
-        lane = self.link.lane
-        deadline = time.monotonic() + CATCH_UP_S
-        while not lane.is_settled and time.monotonic() < deadline:
-            granted = self._wait_filled(min(deadline, time.monotonic() + 0.01))
-            if granted is not None or self._is_over():
-                return granted
-        lane.watch(self.session.connection.provider.sidecar.end_positions(lane), done)
-        while not done.is_done and time.monotonic() < deadline:
-            granted = self._wait_filled(deadline)
-            if granted is not None or self._is_over():
-                return granted
-        return self.poll()
-
-    def _notify(self, error: Exception | None) -> None:
-        with self._filled:
-            self._filled.notify_all()
-
-    def _return_leftover(self) -> None:
-        """What was assigned to a receive that is over goes back, so that the session's other consumers may have it."""
-        with self.link.lock:
-            self.link.wanted = 0
-        self.link.lane.post(lambda: self.link.lane.settle.return_unread(self.link))
-
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
+        """It can receive no more."""
         return self.is_closed or self.session.is_closed
 
     def _now_ms(self) -> int:
@@ -274,7 +202,7 @@ class MessageConsumer:
         link = self.link
         deadline = time.monotonic() + self.session.connection.config.join_timeout_s
         with link.filled:
-            while not link.lane.is_settled and link.failure is None and not self._is_over():
+            while not link.lane.is_settled and link.failure is None and not self.is_over():
                 if time.monotonic() > deadline:
                     raise JMSError(
                         f"{self.destination}: no partitions were assigned within "

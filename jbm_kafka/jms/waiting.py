@@ -1,0 +1,108 @@
+"""How a receive waits: for a message, for its time, and once more for what was there when it began."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.errors import ResourceAllocationError
+from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.link import Granted
+
+if TYPE_CHECKING:
+    from jbm_kafka.jms.consumer import MessageConsumer
+
+CATCH_UP_S = 1.0
+"""How long past its timeout a receive looks for what was there when it was called."""
+
+
+class Waiting:
+    """The waiting of one consumer; its session's thread is in it."""
+
+    def __init__(self, consumer: MessageConsumer) -> None:
+        self._consumer = consumer
+        self._link = consumer.link
+        self._filled = consumer.session.filled
+
+    def wait(self, timeout: float | None) -> Granted | None:
+        """The next message, or None when the time is up or the consumer was closed.
+
+        Raises:
+            ResourceAllocationError: it could never come.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        link = self._link
+        link.is_waiting = True
+        try:
+            while True:
+                granted = self._wait_filled(deadline)
+                if granted is not None or self._consumer.is_over():
+                    return granted
+                if link.failure is not None:
+                    raise link.failure
+                if deadline is not None and time.monotonic() >= deadline:
+                    return self._catch_up()
+        finally:
+            link.is_waiting = False
+            if self._consumer.shares_session:
+                self._return_leftover()
+
+    def want_some(self) -> None:
+        """Ask the lane for messages, unless that was done. The caller holds the lock.
+
+        Raises:
+            ResourceAllocationError: the session holds the whole prefetch.
+        """
+        consumer, link = self._consumer, self._link
+        if link.wanted or not consumer.session.connection.is_started:
+            return
+        held = consumer.session.settling.in_hand(link)
+        if held >= consumer.prefetch:
+            raise ResourceAllocationError(
+                f"the session holds {held} unacknowledged messages of {consumer.destination}, its whole prefetch of "
+                f"{consumer.prefetch}; acknowledge, commit or roll back, or use a larger prefetch",
+                prefetch=consumer.prefetch,
+            )
+        link.last_used_ms = time.monotonic_ns() // 1_000_000
+        link.wanted = 1 if consumer.shares_session else min(consumer.credit.size, consumer.prefetch - held)
+
+    def _wait_filled(self, deadline: float | None) -> Granted | None:
+        """Sleep until something happens to the link."""
+        link = self._link
+        with link.filled:
+            granted = link.pop()
+            if granted is None and not self._consumer.is_over() and link.failure is None:
+                self.want_some()
+                remaining = None if deadline is None else deadline - time.monotonic()
+                if remaining is None or remaining > 0:
+                    link.filled.wait(remaining)
+                granted = link.pop()
+        return self._consumer.unexpired(granted)
+
+    def _catch_up(self) -> Granted | None:
+        """Find what was there when the receive began, at most a second late."""
+        consumer = self._consumer
+        done = Completion(self._notify)
+        lane = self._link.lane
+        deadline = time.monotonic() + CATCH_UP_S
+        while not lane.is_settled and time.monotonic() < deadline:
+            granted = self._wait_filled(min(deadline, time.monotonic() + 0.01))
+            if granted is not None or consumer.is_over():
+                return granted
+        lane.watch(consumer.session.connection.provider.sidecar.end_positions(lane), done)
+        while not done.is_done and time.monotonic() < deadline:
+            granted = self._wait_filled(deadline)
+            if granted is not None or consumer.is_over():
+                return granted
+        return consumer.poll()
+
+    def _notify(self, error: Exception | None) -> None:
+        with self._filled:
+            self._filled.notify_all()
+
+    def _return_leftover(self) -> None:
+        """What was assigned to a receive that is over goes back, so that the session's other consumers may have it."""
+        with self._link.lock:
+            self._link.wanted = 0
+        lane, link = self._link.lane, self._link
+        lane.post(lambda: lane.settle.return_unread(link))
