@@ -62,7 +62,10 @@ class ConfluentGroupConsumer:
 
     def consume(self, count_max: int, timeout_s: float) -> Sequence[KafkaRecord]:
         assert self._is_open, f"group {self._group}: consume after close"
-        self._kept += self._fetch(count_max - len(self._kept), 0 if self._kept else timeout_s)
+        try:
+            self._kept += self._fetch(count_max - len(self._kept), 0 if self._kept else timeout_s)
+        except KafkaException as error:
+            raise self._told(cause(error)) from None
         if self._seeks:
             self._retry_seeks()
         if self._errors:
@@ -105,11 +108,13 @@ class ConfluentGroupConsumer:
                 text = f"{self._topic}[{partition}]: position {record.offset()} is outside the log: {one_line(error)}"
                 self._errors.append(PositionOutOfRange(text, partition=partition))
         elif error.fatal() or error.code() in _LASTING:
-            about = f"group {self._group} reading topic {self._topic}"
-            self._errors.append(trouble(error, about, self._bootstrap, group=self._group))
+            self._errors.append(self._told(error))
         else:
             LOG.info("group %s reading topic %s: %s; it keeps trying", self._group, self._topic, one_line(error))
         return False
+
+    def _told(self, error: KafkaError) -> KafkaTrouble:
+        return trouble(error, f"group {self._group} reading topic {self._topic}", self._bootstrap, group=self._group)
 
     # -- positions -------------------------------------------------------------------------------------------------
 

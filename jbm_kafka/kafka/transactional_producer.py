@@ -22,6 +22,29 @@ from jbm_kafka.ports import (
 _CLOSE_TIMEOUT_S = 2.0
 
 
+class _Report:
+    """What becomes of one record, as the callback of it; one object, because a transaction makes thousands."""
+
+    __slots__ = ("failed", "record", "token", "written")
+
+    def __init__(
+        self, failed: dict[object, str], written: dict[tuple[str, int], int], record: Outgoing, token: object
+    ) -> None:
+        self.failed = failed
+        self.written = written
+        self.record = record
+        self.token = token
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        record = self.record
+        offset = message.offset()
+        if error is not None:
+            self.failed[self.token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
+        elif offset is not None and offset >= 0:
+            # Reports of a partition come in order. One that was retried may not know its offset.
+            self.written[record.topic, record.partition] = offset + 1
+
+
 class ConfluentTransactionalProducer:
     """Implements `ports.TransactionalProducer`."""
 
@@ -50,15 +73,7 @@ class ConfluentTransactionalProducer:
 
     def produce(self, record: Outgoing, token: object = None) -> None:
         deadline = time.monotonic() + self._timeout_s
-
-        def report(error: KafkaError | None, message: Message) -> None:
-            offset = message.offset()
-            if error is not None:
-                self._failed[token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
-            elif offset is not None and offset >= 0:
-                # Reports of a partition come in order. One that was retried may not know its offset.
-                self._written[record.topic, record.partition] = offset + 1
-
+        report = _Report(self._failed, self._written, record, token)
         while True:
             try:
                 self._producer.produce(
