@@ -6,8 +6,8 @@ Offsets are 0-based record offsets; instants are wall-clock milliseconds since t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 
@@ -184,6 +184,8 @@ class FreezeDurable:
     offered: int
     blocks_gone: frozenset[int]
     held_gone: frozenset[int]
+    attempted: Mapping[int, bytes | None] = field(default_factory=dict)
+    """What was written of messages in hand, by block; None: deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from itertools import islice
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import ListingKey
 
@@ -39,20 +40,28 @@ class Offer:
 
 
 def decide_offer(
-    state: ChannelState, session: SessionId, *, limit: int, now_ms: int, one_per_unit: bool = False
+    state: ChannelState,
+    session: SessionId,
+    *,
+    limit: int,
+    now_ms: int,
+    one_per_unit: bool = False,
+    attempts_max: int = UNLIMITED_ATTEMPTS,
 ) -> Offer:
     """Up to `limit` messages for a session, the highest priority and then the lowest offset first.
 
     A unit of which another session holds messages is passed over (UNIT-2); one of which this session holds some goes
-    on (UNIT-3) unless `one_per_unit`. A message past its time goes to LEAVING instead (SEND-5).
+    on (UNIT-3) unless `one_per_unit`. A message past its time goes to LEAVING instead (SEND-5), and so does one whose
+    recorded attempts have reached `attempts_max`, which only a crash can leave behind.
     """
-    return _Offering(state, session, limit, now_ms, one_per_unit).run()
+    return _Offering(state, session, limit, now_ms, one_per_unit, attempts_max).run()
 
 
 class _Offering:
     """One pass over heads and arrivals; reads the state, collects the decision."""
 
     __slots__ = (
+        "attempts_max",
         "blocked",
         "examined",
         "expired",
@@ -69,7 +78,16 @@ class _Offering:
         "stopped",
     )
 
-    def __init__(self, state: ChannelState, session: SessionId, limit: int, now_ms: int, one_per_unit: bool) -> None:
+    def __init__(
+        self,
+        state: ChannelState,
+        session: SessionId,
+        limit: int,
+        now_ms: int,
+        one_per_unit: bool,
+        attempts_max: int,
+    ) -> None:
+        self.attempts_max = attempts_max
         self.state, self.session, self.limit = state, session, limit
         self.now_ms, self.one_per_unit = now_ms, one_per_unit
         self.references: list[Reference] = []
@@ -157,7 +175,10 @@ class _Offering:
         if 0 < reference.expiration_ms <= self.now_ms:
             return EXPIRED
         past = self.state.past.get(reference.offset)
-        return OUT_OF_ATTEMPTS if past is not None and past.reason == OUT_OF_ATTEMPTS else None
+        if past is None:
+            return None
+        is_out = past.reason == OUT_OF_ATTEMPTS or 0 <= self.attempts_max <= past.attempts
+        return OUT_OF_ATTEMPTS if is_out else None
 
     def _must_be_head_first(self, reference: Reference) -> bool:
         """It may be held back itself, which only a head is asked."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.durable_state import DurableState
-from jbm_kafka.core.entries import Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, LEAVING, GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import Gate, Gates
 
@@ -161,6 +161,8 @@ class ChannelState(DurableState):
                 gate.in_hand = 1  # handed over straight from the arrivals, which makes no gate
             self.gates.put_back(gate, references)
             self._relist(gate)
+        if self.written_attempted:
+            self.is_dirty = True  # the changelog must not go on saying that they are in hand
         self._drop_empty_hand(change.session)
 
     def _transferred(self, change: c.Transferred) -> None:
@@ -247,6 +249,7 @@ _APPLY: Mapping[type, Callable[[ChannelState, Any], None]] = {
     c.Frozen: DurableState.mark_frozen,
     c.FreezeDurable: DurableState.mark_durable,
     c.FreezeFailed: DurableState.mark_failed,
+    Attempted: DurableState.recover_attempted,
     Position: DurableState.recover_position,
     Settled: DurableState.recover_settled,
     Held: DurableState.recover_held,

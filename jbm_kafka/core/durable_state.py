@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.entries import Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import Attempted, Held, HeldGone, Position, Settled
 from jbm_kafka.core.owed import BLOCK_BITS, OwedOffsets
 from jbm_kafka.core.reference import Reference
 
@@ -31,6 +31,7 @@ class DurableState:
     """Watermark, settled offsets, `fetched`, `offered` and the past of returned messages; and what of it is dirty."""
 
     __slots__ = (
+        "attempted_before",
         "cursor",
         "dirty_blocks",
         "dirty_held",
@@ -42,6 +43,7 @@ class DurableState:
         "past",
         "suspect_below",
         "time_ms",
+        "written_attempted",
         "written_blocks",
         "written_held",
     )
@@ -63,6 +65,8 @@ class DurableState:
         """Owed messages with a history, by offset."""
         self.time_ms = 0
         """The latest time this channel was told; tell it before recovery."""
+        self.attempted_before: set[int] = set()
+        """Offsets that an earlier owner recorded as handed over, and that were not settled: one more attempt each."""
         self.is_dirty = False
         self.dirty_blocks: set[int] = set()
         self.dirty_held: set[int] = set()
@@ -70,6 +74,8 @@ class DurableState:
         """Blocks that may have a `settled` entry in the changelog."""
         self.written_held: set[int] = set()
         """Offsets that may have a `held` entry in the changelog."""
+        self.written_attempted: dict[int, bytes] = {}
+        """The `attempted` entries in the changelog, by block."""
 
     @property
     def watermark(self) -> int:
@@ -92,6 +98,11 @@ class DurableState:
         self.offered = max(self.offered, change.offered)
         self.written_blocks -= change.blocks_gone
         self.written_held -= change.held_gone
+        for number, bitmap in change.attempted.items():
+            if bitmap is None:
+                self.written_attempted.pop(number, None)
+            else:
+                self.written_attempted[number] = bitmap
 
     def mark_failed(self, change: c.FreezeFailed) -> None:
         self.dirty_blocks |= change.frozen.blocks
@@ -110,13 +121,29 @@ class DurableState:
         if entry.bitmap is not None:
             self.owed.discard_bitmap(entry.block, BitMap.deserialize(entry.bitmap))
             self.written_blocks.add(entry.block)
+            for offset in [offset for offset in self.past if offset not in self.owed]:
+                del self.past[offset]
 
     def recover_held(self, entry: Held) -> None:
         self.written_held.add(entry.offset)
         if entry.offset in self.owed:
             # The clock of whoever wrote this may have been ahead of ours: nobody waits longer than the delay itself.
             due_at_ms = min(entry.due_at_ms, self.time_ms + entry.delay_ms) if self.time_ms else entry.due_at_ms
-            self.past[entry.offset] = Past(entry.attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
+            attempts = entry.attempts + (entry.offset in self.attempted_before)
+            self.past[entry.offset] = Past(attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
+
+    def recover_attempted(self, entry: Attempted) -> None:
+        """Comes before the held entries. What was in hand counts as an attempt, whatever became of its owner."""
+        if entry.bitmap is None:
+            return
+        self.written_attempted[entry.block] = entry.bitmap
+        for relative in BitMap.deserialize(entry.bitmap):
+            offset = (entry.block << BLOCK_BITS) + relative
+            if offset in self.owed:
+                self.attempted_before.add(offset)
+                self.past[offset] = Past(1, 0, 0, None, "lost")
+                self.dirty_held.add(offset)
+        self.is_dirty = True
 
     def recover_held_gone(self, entry: HeldGone) -> None:
         self.past.pop(entry.offset, None)

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from pyroaring import BitMap
+
 from jbm_kafka.core.changes import FreezeDurable, FreezeFailed, Frozen
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.owed import BLOCK_BITS, BLOCK_SIZE
+from jbm_kafka.core.reference import LEAVING
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,12 @@ def freeze(
     offered: int,
     truncated: int = 0,
     tentative: Collection[int] = (),
+    records_attempts: bool = False,
 ) -> Freeze:
-    """The entries of a checkpoint. `offered` is the mark to record: ahead of hand-over, or exact on a clean release."""
+    """The entries of a checkpoint. `offered` is the mark to record: ahead of hand-over, or exact on a clean release.
+
+    `records_attempts` adds what is in hand, so that a crash forgets no attempt (REDELIVER-7).
+    """
     assert offered >= state.handed_to, (offered, state.handed_to)
     watermark = state.owed.first_without(state.fetched, tentative) if tentative else state.watermark
     blocks = state.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
@@ -49,6 +56,7 @@ def freeze(
     held = state.dirty_held | {offset for offset in tentative if offset in state.written_held}
     settled, blocks_gone = _settled_entries(state, blocks, watermark, tentative)
     remembered, held_gone = _held_entries(state, held, tentative)
+    attempted = _attempted(state, tentative) if records_attempts or state.written_attempted else {}
     position = Position(
         topic_id=topic_id,
         checkpoint_id=checkpoint_id,
@@ -59,12 +67,30 @@ def freeze(
     )
     frozen = Frozen(checkpoint_id=checkpoint_id, blocks=frozenset(blocks), held=frozenset(held))
     return Freeze(
-        entries=(position, *settled, *remembered),
+        entries=(position, *settled, *remembered, *(Attempted(number, bitmap) for number, bitmap in attempted.items())),
         watermark=watermark,
         frozen=frozen,
-        durable=FreezeDurable(frozen=frozen, offered=offered, blocks_gone=blocks_gone, held_gone=held_gone),
+        durable=FreezeDurable(
+            frozen=frozen, offered=offered, blocks_gone=blocks_gone, held_gone=held_gone, attempted=attempted
+        ),
         failed=FreezeFailed(frozen=frozen),
     )
+
+
+def _attempted(state: ChannelState, tentative: Collection[int]) -> dict[int, bytes | None]:
+    """What changed of the messages in applications' hands, by block."""
+    now: dict[int, list[int]] = {}
+    for session, hand in state.in_hand.items():
+        if session != LEAVING:
+            for offset in hand:
+                if offset not in tentative:
+                    now.setdefault(offset >> BLOCK_BITS, []).append(offset & (BLOCK_SIZE - 1))
+    changed: dict[int, bytes | None] = {}
+    for number in sorted(now.keys() | state.written_attempted.keys()):
+        bitmap = BitMap(now[number]).serialize() if number in now else None
+        if bitmap != state.written_attempted.get(number):
+            changed[number] = bitmap
+    return changed
 
 
 def _settled_entries(

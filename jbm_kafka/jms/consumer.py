@@ -35,6 +35,7 @@ class MessageConsumer:
         self.prefetch = prefetch
         self.selector: str | None = None
         self.listener: MessageListener | None = None
+        self._is_careful = session.connection.config.persist_delivery_count_before_delivery
         self.is_closed = False
         self.shares_session = False
         """Other consumers are in the session: then messages are assigned one by one, so that a unit stays in order."""
@@ -110,7 +111,7 @@ class MessageConsumer:
         with link.lock:
             granted = link.pop()
             if len(link.buffer) <= self.credit.size >> 1 and not link.wanted:
-                self._ask()
+                self._ask(ahead=granted is not None)
         if granted is None or not 0 < granted[1][3] <= self._now_ms():
             return granted
         return self.unexpired(granted)
@@ -134,8 +135,10 @@ class MessageConsumer:
             settler=self.session.settling.handed_over(self, granted),
         )
 
-    def _ask(self) -> None:
+    def _ask(self, *, ahead: bool) -> None:
         """Tell the lane how many more are wanted. The caller holds the lock."""
+        if ahead and self._is_careful and self.credit.size == 1:
+            return  # a crash counts an attempt of everything assigned: nothing beside a message that may be poison
         now_ms = time.monotonic_ns() // 1_000_000
         self.link.last_used_ms = now_ms
         if not self.session.connection.is_started or self.is_closed:

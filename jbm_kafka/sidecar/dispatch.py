@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jbm_kafka.core.channel import Offer, decide_offer
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.verdicts import FIRST_DELIVERY, delivery_of
+from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.link import Granted, Link, Tap
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
@@ -62,7 +63,12 @@ class Dispatch:
         now_ms = self._lane.parts.clock.now_ms()
         while granted < limit:
             offer = decide_offer(
-                state, link.session_id, limit=limit - granted, now_ms=now_ms, one_per_unit=link.one_per_unit
+                state,
+                link.session_id,
+                limit=limit - granted,
+                now_ms=now_ms,
+                one_per_unit=link.one_per_unit,
+                attempts_max=channel.attempts_max,
             )
             if offer.changes_something:
                 state.apply(offer.change)
@@ -81,11 +87,18 @@ class Dispatch:
         references = offer.references
         if not references:
             return 0
-        tap = self._tap(link, channel)
-        if link.put(_presented(tap, channel, references)):
-            return len(references)
-        self._lane.settle.return_uncounted(channel, link.session_id, [r.offset for r in references])
-        return 0
+        granted = _presented(self._tap(link, channel), channel, references)
+        link.count_down(len(granted))
+        if channel.records_attempts:
+            channel.wait_durable(Completion(lambda error: self._put(link, channel, granted) if error is None else None))
+        else:
+            self._put(link, channel, granted)
+        return len(references)
+
+    def _put(self, link: Link, channel: OwnedChannel, granted: Sequence[Granted]) -> None:
+        """Into the link's buffer; back when the link was closed meanwhile."""
+        if not link.put(granted):
+            self._lane.settle.return_uncounted(channel, link.session_id, [g.offset for g in granted])
 
     def _tap(self, link: Link, channel: OwnedChannel) -> Tap:
         tap = link.taps.get(channel.partition)

@@ -167,9 +167,13 @@ class Link:
             if self.is_closed:
                 return False
             self.buffer.extend(granted)
-            self.wanted = max(self.wanted - len(granted), 0)
             self.filled.notify()
             return True
+
+    def count_down(self, count: int) -> None:
+        """So many of those wanted are on their way."""
+        with self.lock:
+            self.wanted = max(self.wanted - count, 0)
 
     def remove(self, partition: int, offsets: frozenset[int] | None) -> list[Granted]:
         """Take messages of a partition out of the buffer: these offsets, or all when None."""

@@ -12,6 +12,7 @@ from jbm_kafka.core.changes import Acknowledged, OfferedRaised
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent, OffsetRange
 from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import RESERVE_OFFSETS
@@ -34,6 +35,7 @@ class OwnedChannel:
         changelog_position: int,
         obsolete: Sequence[bytes] = (),
         is_new_start: bool = False,
+        records_attempts: bool = False,
     ) -> None:
         self.group = group
         self.topic = topic
@@ -41,6 +43,8 @@ class OwnedChannel:
         self.topic_id = topic_id
         self.settings = settings
         self.state = state
+        self.records_attempts = records_attempts
+        """Hand-overs are durable before the application sees the message (REDELIVER-7)."""
         self.journal_channel = journal_channel
         self.changelog_topic = changelog_topic
         self.changelog_position = changelog_position
@@ -90,6 +94,11 @@ class OwnedChannel:
         return bool(self._waiters) or self.is_releasing or self.reserve > self.state.offered
 
     @property
+    def attempts_max(self) -> int:
+        """Attempts after which a message leaves; UNLIMITED_ATTEMPTS when it stays for an operator."""
+        return self.settings.max_delivery_attempts if self.settings.on_dead_letter == "continue" else UNLIMITED_ATTEMPTS
+
+    @property
     def holds_nothing(self) -> bool:
         """No session has anything of it in hand."""
         return not any(self.state.in_hand.values())
@@ -128,6 +137,7 @@ class OwnedChannel:
             checkpoint_id=checkpoint_id,
             offered=self.reserve,
             tentative=tentative,
+            records_attempts=self.records_attempts,
         )
         self.state.apply(taken.frozen)
         self.freeze = taken

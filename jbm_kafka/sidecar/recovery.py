@@ -103,6 +103,7 @@ class ChannelOpener:
                 changelog_position=found[partition].changelog_position,
                 obsolete=found[partition].obsolete,
                 is_new_start=found[partition].is_decided_here,
+                records_attempts=lane.parts.config.persist_delivery_count_before_delivery,
             )
             for partition in partitions
         ]
