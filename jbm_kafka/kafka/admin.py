@@ -146,7 +146,7 @@ class ConfluentAdmin:
             seconds = deadline.remaining_s()
             futures = self._client.list_offsets(places, isolation_level=level, request_timeout=seconds)
             try:
-                return {place.partition: result(future, deadline).offset for place, future in futures.items()}
+                found = {place.partition: result(future, deadline).offset for place, future in futures.items()}
             except KafkaException as error:
                 if cause(error).code() != KafkaError._NOENT:
                     raise
@@ -155,6 +155,10 @@ class ConfluentAdmin:
                 if described is None or max(partitions) >= len(described.partitions):
                     raise UnknownTopic(f"positions of topic {topic}: no such topic or partition") from None
                 raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)) from None
+            if min(found.values()) < 0:
+                # A leader that does not answer is no error to librdkafka: it gives -1001 for its partitions.
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            return found
 
         return self._questions.ask(f"positions of topic {topic}", question)
 

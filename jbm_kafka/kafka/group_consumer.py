@@ -70,7 +70,7 @@ class ConfluentGroupConsumer:
             self._retry_seeks()
         if self._errors:
             raise self._errors.pop(0)
-        records, self._kept = self._kept, []
+        records, self._kept = self._kept[:count_max], self._kept[count_max:]
         return cast("Sequence[KafkaRecord]", records)
 
     def _fetch(self, count_max: int, timeout_s: float) -> list[Message]:

@@ -1,0 +1,160 @@
+"""What a user may tell librdkafka, what is refused, and that trouble is told once, in our words, in the right place."""
+
+import logging
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from jbm_kafka.core.errors import IllegalStateError, InvalidSettingError
+from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.devbroker.ports import free_port
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.kafka.settings import CONTROLLED
+from jbm_kafka.ports import GroupFenced, Kafka, KafkaTrouble, Outgoing, Unreachable
+from tests.kafka.world import WAIT_S, member
+
+
+@pytest.mark.parametrize("name", sorted(CONTROLLED))
+def test_a_setting_that_is_ours_is_refused_by_name_and_with_the_reason(name: str) -> None:
+    with pytest.raises(InvalidSettingError, match=f"'{name}': {CONTROLLED[name]}".replace("(", r"\(")) as caught:
+        ConfluentKafka("localhost:9092", {name: "x"})
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.names == [name]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"no.such.setting": 1}, 'No such configuration property: "no.such.setting"'),
+        ({"socket.timeout.ms": "soon"}, 'Invalid value for configuration property "socket.timeout.ms"'),
+        ({"client.id": None}, "'client.id': None is no value"),
+        ({7: "seven"}, "7: names are text"),
+    ],
+)
+def test_a_wrong_setting_is_named_on_one_line(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(InvalidSettingError) as caught:
+        ConfluentKafka("localhost:9092", settings)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_settings_are_the_users(bootstrap: str) -> None:
+    settings = {"client.id": "mine", "linger.ms": 7, "fetch.wait.max.ms": 11, "socket.nagle.disable": False}
+    kafka = ConfluentKafka(bootstrap, settings)
+    sender = kafka.sender()
+    sender.close(WAIT_S)
+    assert kafka.admin().topic_names() is not None
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """An address where nothing listens."""
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda kafka: kafka.admin().describe(["orders"]),
+        lambda kafka: kafka.admin().topic_names(),
+        lambda kafka: kafka.admin().create_topic("orders", partitions=1, config={}),
+        lambda kafka: kafka.admin().end_positions("orders", [0], stable=True),
+        lambda kafka: kafka.admin().committed("group", "orders", [0]),
+        lambda kafka: kafka.admin().group_members("group"),
+        lambda kafka: kafka.admin().cluster_id(),
+        lambda kafka: kafka.transactional_producer("id", transaction_timeout_ms=10_000).initialise(0.5),
+        lambda kafka: kafka.log_reader().read("orders", {0: (0, 1)}, timeout_s=0.5),
+    ],
+    ids=["describe", "names", "create", "ends", "committed", "members", "cluster", "initialise", "read"],
+)
+def test_an_unreachable_broker_is_named_within_the_time(nowhere: str, question: Callable[[Kafka], object]) -> None:
+    with pytest.raises(Unreachable, match=nowhere) as caught:
+        question(ConfluentKafka(nowhere, admin_timeout_s=0.5))
+    assert "\n" not in str(caught.value)
+
+
+def test_sends_to_an_unreachable_broker_fail_in_time(nowhere: str) -> None:
+    sender = ConfluentKafka(nowhere, send_timeout_ms=500).sender()
+    errors: list[KafkaTrouble | None] = []
+    sender.send(Outgoing("orders", 0, None, b""), errors.append)
+    assert sender.flush(WAIT_S)
+    sender.close(WAIT_S)
+    assert isinstance(errors[0], Unreachable)
+    assert nowhere in str(errors[0])
+
+
+def test_a_member_of_an_unreachable_group_waits_and_can_leave(nowhere: str) -> None:
+    consumer = member(ConfluentKafka(nowhere), "group", "orders")
+    assert not consumer.consume(1, 0.2)
+    assert not consumer.joined()
+    with pytest.raises(GroupFenced):
+        consumer.group_metadata()
+    consumer.close()
+
+
+def test_positions_of_a_broker_that_does_not_answer_are_unknown(dedicated_broker: Callable[[], LocalBroker]) -> None:
+    broker = dedicated_broker()
+    kafka = ConfluentKafka(broker.bootstrap, admin_timeout_s=1)
+    admin = kafka.admin()
+    admin.create_topic("orders", partitions=1, config={})
+    assert admin.end_positions("orders", [0], stable=True) == {0: 0}
+    broker.pause()
+    try:
+        with pytest.raises(Unreachable):
+            admin.end_positions("orders", [0], stable=True)
+    finally:
+        broker.resume()
+
+
+_TROUBLE = """
+import sys
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import KafkaTrouble, Outgoing
+kafka = ConfluentKafka(sys.argv[1], send_timeout_ms=300)
+sender = kafka.sender()
+sender.send(Outgoing("orders", 0, None, b""), None)
+try:
+    kafka.transactional_producer("id", transaction_timeout_ms=10_000).initialise(0.5)
+except KafkaTrouble:
+    pass
+sender.close(5)
+"""
+
+
+def test_librdkafka_writes_nothing_on_the_terminal(nowhere: str) -> None:
+    done = subprocess.run([sys.executable, "-c", _TROUBLE, nowhere], capture_output=True, timeout=30, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_librdkafkas_lines_are_in_our_log(nowhere: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="jbm_kafka.kafka")
+    with pytest.raises(Unreachable):
+        ConfluentKafka(nowhere).transactional_producer("id", transaction_timeout_ms=10_000).initialise(0.5)
+    assert any("keeps trying" in record.message and nowhere in record.message for record in caplog.records)
+
+
+def _in_fork(kafka: ConfluentKafka, answers: "multiprocessing.SimpleQueue[str]") -> None:
+    told = []
+    for make in (kafka.sender, kafka.admin, kafka.log_reader):
+        try:
+            make()
+        except IllegalStateError as error:
+            told.append(str(error))
+    answers.put("\n".join(told))
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_is_told_to_connect_itself() -> None:
+    kafka = ConfluentKafka("localhost:9092")
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    child = context.Process(target=_in_fork, args=(kafka, answers))
+    child.start()
+    lines = answers.get().splitlines()
+    child.join(WAIT_S)
+    assert len(lines) == 3
+    assert all(str(os.getpid()) in line and "connect after the fork" in line for line in lines)
