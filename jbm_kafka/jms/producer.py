@@ -9,27 +9,20 @@ from typing import TYPE_CHECKING, Self
 
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.errors import (
-    IllegalStateError,
-    InvalidDestinationError,
-    MessageFormatError,
-    MessageTooLargeError,
-    OrderError,
-)
-from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker, Unset
-from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageTooLargeError
+from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.embedded import send_error
-from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
-from jbm_kafka.jms.properties import GROUP_ID
+from jbm_kafka.jms.routing import Routing, UnitOfOrder
+from jbm_kafka.jms.stamping import as_message, checked_options, stamp
 from jbm_kafka.ports import KafkaTrouble, Outgoing
 from jbm_kafka.sidecar.topics import TopicInfo
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.session import Session
 
-UnitOfOrder = str | UnitMarker | None
 SEND_TIMEOUT_S = 60.0
 HEADER_BYTES = 1024
 """Rough room for headers when a transacted send is judged against the topic's largest message."""
@@ -52,8 +45,7 @@ class MessageProducer:
         self.disable_message_id = False
         self.disable_message_timestamp = False
         self.is_closed = False
-        self._turn = 0
-        self._partitions: dict[tuple[str, bytes], int] = {}
+        self._routing = Routing(session)
 
     def send(
         self,
@@ -89,6 +81,12 @@ class MessageProducer:
         with session.in_use() if not session.is_listener_thread() else session.reenter():
             self._check_open()
             target = self._target(destination)
+            options = checked_options(
+                self.delivery_mode if delivery_mode is None else delivery_mode,
+                self.priority if priority is None else priority,
+                self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
+                self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
+            )
             info = session.connection.provider.ensure(target)
             outgoing_message = as_message(message)
             if correlation_id is not None:
@@ -97,10 +95,17 @@ class MessageProducer:
                 outgoing_message.reply_to = reply_to
             if type is not None:
                 outgoing_message.type = type
-            self._stamp(outgoing_message, target, delivery_mode, priority, time_to_live_ms, delivery_delay_ms)
-            unit = self._unit(unit_of_order, outgoing_message, target)
-            outgoing_message.unit_of_order = unit
-            record = self._record(outgoing_message, info, unit, duplicate_id, properties or {})
+            unit = self._routing.unit(unit_of_order, self.unit_of_order, outgoing_message, properties or {}, target)
+            connection = session.connection
+            stamp(
+                outgoing_message,
+                options,
+                destination=target,
+                now_ms=connection.provider.clock.now_ms(),
+                message_id=None if self.disable_message_id else connection.next_message_id(),
+            )
+            outgoing_message.unit_of_order = unit.name
+            record = self._record(outgoing_message, info, unit.key, duplicate_id, properties or {})
             self._dispatch(outgoing_message, record, info, on_completion)
             return outgoing_message
 
@@ -146,96 +151,23 @@ class MessageProducer:
             raise InvalidDestinationError(f"{destination!r} is no destination; use session.create_queue(name)")
         return destination
 
-    def _stamp(
-        self,
-        message: Message,
-        target: Destination,
-        delivery_mode: DeliveryMode | None,
-        priority: int | None,
-        time_to_live_ms: int | None,
-        delivery_delay_ms: int | None,
-    ) -> None:
-        """Set the headers a send sets."""
-        connection = self.session.connection
-        now_ms = connection.provider.clock.now_ms()
-        mode = self.delivery_mode if delivery_mode is None else DeliveryMode(delivery_mode)
-        if mode is DeliveryMode.PERSISTENT_GROUPACK:
-            raise IllegalStateError("PERSISTENT_GROUPACK is not there yet; use PERSISTENT with on_completion")
-        life_ms = _duration("time_to_live_ms", self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms)
-        delay_ms = _duration(
-            "delivery_delay_ms", self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms
-        )
-        message.destination = target
-        message.delivery_mode = mode
-        message.priority = _priority(self.priority if priority is None else priority)
-        message.expiration = now_ms + life_ms if life_ms else 0
-        message.delivery_time = now_ms + delay_ms if delay_ms else 0
-        message.timestamp = now_ms
-        message.message_id = None if self.disable_message_id else connection.next_message_id()
-        message.redelivered = False
-
-    def _unit(self, given: UnitOfOrder | Unset, message: Message, target: Destination) -> str | None:
-        """The unit by precedence (UNIT-10): send, producer, JMSXGroupID, destination, factory."""
-        session = self.session
-        for candidate in (given, self.unit_of_order):
-            if candidate is NO_UNIT:
-                return None
-            if candidate is not UNSET and candidate is not None:
-                return self._name(candidate)
-        group = message.properties.get(GROUP_ID)
-        if isinstance(group, str) and group:
-            return group
-        for default in (
-            session.connection.provider.sidecar.settings_of(target.name).default_unit_of_order,
-            session.connection.default_unit_of_order,
-        ):
-            if default is NO_UNIT:
-                return None
-            if default is not None:
-                return self._name(default)
-        return None
-
-    def _name(self, unit: object) -> str:
-        if unit is SYSTEM_GENERATED:
-            return self.session.system_unit
-        if not isinstance(unit, str) or not unit:
-            raise OrderError(f"unit_of_order is {unit!r}: it is a non-empty str, None, NO_UNIT or SYSTEM_GENERATED")
-        return unit
-
     def _record(
         self,
         message: Message,
         info: TopicInfo,
-        unit: str | None,
+        key: bytes | None,
         duplicate_id: str | None,
         properties: Mapping[str, object],
     ) -> Outgoing:
         encoded = to_record(message, duplicate_id=duplicate_id, properties=properties)
-        key = None if unit is None else _utf8(unit)
         return Outgoing(
             topic=info.topic,
-            partition=self._partition(info, key, duplicate_id),
+            partition=self._routing.partition(info, key, duplicate_id, spread=self.spread),
             key=key,
             value=encoded.value,
             headers=encoded.headers,
             timestamp_ms=None if self.disable_message_timestamp else message.timestamp,
         )
-
-    def _partition(self, info: TopicInfo, key: bytes | None, duplicate_id: str | None) -> int:
-        if key is not None:
-            place = (info.topic, key)
-            partition = self._partitions.get(place)
-            if partition is None:
-                if len(self._partitions) > 100_000:
-                    self._partitions.clear()
-                partition = self._partitions[place] = partition_for(key, info.partitions)
-            return partition
-        if duplicate_id is not None:
-            return partition_for(_utf8(duplicate_id), info.partitions)
-        if self.spread:
-            self._turn += 1
-            return self._turn % info.partitions
-        return self.session.own_partition(info.partitions)
 
     def _dispatch(
         self, message: Message, record: Outgoing, info: TopicInfo, on_completion: CompletionListener | None
@@ -289,35 +221,3 @@ class _Report:
         self._done.acquire()
         if self._trouble is not None:
             raise send_error(self._trouble)
-
-
-def as_message(message: Message | str | bytes | Mapping[str, object]) -> Message:
-    """A str is a text message, bytes are a bytes message."""
-    if isinstance(message, Message):
-        return message
-    if isinstance(message, str):
-        return TextMessage(message)
-    if isinstance(message, bytes | bytearray | memoryview):
-        return BytesMessage(bytes(message))
-    if isinstance(message, Mapping):
-        raise MessageFormatError("map messages are not there yet; send JSON text")
-    raise MessageFormatError(f"a {type(message).__name__} is no message: send a Message, str or bytes")
-
-
-def _utf8(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as fault:
-        raise MessageFormatError(f"{text!r} cannot be sent as UTF-8: {fault}") from None
-
-
-def _duration(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} is {value!r}: it is an int of milliseconds, 0 or more")
-    return value
-
-
-def _priority(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
-        raise ValueError(f"priority is {value!r}: it is an int from 0 to 9")
-    return value

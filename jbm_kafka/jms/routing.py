@@ -1,0 +1,110 @@
+"""Which unit a message is sent with, and which partition that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from jbm_kafka.codec.identity import unit_name
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.errors import MessageFormatError, OrderError
+from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker, Unset
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.properties import GROUP_ID
+from jbm_kafka.sidecar.topics import TopicInfo
+
+if TYPE_CHECKING:
+    from jbm_kafka.jms.session import Session
+
+UnitOfOrder = str | UnitMarker | None
+CACHED_UNITS = 100_000
+
+
+class Unit(NamedTuple):
+    """A unit of order as the application names it and as the log does; both None: no unit."""
+
+    name: str | None
+    key: bytes | None
+
+
+_NONE = Unit(None, None)
+
+
+class Routing:
+    """The routes of one producer's messages."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._turn = 0
+        self._partitions: dict[tuple[str, bytes], int] = {}
+
+    def unit(
+        self,
+        given: UnitOfOrder | Unset,
+        of_producer: UnitOfOrder | Unset,
+        message: Message,
+        properties: Mapping[str, object],
+        target: Destination,
+    ) -> Unit:
+        """The unit by precedence (UNIT-10): send, producer, JMSXGroupID, destination, factory.
+
+        Raises:
+            OrderError: a name is none.
+        """
+        for candidate in (given, of_producer):
+            if candidate is NO_UNIT:
+                return _NONE
+            if candidate is not UNSET and candidate is not None:
+                return self._named(candidate)
+        group = properties.get(GROUP_ID, message.properties.get(GROUP_ID))
+        if isinstance(group, str) and group:
+            return self._of_group(group, message)
+        connection = self._session.connection
+        for default in (
+            connection.provider.sidecar.settings_of(target.name).default_unit_of_order,
+            connection.default_unit_of_order,
+        ):
+            if default is NO_UNIT:
+                return _NONE
+            if default is not None:
+                return self._named(default)
+        return _NONE
+
+    def partition(self, info: TopicInfo, key: bytes | None, duplicate_id: str | None, *, spread: bool) -> int:
+        """Where the record goes: all of a unit to one partition, and all of a session's without a unit too."""
+        if key is not None:
+            place = (info.topic, key)
+            partition = self._partitions.get(place)
+            if partition is None:
+                if len(self._partitions) >= CACHED_UNITS:
+                    self._partitions.clear()
+                partition = self._partitions[place] = partition_for(key, info.partitions)
+            return partition
+        if duplicate_id is not None:
+            return partition_for(_utf8(duplicate_id), info.partitions)
+        if spread:
+            self._turn += 1
+            return self._turn % info.partitions
+        return self._session.own_partition(info.partitions)
+
+    def _of_group(self, group: str, message: Message) -> Unit:
+        """A received message that is sent on keeps its key, also one that is no text and only shows as `0x…`."""
+        received = message.kafka
+        if received is not None and received.key and group == unit_name(received.key):
+            return Unit(group, received.key)
+        return self._named(group)
+
+    def _named(self, unit: object) -> Unit:
+        if unit is SYSTEM_GENERATED:
+            unit = self._session.system_unit
+        if not isinstance(unit, str) or not unit:
+            raise OrderError(f"unit_of_order is {unit!r}: it is a non-empty str, None, NO_UNIT or SYSTEM_GENERATED")
+        return Unit(unit, _utf8(unit))
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as fault:
+        raise MessageFormatError(f"{text!r} cannot be sent as UTF-8: {fault}") from None

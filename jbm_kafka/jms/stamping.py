@@ -1,0 +1,83 @@
+"""What a send makes of what it was given: a message, and the headers that a send sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from jbm_kafka.core.delivery_mode import DeliveryMode
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
+from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+
+
+class SendOptions(NamedTuple):
+    """How one message is sent; checked by `checked_options`."""
+
+    delivery_mode: DeliveryMode
+    priority: int
+    time_to_live_ms: int
+    delivery_delay_ms: int
+
+
+def checked_options(
+    delivery_mode: DeliveryMode, priority: object, time_to_live_ms: object, delivery_delay_ms: object
+) -> SendOptions:
+    """The options of a send.
+
+    Raises:
+        ValueError: one has a wrong type, unit or size.
+        IllegalStateError: a delivery mode that is not there yet.
+    """
+    mode = DeliveryMode(delivery_mode)
+    if mode is DeliveryMode.PERSISTENT_GROUPACK:
+        raise IllegalStateError("PERSISTENT_GROUPACK is not there yet; use PERSISTENT with on_completion")
+    return SendOptions(
+        mode,
+        _priority(priority),
+        _duration("time_to_live_ms", time_to_live_ms),
+        _duration("delivery_delay_ms", delivery_delay_ms),
+    )
+
+
+def stamp(
+    message: Message, options: SendOptions, *, destination: Destination, now_ms: int, message_id: str | None
+) -> None:
+    """Set the headers a send sets."""
+    message.destination = destination
+    message.delivery_mode = options.delivery_mode
+    message.priority = options.priority
+    message.expiration = now_ms + options.time_to_live_ms if options.time_to_live_ms else 0
+    message.delivery_time = now_ms + options.delivery_delay_ms if options.delivery_delay_ms else 0
+    message.timestamp = now_ms
+    message.message_id = message_id
+    message.redelivered = False
+
+
+def as_message(message: Message | str | bytes | Mapping[str, object]) -> Message:
+    """A str is a text message, bytes are a bytes message.
+
+    Raises:
+        MessageFormatError: it is nothing that can be sent.
+    """
+    if isinstance(message, Message):
+        return message
+    if isinstance(message, str):
+        return TextMessage(message)
+    if isinstance(message, bytes | bytearray | memoryview):
+        return BytesMessage(bytes(message))
+    if isinstance(message, Mapping):
+        raise MessageFormatError("map messages are not there yet; send JSON text")
+    raise MessageFormatError(f"a {type(message).__name__} is no message: send a Message, str or bytes")
+
+
+def _duration(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{name} is {value!r}: it is an int of milliseconds, 0 or more")
+    return value
+
+
+def _priority(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
+        raise ValueError(f"priority is {value!r}: it is an int from 0 to 9")
+    return value
