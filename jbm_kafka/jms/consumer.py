@@ -77,8 +77,11 @@ class MessageConsumer:
                 return None
             session.settling.before_receive()
             granted = self.poll()
-            if granted is None and timeout != 0:
-                granted = self._waiting.wait(timeout)
+            if granted is None:
+                if timeout == 0:
+                    self.stay_attached()
+                else:
+                    granted = self._waiting.wait(timeout)
             return None if granted is None else self.present(granted)
         finally:
             self._guard.release()
@@ -120,6 +123,7 @@ class MessageConsumer:
         """Take the next message for the listener; asks for one when the buffer is empty."""
         granted = self.poll()
         if granted is None:
+            self.stay_attached()
             with self.link.lock:
                 self._waiting.want_some()
         return granted
@@ -140,7 +144,6 @@ class MessageConsumer:
         if ahead and self._is_careful and self.credit.size == 1:
             return  # a crash counts an attempt of everything assigned: nothing beside a message that may be poison
         now_ms = time.monotonic_ns() // 1_000_000
-        self.link.last_used_ms = now_ms
         if not self.session.connection.is_started or self.is_closed:
             return
         if self.shares_session:
@@ -183,14 +186,24 @@ class MessageConsumer:
     def connect(self) -> None:
         """Join the queue's group for this consumer, on a started connection."""
         provider = self.session.connection.provider
-        if self.link.is_attached or self.is_closed:
-            return
         if not self.session.connection.is_started:
             provider.ensure(self.destination)
-            return
-        self.link.is_attached = True
-        self.link.last_used_ms = time.monotonic_ns() // 1_000_000
-        self.link.lane = provider.attach(self.destination, self.link)
+        elif not self.link.is_attached and not self.is_closed:
+            self.link.lane = provider.attach(self.destination, self.link)
+            self.link.is_attached = True
+
+    def stay_attached(self) -> None:
+        """Join again when the lane has left, as it does when nobody receives for a while.
+
+        Raises:
+            JMSError: why the lane ended; told once, the next call joins again.
+        """
+        link = self.link
+        if link.failure is not None:
+            failure, link.failure = link.failure, None
+            raise failure
+        if link.is_attached and not link.lane.is_running and not self.is_over():
+            link.lane = self.session.connection.provider.attach(self.destination, link)
 
     def pause(self) -> None:
         """The connection was stopped: what is unread goes back."""
@@ -204,16 +217,17 @@ class MessageConsumer:
         """Return when the first assignment is there and recovered."""
         link = self.link
         deadline = time.monotonic() + self.session.connection.config.join_timeout_s
-        with link.filled:
-            while not link.lane.is_settled and link.failure is None and not self.is_over():
-                if time.monotonic() > deadline:
-                    raise JMSError(
-                        f"{self.destination}: no partitions were assigned within "
-                        f"{self.session.connection.config.join_timeout_s:g} s; is the cluster's group coordinator up?"
-                    )
+        while not self.is_over():
+            self.stay_attached()
+            if link.lane.is_settled:
+                return
+            if time.monotonic() > deadline:
+                raise JMSError(
+                    f"{self.destination}: no partitions were assigned within "
+                    f"{self.session.connection.config.join_timeout_s:g} s; is the cluster's group coordinator up?"
+                )
+            with link.filled:
                 link.filled.wait(0.01)
-        if link.failure is not None:
-            raise link.failure
 
     def close(self) -> None:
         """Give unread messages back; what the application has stays with the session in CLIENT and TRANSACTED."""

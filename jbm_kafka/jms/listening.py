@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.errors import JMSError, ResourceAllocationError
 from jbm_kafka.sidecar.link import Granted
 
 if TYPE_CHECKING:
@@ -58,9 +58,21 @@ class ListenerThread:
     def _run(self) -> None:
         session = self._session
         while not self._is_stopping and not session.is_closed:
-            taken = self._next()
+            try:
+                taken = self._next()
+            except ResourceAllocationError:
+                taken = None  # its application holds the whole prefetch: nothing to do before it settles some
+                self._rest()
+            except JMSError as error:
+                taken = None
+                session.lost(error)
+                self._rest()
             if taken is not None:
                 self._deliver(*taken)
+
+    def _rest(self) -> None:
+        with self._session.filled:
+            self._session.filled.wait(IDLE_S)
 
     def _next(self) -> tuple[MessageConsumer, Granted] | None:
         """The next message of any consumer with a listener, or None after a while without."""

@@ -35,11 +35,10 @@ class Waiting:
         link.is_waiting = True
         try:
             while True:
+                self._consumer.stay_attached()
                 granted = self._wait_filled(deadline)
                 if granted is not None or self._consumer.is_over():
                     return granted
-                if link.failure is not None:
-                    raise link.failure
                 if deadline is not None and time.monotonic() >= deadline:
                     return self._catch_up()
         finally:
@@ -63,7 +62,6 @@ class Waiting:
                 f"{consumer.prefetch}; acknowledge, commit or roll back, or use a larger prefetch",
                 prefetch=consumer.prefetch,
             )
-        link.last_used_ms = time.monotonic_ns() // 1_000_000
         link.wanted = 1 if consumer.shares_session else min(consumer.credit.size, consumer.prefetch - held)
 
     def _wait_filled(self, deadline: float | None) -> Granted | None:
@@ -82,6 +80,8 @@ class Waiting:
     def _catch_up(self) -> Granted | None:
         """Find what was there when the receive began, at most a second late."""
         consumer = self._consumer
+        if not self._link.is_attached:
+            return None  # the connection is stopped
         done = Completion(self._notify)
         lane = self._link.lane
         deadline = time.monotonic() + CATCH_UP_S
@@ -104,5 +104,7 @@ class Waiting:
         """What was assigned to a receive that is over goes back, so that the session's other consumers may have it."""
         with self._link.lock:
             self._link.wanted = 0
+        if not self._link.is_attached:
+            return
         lane, link = self._link.lane, self._link
         lane.post(lambda: lane.settle.return_unread(link))

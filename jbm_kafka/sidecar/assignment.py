@@ -82,8 +82,7 @@ class Assignment:
         """Give partitions up in order: stop hand-over, let sessions finish, write the last checkpoint, forget them."""
         lane = self._lane
         self._forget_opening(partitions)
-        if not lane.links:
-            self.was_rebalanced_while_unused = True
+        self.was_rebalanced_while_unused = True
         channels = [lane.channels[partition] for partition in partitions if partition in lane.channels]
         for channel in channels:
             channel.is_closing = True

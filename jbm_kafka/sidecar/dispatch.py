@@ -111,7 +111,7 @@ class Dispatch:
         now_ms = self._lane.parts.clock.monotonic_ms()
         idle_ms = self._lane.parts.config.receiver_idle_ms
         for link in self._lane.links.values():
-            if link.buffer and not link.is_waiting and now_ms - link.last_used_ms > idle_ms:
+            if not link.is_active(now_ms, idle_ms) and link.buffer:
                 self._lane.settle.return_unread(link)
 
 

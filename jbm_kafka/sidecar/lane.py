@@ -22,6 +22,7 @@ from jbm_kafka.core.verdicts import Leaving
 from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaRecord, KafkaTrouble, PositionOutOfRange
 from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.assignment import Assignment
+from jbm_kafka.sidecar.catch_up import CatchUp
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import SidecarConfig
@@ -73,11 +74,11 @@ class Lane:
         self.settle = Settle(self)
         self.dispatch = Dispatch(self)
         self.checkpoint_part = CheckpointPart(self)
+        self.catch_up = CatchUp(self)
         self.flow = parts.flow()
         self.failure: Exception | None = None
         self.consumer: GroupConsumer | None = None
         self._inbox: deque[Callable[[], None]] = deque()
-        self._watchers: list[tuple[Mapping[int, int], Completion]] = []
         self._is_stopping = False
         self._unused_since_ms: int | None = None
         self._thread = threading.Thread(target=self._run, name=f"jbm-lane-{group}", daemon=True)
@@ -144,6 +145,7 @@ class Lane:
                 self._is_stopping = True
                 self.consumer.close()
                 self.pump()
+                self.links_changed()
         except KafkaTrouble as error:
             self._fail(JMSError(f"{self.destination}: {error}", destination=str(self.destination)))
         except Exception as error:  # a bug: nothing here can be trusted; links must not wait for ever
@@ -167,7 +169,7 @@ class Lane:
         self.pump()
         self.pass_time()
         self.dispatch.grant()
-        self._tell_watchers()
+        self.catch_up.tell_watchers()
         self.flow.keep_within_memory(self, consumer)
         self.tell_checkpointer()
 
@@ -244,28 +246,7 @@ class Lane:
 
     def watch(self, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition is open, read up to these positions, and what was found is handed over."""
-        self.post(lambda: self._watchers.append((ends, done)))
-
-    def _tell_watchers(self) -> None:
-        """At the end of a turn, after hand-over."""
-        if not self._watchers or not self.is_settled:
-            return
-        if any(channel.reserve > channel.state.offered for channel in self.channels.values()):
-            return  # hand-over waits for a checkpoint
-        assert self.consumer is not None, self.group
-        at_end = self.consumer.ends_reached()
-        left = []
-        for ends, done in self._watchers:
-            reached = all(
-                max(self.channels[p].state.cursor, at_end.get(p, 0)) >= end
-                for p, end in ends.items()
-                if p in self.channels and not self.channels[p].is_paused
-            )
-            if reached:
-                done.complete()
-            else:
-                left.append((ends, done))
-        self._watchers = left
+        self.post(lambda: self.catch_up.watch(ends, done))
 
     def links_changed(self) -> None:
         """Wake receivers that wait for the lane to be ready."""
@@ -288,14 +269,20 @@ class Lane:
         self.links.pop(link.link_id, None)
 
     def _is_unused(self) -> bool:
-        """No link for so long that lingering is over, or another member came while nobody needs ours."""
-        if self.links or self._inbox:
-            self._unused_since_ms = None
-            return False
+        """Nobody receives here, so membership would only keep partitions from others.
+
+        A sole member lingers a while: joining anew is slow on stock brokers. It leaves when others need partitions.
+        """
         now_ms = self.parts.clock.monotonic_ms()
+        idle_ms = self.parts.config.receiver_idle_ms
+        if self._inbox or any(link.is_active(now_ms, idle_ms) for link in self.links.values()):
+            self._unused_since_ms = None
+            self.assignment.was_rebalanced_while_unused = False
+            return False
         if self._unused_since_ms is None:
             self._unused_since_ms = now_ms
         if any(not channel.holds_nothing or channel.needs_checkpoint for channel in self.channels.values()):
             return False
+        shares = self.is_settled and len(self.channels) < self.partitions
         lingered_ms = now_ms - self._unused_since_ms
-        return lingered_ms > self.parts.config.linger_ms or self.assignment.was_rebalanced_while_unused
+        return shares or self.assignment.was_rebalanced_while_unused or lingered_ms > self.parts.config.linger_ms

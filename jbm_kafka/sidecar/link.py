@@ -103,8 +103,10 @@ class Link:
         self._lane: Lane | None = None
         self.failure: Exception | None = None
         """Why the lane cannot serve the link any more; raised to the receiver."""
-        self.last_used_ms = 0
-        """Monotonic time of the last receive; the lane takes the buffer of an idle one back."""
+        self.receives = 0
+        """How often the application asked for a message; the lane looks whether it changes."""
+        self._receives_seen = -1
+        self._active_at_ms = 0
         self.is_waiting = False
         """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
         self.fenced: set[tuple[int, bytes]] = set()
@@ -128,6 +130,7 @@ class Link:
 
     def pop(self) -> Granted | None:
         """The next message of the buffer, or None. The caller holds the lock."""
+        self.receives += 1
         if not self.fenced:
             return self.buffer.popleft() if self.buffer else None
         if self.returns_posted == self.returns_done:
@@ -160,6 +163,14 @@ class Link:
             return unread
 
     # -- the lane's side -----------------------------------------------------------------------------------------
+
+    def is_active(self, now_ms: int, idle_ms: int) -> bool:
+        """A receive or listener waits, or something was received within `idle_ms` (monotonic times)."""
+        if self.is_waiting or self.receives != self._receives_seen:
+            self._receives_seen = self.receives
+            self._active_at_ms = now_ms
+            return True
+        return now_ms - self._active_at_ms <= idle_ms
 
     def put(self, granted: Sequence[Granted]) -> bool:
         """Hand messages over; False when the link was closed meanwhile."""
