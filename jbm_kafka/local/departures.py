@@ -1,0 +1,179 @@
+"""How messages come back from receivers, and leave the channel without having been acknowledged."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jbm_kafka.contract import MessageState, Receiver
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
+from jbm_kafka.core.channel import OUT_OF_ATTEMPTS
+from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.handover import decide_delivery
+from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.verdicts import GivenBack, Leaving, decide_return, delivery_of
+from jbm_kafka.local.ledger import message_id_of
+from jbm_kafka.local.messages import LocalMessage, dead_letter, expired_copy
+from jbm_kafka.local.state import LocalChannelState
+from jbm_kafka.local.transactions import outside_transactions
+
+logger = logging.getLogger(__name__)
+
+
+class Departures:
+    """Returns, dead letters and expiry of one channel."""
+
+    def __init__(
+        self,
+        state: LocalChannelState,
+        settings: ResolvedSettings,
+        *,
+        dead_letter_channel: Receiver | None,
+        expiry_channel: Receiver | None,
+    ) -> None:
+        self.settings = settings
+        self._state = state
+        self._dead_letter_channel = dead_letter_channel
+        self._expiry_channel = expiry_channel
+
+    def give_back(self, receiver_id: str, references: Sequence[Reference], *, delay_ms: int | None = None) -> None:
+        """The receiver gives these back: each counts as an attempt, and waits its delay (None: as the settings say).
+
+        What has used up its attempts goes to the dead-letter channel; without one it is removed (REDELIVER-3).
+        """
+        if not references:
+            return
+        state = self._state
+        with state.lock:
+            decision = decide_return(
+                state.core,
+                receiver_id,
+                [GivenBack(reference.offset, counted=True, delay_ms=delay_ms) for reference in references],
+                settings=self.settings,
+                now_ms=state.clock_ms(),
+                chance=random.random(),
+            )
+            state.change(*decision.changes)
+        for leaving in decision.leaving:
+            self._leave(leaving)
+        now_ms = state.clock_ms()
+        if any(0 < reference.expiration_ms <= now_ms for reference in references):
+            self.expire(now_ms)  # STATE-4: in hand it could not expire
+
+    def is_exhausted(self, reference: Reference) -> bool:
+        """Whether it must not be handed over, because a dead-letter channel could not take it earlier."""
+        past = self._state.core.past.get(reference.offset)
+        return past is not None and past.reason == OUT_OF_ATTEMPTS
+
+    def leave_again(self, reference: Reference) -> None:
+        """Try once more to bring a message that has used up its attempts to the dead-letter channel."""
+        state = self._state
+        with state.lock:
+            change = decide_delivery(state.core, LEAVING, reference)
+            if change is None:  # earlier ones of its unit are in hand
+                return
+            attempts = state.core.past[reference.offset].attempts
+            state.change(change)
+        self._leave(Leaving(reference, attempts, OUT_OF_ATTEMPTS))
+
+    def expire(self, now_ms: int) -> list[str]:
+        """Let go of the NEW messages whose time has ended; those sent in open transactions doom them (STATE-2)."""
+        state = self._state
+        with state.lock:
+            expired: list[Reference] = []
+            for reference in state.held.values():
+                if not 0 < reference.expiration_ms <= now_ms:
+                    continue
+                stands = state.stands(reference)
+                if stands is MessageState.NOT_COMMITTED:
+                    state.doom(reference, f"message {message_id_of(reference)!r} expired before its commit")
+                elif stands is MessageState.NEW and not self._is_spoken_for(reference):
+                    expired.append(reference)
+        with state.reserve(expired):
+            gone = [reference for reference in expired if self._copy_expired(reference, now_ms)]
+            with state.lock:
+                # A copy is made without the lock, and an acknowledgement that came meanwhile wins.
+                gone = [reference for reference in gone if state.stands(reference) is MessageState.NEW]
+                state.change(c.Withdrawn(gone))
+        return [message_id_of(reference) for reference in gone]
+
+    def _is_spoken_for(self, reference: Reference) -> bool:
+        """It is being offered, or its early acknowledgement waits for a commit."""
+        return reference.offset in self._state.reserved or reference.offset in self._state.submitted
+
+    def _copy_expired(self, reference: Reference, now_ms: int) -> bool:
+        if self._expiry_channel is None:
+            return True
+        state, message_id = self._state, message_id_of(reference)
+        count = delivery_of(state.core, reference.offset).delivery_count
+        message = state.message_store.retrieve(message_id)
+        copy = expired_copy(message, channel=state.name, delivery_count=count, now_ms=now_ms)
+        return self._hand(copy, self._expiry_channel, message_id)
+
+    def _leave(self, leaving: Leaving) -> None:
+        state, offset = self._state, leaving.reference.offset
+        message_id = message_id_of(leaving.reference)
+        if self._dead_letter_channel is None:
+            logger.warning(
+                "%s: message %s removed after %d attempts, there is no dead-letter channel",
+                state.name,
+                message_id,
+                leaving.attempts,
+            )
+            return
+        message = state.message_store.retrieve(message_id)
+        copy = dead_letter(message, channel=state.name, delivery_count=leaving.attempts, reason=leaving.reason)
+        is_taken = self._hand(copy, self._dead_letter_channel, message_id)
+        with state.lock:
+            if is_taken:
+                state.change(c.Acknowledged(LEAVING, [offset]))
+            else:
+                kept = c.ReturnedMessage(offset, leaving.attempts, due_at_ms=0, delay_ms=0, reason=OUT_OF_ATTEMPTS)
+                state.change(c.Returned(LEAVING, [kept]))
+
+    def _hand(self, copy: LocalMessage, target: Receiver, message_id: str) -> bool:
+        """Whether the target took the copy. It stays there whatever becomes of the caller's transaction."""
+        try:
+            with outside_transactions():
+                target.handle(copy)
+        except Exception:
+            logger.exception(
+                "%s: %s does not take a copy of message %s; it is kept and tried again at the next delivery",
+                self._state.name,
+                target.receiver_id,
+                message_id,
+            )
+            return False
+        return True
+
+
+def resolved_settings(
+    settings: AddressSettings | ResolvedSettings | None,
+    *,
+    dead_letter_channel: Receiver | None,
+    expiry_channel: Receiver | None,
+) -> ResolvedSettings:
+    """The settings of a channel; its addresses are the channels given.
+
+    Raises:
+        InvalidSettingError: an address is named for which there is no channel.
+    """
+    resolved = ResolvedSettings(**settings.given()) if isinstance(settings, AddressSettings) else settings
+    resolved = resolved or ResolvedSettings()
+    named = {
+        "dead_letter_address": (resolved.dead_letter_address, dead_letter_channel),
+        "expiry_address": (resolved.expiry_address, expiry_channel),
+    }
+    for setting, (address, channel) in named.items():
+        if address is not None and channel is None:
+            raise InvalidSettingError(
+                f"{setting} is {address!r}, but no channel was given to be it: pass one, or leave the setting out",
+                setting=setting,
+                value=address,
+            )
+    if dead_letter_channel is not None and resolved.dead_letter_address is None:
+        return replace(resolved, dead_letter_address=dead_letter_channel.receiver_id)
+    return resolved

@@ -1,0 +1,286 @@
+"""How a channel offers its messages to receivers: one pass at a time, the receiver first, the record after it.
+
+Until a receiver took it a message is NEW, so a refusal leaves no trace (STATE-10). The state's lock is never held
+while a receiver or a filter runs; an acknowledgement may come from any thread, and before the delivery is recorded.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+from jbm_kafka.contract import CoreMessage, MessageState, Receiver
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.errors import RoutableNotAcceptedError, UnknownMessageError
+from jbm_kafka.core.handover import decide_delivery, heads
+from jbm_kafka.core.redelivery import is_exhausted
+from jbm_kafka.core.reference import GateKey, Reference
+from jbm_kafka.core.verdicts import RETURNED, delivery_of
+from jbm_kafka.local.departures import Departures
+from jbm_kafka.local.ledger import message_id_of
+from jbm_kafka.local.messages import shown
+from jbm_kafka.local.receivers import Receivers
+from jbm_kafka.local.state import LocalChannelState
+
+logger = logging.getLogger(__name__)
+
+
+class Answer(Enum):
+    """What a receiver says to a message."""
+
+    ACKNOWLEDGED = "acknowledged"
+    """It took the message and is done with it."""
+    TAKEN = "taken"
+    """It took the message and owes its acknowledgement."""
+    REFUSED = "refused"
+    """It did not want it, refused it, or broke."""
+
+
+def ask(receiver: Receiver, message: CoreMessage) -> Answer:
+    """Offer the message, advice first. A receiver that breaks is told to the log, and the channel goes on."""
+    try:
+        if not receiver.accept(message):
+            return Answer.REFUSED
+        return Answer.ACKNOWLEDGED if receiver.handle(message) else Answer.TAKEN
+    except RoutableNotAcceptedError:
+        return Answer.REFUSED
+    except Exception:
+        logger.exception("receiver %s broke on message %s; it stays", receiver.receiver_id, message.message_id)
+        return Answer.REFUSED
+
+
+class Offering:
+    """The passes over one channel's messages."""
+
+    def __init__(self, state: LocalChannelState, receivers: Receivers, departures: Departures) -> None:
+        self._state = state
+        self._receivers = receivers
+        self._departures = departures
+        self._pass = threading.RLock()
+        """Passes run one after the other, so that a receiver gets messages in order (ORDER-1)."""
+        self._is_delivering = False
+        self._lost_by: dict[int, str] = {}
+        """NEW messages by the receiver whose loss returned them, until somebody takes them."""
+
+    def deliver(self) -> None:
+        """Offer every NEW message present now, each to the receivers in turn; does nothing when a receiver calls it."""
+        with self._pass:
+            if self._is_delivering:
+                return
+            self._is_delivering = True
+            try:
+                self._begin()
+                for reference in self._candidates():
+                    self._offer(reference)
+            finally:
+                self._is_delivering = False
+
+    def redeliver(self, receiver: Receiver) -> bool:
+        """Offer the receiver what it owes, each once; True iff it owes nothing any more.
+
+        Without a redelivery delay the messages stay in its hand meanwhile; with one they wait first, for anybody.
+        """
+        receiver_id = receiver.receiver_id
+        with self._pass:
+            self._begin()
+            owed = self._owed_by(receiver_id)
+            waiting = self._lost(receiver_id)
+            if self._are_due_again(owed):
+                self._offer_again(receiver, owed)
+            else:
+                self._departures.give_back(receiver_id, owed)
+                waiting += self._note_lost(receiver_id, owed, if_due=True)
+            for reference in sorted(waiting):
+                if self._may_offer(receiver_id, reference):
+                    self._offer_to(receiver, reference)
+        with self._state.lock:
+            return not (self._owed_by(receiver_id, all_of_them=True) or self._lost(receiver_id))
+
+    def lose(self, receiver_id: str) -> None:
+        """The receiver is gone: what it has in hand comes back at once (STATE-5), but for acknowledgements in doubt."""
+        with self._state.lock:
+            self._state.complete_early()
+            references = self._owed_by(receiver_id)
+        self.lose_some(receiver_id, references)
+
+    def lose_some(self, receiver_id: str, references: Sequence[Reference]) -> None:
+        """These come back from a receiver that is gone."""
+        self._departures.give_back(receiver_id, references, delay_ms=0)
+        self._note_lost(receiver_id, references)
+
+    # -- one pass ----------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        state, now_ms = self._state, self._state.clock_ms()
+        with state.lock:
+            state.core.apply(c.TimePassed(now_ms))
+            state.complete_early()
+        self._departures.expire(now_ms)
+
+    def _candidates(self) -> Iterator[Reference]:
+        """Messages that may go, the highest priority and then the oldest first, each once, none that came later."""
+        state, tried = self._state, set[int]()
+        with state.lock:
+            end = state.core.fetched
+        while True:
+            with state.lock:
+                free = (reference for reference, _ in heads(state.core))
+                due = [(-r.priority, r.offset) for r in free if r.offset < end and r.offset not in tried]
+            if not due:
+                return
+            heapq.heapify(due)
+            while due:
+                offset = heapq.heappop(due)[1]
+                tried.add(offset)
+                reference = state.by_offset.get(offset)
+                if reference is None:
+                    continue
+                yield reference
+                follower = self._head(reference.gate_key)
+                if follower is not None and follower.offset < end and follower.offset not in tried:
+                    heapq.heappush(due, (-follower.priority, follower.offset))
+
+    def _head(self, key: GateKey) -> Reference | None:
+        """The message of this unit that may go next, if one may."""
+        with self._state.lock:
+            gate = self._state.core.gates.by_key.get(key)
+            return gate.waiting[0] if gate is not None and gate.listed_in is not None else None
+
+    def _offer(self, reference: Reference) -> None:
+        for receiver in self._receivers_for(reference):
+            if not self._may_offer(receiver.receiver_id, reference):
+                return
+            if self._offer_to(receiver, reference):
+                return
+
+    def _receivers_for(self, reference: Reference) -> tuple[Receiver, ...]:
+        """The one that has earlier messages of its unit in hand (UNIT-3); when nobody has, all of them."""
+        with self._state.lock:
+            gate = self._state.core.gates.by_key.get(reference.gate_key)
+            if gate is None or gate.owner is None:
+                return self._receivers.in_turn()
+            owner = self._receivers.find(gate.owner)
+            return () if owner is None else (owner,)
+
+    def _may_offer(self, receiver_id: str, reference: Reference) -> bool:
+        """Whether it may go to this receiver now; on the way what has expired or run out of attempts is sent off."""
+        state = self._state
+        with state.lock:
+            if (
+                state.is_closed
+                or reference.offset in state.reserved
+                or reference.offset in state.submitted
+                or self._head(reference.gate_key) != reference
+                or decide_delivery(state.core, receiver_id, reference) is None
+            ):
+                return False
+        now_ms = state.clock_ms()
+        if 0 < reference.expiration_ms <= now_ms:
+            self._departures.expire(now_ms)
+            return False
+        if self._departures.is_exhausted(reference):
+            self._departures.leave_again(reference)
+            return False
+        return True
+
+    def _offer_to(self, receiver: Receiver, reference: Reference) -> bool:
+        """Hand it over and record that; False when the receiver did not take it."""
+        state, receiver_id = self._state, receiver.receiver_id
+        message = self._shown(reference, redelivered=state.is_redelivered(reference))
+        if message is None:
+            return False
+        was_present = receiver_id in self._receivers
+        with state.reserve([reference]):
+            answer = ask(receiver, message)
+            with state.lock:
+                if answer is Answer.REFUSED and (receiver_id, reference.offset) not in state.core.early:
+                    return False
+                state.record_delivery(receiver_id, reference, acknowledged=answer is Answer.ACKNOWLEDGED)
+                self._lost_by.pop(reference.offset, None)
+                self._receivers.took_one(receiver_id)
+        if was_present and receiver_id not in self._receivers:
+            self.lose(receiver_id)
+        return True
+
+    def _shown(self, reference: Reference, *, redelivered: bool) -> CoreMessage | None:
+        try:
+            message = self._state.message_store.retrieve(message_id_of(reference))
+        except UnknownMessageError:
+            logger.exception("%s: a message has lost its body and cannot be delivered", self._state.name)
+            return None
+        return shown(message, redelivered=redelivered)
+
+    # -- what a receiver owes ----------------------------------------------------------------------------------
+
+    def _owed_by(self, receiver_id: str, *, all_of_them: bool = False) -> list[Reference]:
+        """What it has in hand, in order; without what it is just being offered or has acknowledged in a transaction."""
+        state = self._state
+        with state.lock:
+            hand = state.core.in_hand.get(receiver_id, {})
+            return sorted(
+                reference
+                for offset, reference in hand.items()
+                if (receiver_id, offset) not in state.core.early
+                and (all_of_them or (offset not in state.reserved and offset not in state.submitted))
+            )
+
+    def _lost(self, receiver_id: str) -> list[Reference]:
+        """What came back when it was lost and nobody has taken since."""
+        with self._state.lock:
+            mine = [offset for offset, lost_by in self._lost_by.items() if lost_by == receiver_id]
+            held = [self._state.by_offset[offset] for offset in mine if offset in self._state.by_offset]
+            return [reference for reference in held if self._state.stands(reference) is MessageState.NEW]
+
+    def _note_lost(self, receiver_id: str, references: Sequence[Reference], *, if_due: bool = False) -> list[Reference]:
+        with self._state.lock:
+            past = self._state.core.past
+            back = [
+                reference
+                for reference in references
+                if self._state.stands(reference) is MessageState.NEW
+                and not (if_due and past[reference.offset].due_at_ms > self._state.core.time_ms)
+            ]
+            self._lost_by.update((reference.offset, receiver_id) for reference in back)
+            return back
+
+    def _are_due_again(self, references: Sequence[Reference]) -> bool:
+        """Whether all of these may be handed over again on the spot: no delay, attempts and time left."""
+        state, settings, now_ms = self._state, self._departures.settings, self._state.clock_ms()
+        return not settings.redelivery_delay_ms and not any(
+            is_exhausted(settings, delivery_of(state.core, reference.offset).attempts + 1)
+            or 0 < reference.expiration_ms <= now_ms
+            for reference in references
+        )
+
+    def _offer_again(self, receiver: Receiver, references: Sequence[Reference]) -> None:
+        """Offer what stays in its hand; after a refusal nothing more of that unit."""
+        refused: set[GateKey] = set()
+        for reference in references:
+            message = self._shown(reference, redelivered=True)
+            if reference.gate_key in refused or message is None or not self._has(receiver.receiver_id, reference):
+                continue
+            with self._state.reserve([reference]):
+                answer = ask(receiver, message)
+                if answer is Answer.REFUSED:
+                    refused.add(reference.gate_key)
+                else:
+                    self._record_again(receiver.receiver_id, reference, answer)
+
+    def _record_again(self, receiver_id: str, reference: Reference, answer: Answer) -> None:
+        state = self._state
+        with state.lock:
+            if not self._has(receiver_id, reference):
+                return
+            if answer is Answer.TAKEN or state.open_transaction is not None:
+                attempts = delivery_of(state.core, reference.offset).attempts + 1
+                again = c.ReturnedMessage(reference.offset, attempts, due_at_ms=0, delay_ms=0, reason=RETURNED)
+                state.change(c.OfferedAgain(receiver_id, [again]))
+            if answer is Answer.ACKNOWLEDGED and reference.offset not in state.submitted:
+                state.acknowledge(message_id_of(reference), receiver_id)
+
+    def _has(self, receiver_id: str, reference: Reference) -> bool:
+        with self._state.lock:
+            return reference.offset in self._state.core.in_hand.get(receiver_id, {})

@@ -1,0 +1,127 @@
+"""What open transactions have in mind with a channel's messages: sends and acknowledgements (STATE-2, STATE-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jbm_kafka.contract import MessageStore, PersistenceManager, TransactionManager
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.errors import TransactionRolledBackError, UnknownMessageError
+from jbm_kafka.core.handover import decide_acknowledgement
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.local.ledger import Ledger, message_id_of
+
+
+class TransactionPart(Ledger):
+    """A channel's messages as a resource of transactions."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        message_store: MessageStore,
+        persistence_manager: PersistenceManager | None,
+        transaction_manager: TransactionManager | None,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        super().__init__(name, message_store=message_store, persistence_manager=persistence_manager, clock_ms=clock_ms)
+        self.transaction_manager = transaction_manager
+        self.reserved: set[int] = set()
+        """Offsets of messages that are just being offered, or on their way out."""
+        self.submitted: dict[int, tuple[str, str]] = {}
+        """Acknowledgements submitted in an open transaction: by offset, the receiver and the transaction (STATE-7)."""
+        self.doomed: dict[str, str] = {}
+        """Transactions that can only be rolled back, with the reason."""
+        self.when_discarded: Callable[[str, Reference], None] = lambda _receiver_id, _reference: None
+        """Told when a rollback discards a receiver's acknowledgement."""
+
+    @property
+    def open_transaction(self) -> str | None:
+        """The transaction the caller is in."""
+        return None if self.transaction_manager is None else self.transaction_manager.current
+
+    def submit(self, receiver_id: str, reference: Reference) -> None:
+        """The acknowledgement counts when the open transaction commits; the first one submitted stands."""
+        transaction = self._enlisted()
+        assert transaction is not None, reference.offset
+        self.submitted.setdefault(reference.offset, (receiver_id, transaction))
+
+    def prepare_transaction(self, transaction_id: str, /) -> None:
+        """Check that the transaction can commit here.
+
+        Raises:
+            TransactionRolledBackError: a message sent in it has expired (STATE-2), or the channel was closed.
+        """
+        with self.lock:
+            now_ms = self.clock_ms()
+            for reference in self._sent_in(transaction_id):
+                if 0 < reference.expiration_ms <= now_ms:
+                    self.doom(reference, f"message {message_id_of(reference)!r} expired before its commit")
+            if transaction_id in self.doomed:
+                raise TransactionRolledBackError(
+                    f"channel {self.name!r}: {self.doomed[transaction_id]}", transaction_id=transaction_id
+                )
+
+    def commit_transaction(self, transaction_id: str, /) -> None:
+        """What was sent is NEW, what was acknowledged is settled: both or, when it raises, neither.
+
+        Raises:
+            TransactionRolledBackError: see `prepare_transaction`; this channel's part is rolled back.
+        """
+        with self.lock:
+            try:
+                self.prepare_transaction(transaction_id)
+            except TransactionRolledBackError:
+                self.rollback_transaction(transaction_id)
+                raise
+            sent = self._sent_in(transaction_id)
+            changes: list[c.Change] = [c.SendsCommitted(transaction_id)]
+            for offset, (receiver_id, transaction) in self.submitted.items():
+                if transaction == transaction_id and offset in self.by_offset:
+                    changes += self._effective(receiver_id, self.by_offset[offset])
+            self.change(*changes, committed=sent)
+            self._forget_transaction(transaction_id)
+
+    def rollback_transaction(self, transaction_id: str, /) -> None:
+        """What was sent is gone, what was acknowledged is owed again."""
+        with self.lock:
+            sent = self._sent_in(transaction_id)
+            self.core.apply(c.SendsRolledBack(transaction_id))
+            self.forget(sent)
+            discarded = self._forget_transaction(transaction_id)
+        for receiver_id, reference in discarded:
+            self.when_discarded(receiver_id, reference)
+
+    def doom(self, reference: Reference, reason: str) -> None:
+        """The transaction that sent this message can only be rolled back."""
+        self.doomed[self.core.uncommitted[reference.offset]] = reason
+
+    def _effective(self, receiver_id: str, reference: Reference) -> list[c.Change]:
+        """A submitted acknowledgement, now that it counts; nothing when the message was settled otherwise meanwhile."""
+        try:
+            change = decide_acknowledgement(self.core, receiver_id, reference)
+        except UnknownMessageError:
+            return []
+        if isinstance(change, c.AcknowledgedEarly) and reference.offset not in self.reserved:
+            return [change, c.Acknowledged(receiver_id, [reference.offset])]
+        return [change]
+
+    def _enlisted(self) -> str | None:
+        """The transaction the caller is in, which from now on ends here too."""
+        manager = self.transaction_manager
+        transaction = None if manager is None else manager.current
+        if manager is not None and transaction is not None:
+            manager.enlist(self)
+        return transaction
+
+    def _sent_in(self, transaction_id: str) -> list[Reference]:
+        uncommitted = self.core.uncommitted.items()
+        return [self.by_offset[offset] for offset, transaction in uncommitted if transaction == transaction_id]
+
+    def _forget_transaction(self, transaction_id: str) -> list[tuple[str, Reference]]:
+        """The acknowledgements submitted in it, of messages that are still here."""
+        self.doomed.pop(transaction_id, None)
+        mine = [(o, receiver) for o, (receiver, transaction) in self.submitted.items() if transaction == transaction_id]
+        for offset, _ in mine:
+            del self.submitted[offset]
+        return [(receiver, self.by_offset[offset]) for offset, receiver in mine if offset in self.by_offset]

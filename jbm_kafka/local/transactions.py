@@ -1,0 +1,175 @@
+"""Transactions in one process: one at a time per context, so threads and tasks each have their own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
+
+from jbm_kafka.contract import TransactionResource
+from jbm_kafka.core.errors import (
+    IllegalStateError,
+    TransactionInDoubtError,
+    TransactionInProgressError,
+    TransactionRolledBackError,
+)
+
+
+@runtime_checkable
+class PreparingResource(Protocol):
+    """A resource that can tell beforehand that it cannot commit, so that no other has committed by then."""
+
+    def prepare_transaction(self, transaction_id: str, /) -> None:
+        """Check that the transaction can commit.
+
+        Raises:
+            TransactionRolledBackError: it cannot.
+        """
+
+
+class _Transaction:
+    """An open transaction. A context copied while it was open still names it, so it remembers that it is over."""
+
+    def __init__(self) -> None:
+        self.transaction_id = uuid.uuid4().hex
+        self.resources: list[TransactionResource] = []
+        self.is_over = False
+
+
+_open: ContextVar[Mapping[object, _Transaction]] = ContextVar("open_transactions", default=MappingProxyType({}))
+"""The open transactions of this context, by manager."""
+
+
+def has_open_transaction() -> bool:
+    """Whether any manager has a transaction open in this context."""
+    return any(not transaction.is_over for transaction in _open.get().values())
+
+
+@contextmanager
+def outside_transactions() -> Iterator[None]:
+    """Within the block no transaction is open: what is done there holds whatever becomes of the caller's."""
+    token = _open.set(MappingProxyType({}))
+    try:
+        yield
+    finally:
+        _open.reset(token)
+
+
+class LocalTransactionManager:
+    """Begins and ends the transactions of one process."""
+
+    @property
+    def current(self) -> str | None:
+        """The id of the transaction open in this context."""
+        transaction = self._transaction()
+        return None if transaction is None else transaction.transaction_id
+
+    def begin(self) -> str:
+        """Open a transaction in this context.
+
+        Raises:
+            TransactionInProgressError: one is open; transactions do not nest.
+        """
+        current = self.current
+        if current is not None:
+            raise TransactionInProgressError(
+                f"transaction {current} is open here; commit or roll back first", transaction_id=current
+            )
+        transaction = _Transaction()
+        _open.set(MappingProxyType({**_open.get(), self: transaction}))
+        return transaction.transaction_id
+
+    def commit(self) -> None:
+        """Commit on every enlisted resource, in the order they enlisted, after all of them agreed.
+
+        Raises:
+            TransactionRolledBackError: a resource could not; all of it is rolled back.
+            TransactionInDoubtError: a resource failed after another had committed; the rest is rolled back.
+            IllegalStateError: no transaction is open.
+        """
+        transaction = self._end("commit")
+        name, resources = transaction.transaction_id, list(transaction.resources)
+        done = 0
+        try:
+            for resource in resources:
+                if isinstance(resource, PreparingResource):
+                    resource.prepare_transaction(name)
+            for resource in resources:
+                resource.commit_transaction(name)
+                done += 1
+        except BaseException as error:
+            self._roll_back(resources[done:], name)
+            if not isinstance(error, Exception):
+                raise
+            if done:
+                raise TransactionInDoubtError(
+                    f"transaction {name} committed on {done} of {len(resources)} resources: {error}",
+                    transaction_id=name,
+                ) from error
+            raise TransactionRolledBackError(
+                f"transaction {name} was rolled back: {error}", transaction_id=name
+            ) from error
+
+    def rollback(self) -> None:
+        """Roll back on every enlisted resource, also when one of them fails, whose error is then raised.
+
+        Raises:
+            IllegalStateError: no transaction is open.
+        """
+        transaction = self._end("roll back")
+        failed = self._roll_back(transaction.resources, transaction.transaction_id)
+        if failed is not None:
+            raise failed
+
+    def transaction(self) -> AbstractContextManager[str]:
+        """Begin; commit when the block ends, roll back when it raises."""
+        return self._block()
+
+    def enlist(self, resource: TransactionResource, /) -> None:
+        """Tell this resource how the open transaction ends, once however often it is enlisted.
+
+        Raises:
+            IllegalStateError: no transaction is open.
+        """
+        transaction = self._transaction()
+        if transaction is None:
+            raise IllegalStateError("no transaction is open here to enlist in; begin one first")
+        if not any(known is resource for known in transaction.resources):
+            transaction.resources.append(resource)
+
+    @contextmanager
+    def _block(self) -> Iterator[str]:
+        transaction_id = self.begin()
+        try:
+            yield transaction_id
+        except BaseException:
+            if self.current == transaction_id:
+                self.rollback()
+            raise
+        if self.current == transaction_id:
+            self.commit()
+
+    def _transaction(self) -> _Transaction | None:
+        transaction = _open.get().get(self)
+        return None if transaction is None or transaction.is_over else transaction
+
+    def _end(self, act: str) -> _Transaction:
+        transaction = self._transaction()
+        if transaction is None:
+            raise IllegalStateError(f"no transaction is open here to {act}; begin one first")
+        transaction.is_over = True
+        _open.set(MappingProxyType({key: value for key, value in _open.get().items() if key is not self}))
+        return transaction
+
+    @staticmethod
+    def _roll_back(resources: list[TransactionResource], transaction_id: str) -> Exception | None:
+        failed: Exception | None = None
+        for resource in resources:
+            try:
+                resource.rollback_transaction(transaction_id)
+            except Exception as error:
+                failed = failed or error
+        return failed
