@@ -1,11 +1,12 @@
 """What a user may tell librdkafka, what we decide ourselves, and where its log lines go."""
 
 import logging
+import time
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.core.errors import InvalidSettingError
 
@@ -80,17 +81,34 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
 
 
 class _ClientLog:
-    """What confluent-kafka calls as its logger: librdkafka's levels are our levels, but for one kind of line."""
+    """What confluent-kafka calls as its logger: librdkafka's levels are our levels, but for what is no news."""
 
     def log(self, level: int, message: str, *values: object) -> None:
         text = message % values if values else message
-        # Each client is told all settings, also those for its siblings, and says so; that is no news to anyone.
-        LOG.log(logging.DEBUG if "CONFWARN" in text else level, "%s", text)
+        # Each client is told all settings, also those for its siblings, and says so. And each says of each broker,
+        # several times a second, that it cannot connect: `_log_client_error` says that once.
+        is_no_news = text.startswith(("CONFWARN", "FAIL"))
+        LOG.log(logging.DEBUG if is_no_news else min(level, logging.WARNING), "%s", text)
 
 
-def _log_client_error(error: object) -> None:
-    # Broker down, connection refused: librdkafka goes on trying. Whoever waits for an answer gets a proper error.
-    LOG.info("Kafka client: %s; it keeps trying", error)
+class _Outage:
+    """When a cluster that does not answer was told of last; all clients of the process share it."""
+
+    told_at_s = float("-inf")
+
+
+OUTAGE_SILENCE_S = 30.0
+"""One line in so long while no broker answers."""
+
+
+def _log_client_error(error: KafkaError) -> None:
+    # librdkafka goes on trying, and whoever waits for an answer gets a proper error; an operator wants one line.
+    now_s = time.monotonic()
+    if error.code() == KafkaError._ALL_BROKERS_DOWN and now_s - _Outage.told_at_s > OUTAGE_SILENCE_S:
+        _Outage.told_at_s = now_s
+        LOG.warning("no Kafka broker answers; clients keep trying (%s)", error)
+    else:
+        LOG.debug("Kafka client: %s; it keeps trying", error)
 
 
 def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> dict[str, Any]:
