@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jbm_kafka.core.errors import IllegalStateError, TransactionRolledBackError
+from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.engine.hand import Hand
 from jbm_kafka.jms.inbox import InHand, give_back
 from jbm_kafka.jms.messages import Message
@@ -171,10 +171,18 @@ class TransactedSettling(HandSettling):
         transfer = Transfer(about=f"commit of {self._session.session_id}", sends=sends, settlings=_settlings(items))
         try:
             self._session.connection.provider.submit(transfer)
+        except JMSError as error:
+            self._roll_back(items)
+            raise TransactionRolledBackError(f"rolled back: {error}") from None
+        try:
             transfer.done.wait(DURABLE_TIMEOUT_S, about=transfer.about)
         except TransactionRolledBackError:
             self._roll_back(items)
             raise
+        except JMSError as error:
+            raise TransactionInDoubtError(
+                f"{error}; close the session: what was not committed comes again", session=self._session.session_id
+            ) from None
 
     def rollback(self) -> None:
         self._session.outbox.take_all()

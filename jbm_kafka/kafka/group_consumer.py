@@ -205,7 +205,6 @@ class ConfluentGroupConsumer:
     # -- callbacks, inside poll, consume or close --------------------------------------------------------------------
 
     def _on_assign(self, consumer: Consumer, places: list[TopicPartition]) -> None:
-        self._joined = True
         partitions = [place.partition for place in places]
         self._forget(partitions)
         self._owned.update(partitions)
@@ -219,6 +218,7 @@ class ConfluentGroupConsumer:
         consumer.pause(self._places(waiting))
         # A pause from before a revocation outlives it.
         consumer.resume(self._places(list(starts)))
+        self._joined = True  # last: other threads take it as "the listener has been told"
 
     def _on_revoke(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         partitions = [place.partition for place in places if place.partition in self._owned]

@@ -267,6 +267,9 @@ class Lane:
         self.settle.take_all()
         self.settle.return_unread(link)
         self.links.pop(link.link_id, None)
+        if not any(other.session_id == link.session_id for other in self.links.values()):
+            # A commit whose outcome its session never learnt may have left messages in its hand.
+            self.settle.return_all(link.session_id)
 
     def _is_unused(self) -> bool:
         """Nobody receives here, so membership would only keep partitions from others.

@@ -118,6 +118,13 @@ class Settle:
         for channel, offsets in by_channel.items():
             self.return_uncounted(channel, link.session_id, offsets)
 
+    def return_all(self, session: SessionId) -> None:
+        """Return whatever a session that is gone still holds: counted, without a delay (REDELIVER-1)."""
+        for channel in self._lane.channels.values():
+            held = channel.state.in_hand.get(session)
+            if held:
+                self.give_back(channel, session, [GivenBack(offset, counted=True, delay_ms=0) for offset in held])
+
     # -- messages on their way out ---------------------------------------------------------------------------------
 
     def send_away(self, channel: OwnedChannel, leaving: Sequence[tuple[Reference, str]]) -> None:
