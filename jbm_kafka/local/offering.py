@@ -17,7 +17,7 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.errors import RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.core.handover import decide_delivery, heads
 from jbm_kafka.core.redelivery import is_exhausted
-from jbm_kafka.core.reference import GateKey, Reference
+from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.verdicts import RETURNED, delivery_of
 from jbm_kafka.local.departures import Departures
 from jbm_kafka.local.ledger import message_id_of
@@ -121,27 +121,37 @@ class Offering:
         self._departures.expire(now_ms)
 
     def _candidates(self) -> Iterator[Reference]:
-        """Messages that may go, the highest priority and then the oldest first, each once, none that came later."""
-        state, tried = self._state, set[int]()
+        """Messages that may go, the highest priority and then the oldest first, none that came later.
+
+        Each once, and once more when its unit came free meanwhile: then others may have it.
+        """
+        state, tried = self._state, set[tuple[int, SessionId | None]]()
         with state.lock:
             end = state.core.fetched
         while True:
             with state.lock:
-                free = (reference for reference, _ in heads(state.core))
-                due = [(-r.priority, r.offset) for r in free if r.offset < end and r.offset not in tried]
+                due = [(-r.priority, r.offset) for r, owner in heads(state.core) if (r.offset, owner) not in tried]
+            due = [entry for entry in due if entry[1] < end]
             if not due:
                 return
             heapq.heapify(due)
             while due:
-                offset = heapq.heappop(due)[1]
-                tried.add(offset)
-                reference = state.by_offset.get(offset)
+                reference = state.by_offset.get(heapq.heappop(due)[1])
                 if reference is None:
                     continue
+                tried.add((reference.offset, self._owner(reference.gate_key)))
                 yield reference
                 follower = self._head(reference.gate_key)
-                if follower is not None and follower.offset < end and follower.offset not in tried:
+                if follower is None or follower.offset >= end:
+                    continue
+                if (follower.offset, self._owner(follower.gate_key)) not in tried:
                     heapq.heappush(due, (-follower.priority, follower.offset))
+
+    def _owner(self, key: GateKey) -> SessionId | None:
+        """Who holds earlier messages of this unit."""
+        with self._state.lock:
+            gate = self._state.core.gates.by_key.get(key)
+            return None if gate is None else gate.owner
 
     def _head(self, key: GateKey) -> Reference | None:
         """The message of this unit that may go next, if one may."""
@@ -159,11 +169,11 @@ class Offering:
     def _receivers_for(self, reference: Reference) -> tuple[Receiver, ...]:
         """The one that has earlier messages of its unit in hand (UNIT-3); when nobody has, all of them."""
         with self._state.lock:
-            gate = self._state.core.gates.by_key.get(reference.gate_key)
-            if gate is None or gate.owner is None:
+            owner = self._owner(reference.gate_key)
+            if owner is None:
                 return self._receivers.in_turn()
-            owner = self._receivers.find(gate.owner)
-            return () if owner is None else (owner,)
+            receiver = self._receivers.find(owner)
+            return () if receiver is None else (receiver,)
 
     def _may_offer(self, receiver_id: str, reference: Reference) -> bool:
         """Whether it may go to this receiver now; on the way what has expired or run out of attempts is sent off."""

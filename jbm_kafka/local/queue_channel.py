@@ -29,7 +29,6 @@ from jbm_kafka.local.messages import message_of, refused, shown
 from jbm_kafka.local.offering import Answer, Offering, ask
 from jbm_kafka.local.receivers import Receivers
 from jbm_kafka.local.state import LocalChannelState
-from jbm_kafka.local.transactions import has_open_transaction
 
 
 def wall_clock_ms() -> int:
@@ -123,7 +122,7 @@ class QueueChannel(ManagedByState):
         if self._state.is_closed:
             return False
         if self._is_synchronous:
-            return not has_open_transaction() and any(each.accept(routable) for each in self._receivers.all)
+            return self._state.open_transaction is None and any(each.accept(routable) for each in self._receivers.all)
         with self._state.lock:
             return self._state.refusal(routable) is None
 
@@ -157,7 +156,7 @@ class QueueChannel(ManagedByState):
 
     def _pass_on(self, routable: Routable) -> bool:
         """Synchronously: what the first receiver that takes it says; False when none does. Nothing is stored."""
-        if has_open_transaction():
+        if self._state.open_transaction is not None:
             raise refused(self.name, routable, "a transaction is open and a synchronous channel holds nothing for it")
         message = message_of(routable, channel=self.name, store=self.message_store)
         if 0 < message.expiration_ms <= self._state.clock_ms():
@@ -206,7 +205,7 @@ class QueueChannel(ManagedByState):
 
         Raises:
             UnknownMessageError: it is not here, or in another hand, or acknowledged already.
-            IllegalStateError: it is NOT_COMMITTED, or a transaction is open that this channel knows nothing of.
+            IllegalStateError: it is NOT_COMMITTED, or the channel is closed.
         """
         self._check_open()
         self._state.acknowledge(message_id, receiver_id)

@@ -29,7 +29,6 @@ from jbm_kafka.core.verdicts import delivery_of
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.messages import StoredReference, refused
 from jbm_kafka.local.transaction_part import TransactionPart
-from jbm_kafka.local.transactions import has_open_transaction
 
 
 class LocalChannelState(TransactionPart):
@@ -73,7 +72,7 @@ class LocalChannelState(TransactionPart):
             return "a message of this id is here already"
         if routable.is_reliable and not self.is_reliable:
             return "it is reliable and the channel is not; give channel and store a reliable persistence manager"
-        return self._foreign_transaction()
+        return None
 
     # -- the contract ------------------------------------------------------------------------------------------
 
@@ -140,12 +139,6 @@ class LocalChannelState(TransactionPart):
                     f"message {message_id!r} was acknowledged in a transaction that is open", message_id=message_id
                 )
             change = decide_acknowledgement(self.core, receiver_id, reference)
-            reason = self._foreign_transaction()
-            if reason is not None:
-                raise IllegalStateError(
-                    f"channel {self.name!r} cannot take the acknowledgement of {message_id!r}: {reason}",
-                    message_id=message_id,
-                )
             if self.open_transaction is None:
                 self.change(change)
             else:
@@ -201,11 +194,6 @@ class LocalChannelState(TransactionPart):
                 self.reserved -= offsets
 
     # -- leaves ------------------------------------------------------------------------------------------------
-
-    def _foreign_transaction(self) -> str | None:
-        if self.transaction_manager is None and has_open_transaction():
-            return "a transaction is open and the channel is not transactional; give it the transaction manager"
-        return None
 
     def _as_redelivered(self, reference: Reference) -> MessageReference:
         held = contract_reference(reference)

@@ -43,11 +43,6 @@ _open: ContextVar[Mapping[object, _Transaction]] = ContextVar("open_transactions
 """The open transactions of this context, by manager."""
 
 
-def has_open_transaction() -> bool:
-    """Whether any manager has a transaction open in this context."""
-    return any(not transaction.is_over for transaction in _open.get().values())
-
-
 @contextmanager
 def outside_transactions() -> Iterator[None]:
     """Within the block no transaction is open: what is done there holds whatever becomes of the caller's."""

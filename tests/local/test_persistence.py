@@ -1,0 +1,209 @@
+"""Goal: a new channel of the same name goes on where the last one ended, however that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from jbm_kafka.contract import MessageState
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.errors import CorruptRecordError, UnknownMessageError
+from jbm_kafka.local import MemoryMessageStore, MemoryPersistenceManager, QueueChannel
+from tests.local.parts import Bench, Clock, Hand, Text
+
+NEW = MessageState.NEW
+
+
+def test_new_and_delivered_messages_come_back_in_order_and_only_the_delivered_are_flagged() -> None:
+    """STATE-5, STATE-11, REDELIVER-1: counts survive; the crash was the loss of the receiver."""
+    bench = Bench()
+    receiver = bench.receiver()
+    receiver.wants = lambda routable: routable.message_id in "bc"
+    bench.send("a", "b", "c", "d")
+    bench.queue.deliver()
+    bench.queue.acknowledge("c", "r1")
+    bench.queue = bench.open()
+    assert [each.message_id for each in bench.queue.get_messages(NEW)] == ["a", "b", "d"]
+    second = bench.receiver("r2", answer=True)
+    assert bench.queue.deliver()
+    assert (second.ids, second.flags) == (["a", "b", "d"], [False, True, False])
+
+
+def test_a_recovered_receiver_is_offered_what_it_owed() -> None:
+    """STATE-9: it is disconnected, until it asks."""
+    bench = Bench()
+    receiver = bench.receiver()
+    bench.send("m")
+    bench.queue.deliver()
+    bench.send("n")
+    bench.queue = bench.open()
+    receiver.got = []
+    assert not bench.queue.redeliver(receiver)
+    assert (receiver.ids, receiver.flags) == (["m"], [True])
+
+
+def test_attempts_add_up_over_crashes_until_the_message_is_given_up() -> None:
+    """REDELIVER-1, REDELIVER-3"""
+    bench = Bench(AddressSettings(max_delivery_attempts=3), with_dead_letters=True)
+    bench.send("m")
+    for _ in range(3):
+        bench.receiver()
+        assert bench.queue.deliver()
+        bench.queue = bench.open()
+    assert bench.dead_letters is not None
+    assert [each.headers["_JBM_DELIVERY_COUNT"] for each in bench.dead_letters.browse()] == [3]
+    assert bench.queue.browse() == []
+
+
+def test_a_running_delay_survives() -> None:
+    """REDELIVER-2, UNIT-4"""
+    bench = Bench(AddressSettings(redelivery_delay_ms=500))
+    receiver = bench.receiver()
+    bench.send("a1", "a2", unit="a")
+    bench.queue.deliver()
+    bench.queue.redeliver(receiver)
+    bench.queue = bench.open()
+    receiver = bench.receiver(answer=True)
+    assert not bench.queue.deliver()
+    bench.clock.now_ms += 500
+    assert bench.queue.deliver()
+    assert (receiver.ids, receiver.flags) == (["a1", "a2"], [True, True])
+
+
+def test_an_early_acknowledgement_is_not_lost_by_a_crash() -> None:
+    """STATE-6"""
+    bench = Bench()
+    bench.send("m", "n")
+    bench.queue.acknowledge("m", "r1")
+    bench.queue = bench.open()
+    assert [each.message_id for each in bench.queue.browse()] == ["n"]
+
+
+def test_an_open_transaction_is_rolled_back_by_a_crash() -> None:
+    """STATE-2, STATE-7"""
+    bench = Bench()
+    bench.receiver()
+    bench.send("m")
+    bench.queue.deliver()
+    bench.transactions.begin()
+    bench.send("n")
+    bench.queue.acknowledge("m", "r1")
+    bench.queue = bench.open()
+    assert [each.message_id for each in bench.queue.browse()] == ["m"]
+
+
+def test_a_committed_transaction_survives_whole() -> None:
+    """STATE-2, STATE-7"""
+    bench = Bench()
+    bench.receiver()
+    bench.send("m")
+    bench.queue.deliver()
+    with bench.transactions.transaction():
+        bench.send("n", "o")
+        bench.queue.acknowledge("m", "r1")
+    bench.queue = bench.open()
+    assert [each.message_id for each in bench.queue.browse()] == ["n", "o"]
+
+
+def test_what_is_not_reliable_does_not_survive_and_leaves_no_body() -> None:
+    """STATE-11, STORE-1"""
+    bench = Bench()
+    bench.queue.handle(Text("passing"))
+    bench.send("lasting")
+    bench.queue.close()
+    bench.queue = bench.open()
+    assert [each.message_id for each in bench.queue.browse()] == ["lasting"]
+    with pytest.raises(UnknownMessageError):
+        bench.store.retrieve("passing")
+
+
+def test_a_channel_without_persistence_leaves_nothing_behind_when_it_closes() -> None:
+    """STATE-12"""
+    store = MemoryMessageStore("s")
+    queue = QueueChannel("q", message_store=store)
+    receiver = Hand("r1")
+    queue.add_receiver(receiver)
+    queue.handle(Text("m"))
+    queue.deliver()
+    queue.handle(Text("n"))
+    queue.close()
+    for name in ("m", "n"):
+        with pytest.raises(UnknownMessageError):
+            store.retrieve(name)
+
+
+def test_nothing_is_left_of_what_is_settled() -> None:
+    """STATE-12: neither a record nor a body."""
+    bench = Bench()
+    bench.receiver(answer=True)
+    bench.send("m", "n", unit="u")
+    assert bench.queue.deliver()
+    assert bench.persistence.read("q") == {}
+    with pytest.raises(UnknownMessageError):
+        bench.store.retrieve("m")
+
+
+class Failing(MemoryPersistenceManager):
+    """Fails to write while it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_failing = False
+
+    def write(self, owner_id: str, records: Mapping[str, bytes | None], /) -> None:
+        if self.is_failing:
+            raise OSError("disk full")
+        super().write(owner_id, records)
+
+
+def failing_queue() -> tuple[QueueChannel, Failing, MemoryMessageStore]:
+    manager, store = Failing(), MemoryMessageStore("s")
+    return QueueChannel("q", message_store=store, persistence_manager=manager, clock_ms=Clock()), manager, store
+
+
+def test_a_message_that_cannot_be_recorded_is_not_taken() -> None:
+    """STATE-11"""
+    queue, manager, store = failing_queue()
+    manager.is_failing = True
+    with pytest.raises(OSError, match="disk full"):
+        queue.handle(Text("m", is_reliable=True))
+    assert queue.browse() == []
+    with pytest.raises(UnknownMessageError):
+        store.retrieve("m")
+    manager.is_failing = False
+    assert queue.handle(Text("m", is_reliable=True))
+
+
+def test_an_acknowledgement_that_cannot_be_recorded_changes_nothing() -> None:
+    """STATE-6, STATE-11"""
+    queue, manager, _ = failing_queue()
+    queue.add_receiver(Hand("r1"))
+    queue.handle(Text("m", is_reliable=True))
+    queue.deliver()
+    manager.is_failing = True
+    with pytest.raises(OSError, match="disk full"):
+        queue.acknowledge("m", "r1")
+    assert queue.state.nacks("m") == {"r1"}
+    manager.is_failing = False
+    queue.acknowledge("m", "r1")
+    assert queue.browse() == []
+
+
+def test_a_damaged_record_is_named() -> None:
+    manager, store = MemoryPersistenceManager(), MemoryMessageStore("s")
+    manager.write("q", {"message|0": b"{"})
+    with pytest.raises(CorruptRecordError, match=r"message\|0"):
+        QueueChannel("q", message_store=store, persistence_manager=manager)
+    manager.write("q", {"message|0": b'{"offset": 7, "message_id": "m"}'})
+    with pytest.raises(CorruptRecordError, match="7"):
+        QueueChannel("q", message_store=store, persistence_manager=manager)
+
+
+def test_a_record_whose_body_is_gone_is_passed_over() -> None:
+    """STATE-12"""
+    bench = Bench()
+    bench.send("m", "n")
+    bench.store.remove("m")
+    bench.queue = bench.open()
+    assert [each.message_id for each in bench.queue.browse()] == ["n"]
