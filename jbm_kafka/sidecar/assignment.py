@@ -7,7 +7,6 @@ on a thread of the opener; giving one up happens here and takes its time, while 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -35,8 +34,6 @@ class Assignment:
         self.opening: dict[int, object] = {}
         """Partitions whose channels are being recovered, each with the token of its assignment."""
         self.was_rebalanced_while_unused = False
-        self._pause = threading.Event()
-        """Never set: waiting on it is a pause that a debugger and a signal can interrupt."""
 
     # -- coming ----------------------------------------------------------------------------------------------------
 
@@ -162,7 +159,7 @@ class Assignment:
     def _pump(self) -> None:
         self._lane.pump()
         self._lane.tell_checkpointer()
-        self._pause.wait(PUMP_S)
+        self._lane.parts.workers.pause(PUMP_S)
 
 
 def _taken(channel: OwnedChannel) -> TransactionRolledBackError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import queue
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -43,14 +43,20 @@ class FrozenLane:
     """Transfers whose messages are no longer in the hand they were in."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class FreezeRequest:
     """What the checkpointer asks of a lane."""
 
     checkpoint_id: str
     transfers: Sequence[Transfer]
     """Those that settle messages of the lane."""
-    replies: queue.SimpleQueue[FrozenLane] = field(default_factory=queue.SimpleQueue)
+    reply: FrozenLane | None = None
+    is_answered: threading.Event = field(default_factory=threading.Event)
+
+    def answer(self, reply: FrozenLane) -> None:
+        """The lane's answer; given once."""
+        self.reply = reply
+        self.is_answered.set()
 
 
 class CheckpointPart:
@@ -70,7 +76,7 @@ class CheckpointPart:
         except GroupFenced:
             metadata = None
         if metadata is None:
-            request.replies.put(FrozenLane(lane, None, (), refused))
+            request.answer(FrozenLane(lane, None, (), refused))
             return
         settlings: dict[OwnedChannel, list[Settling]] = {}
         for transfer in request.transfers:
@@ -82,7 +88,7 @@ class CheckpointPart:
             for channel in lane.channels.values()
             if channel.freeze is None and (channel.needs_checkpoint or channel in settlings)
         ]
-        request.replies.put(FrozenLane(lane, metadata, channels, refused))
+        request.answer(FrozenLane(lane, metadata, channels, refused))
 
     def _holds_all(self, transfer: Transfer) -> bool:
         return all(

@@ -7,16 +7,16 @@ What harms a transaction is left out of the next try: a fenced group, a refused 
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.ports import Clock, GroupFenced, KafkaTrouble, OutcomeUnknown, RecordTooLarge, TransactionAborted
 from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
+from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.sidecar.transfer import Transfer
 
@@ -45,17 +45,20 @@ class _Round:
 class Checkpointer:
     """Runs from `start` to `stop`."""
 
-    def __init__(self, *, writer: TransactionWriter, clock: Clock, interval_ms: int) -> None:
+    def __init__(self, *, writer: TransactionWriter, clock: Clock, interval_ms: int, workers: Workers) -> None:
         self._writer = writer
         self._clock = clock
         self._interval_ms = interval_ms
-        self._wake = threading.Condition()
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        """Set after every change that may be work; cleared before looking for some."""
         self._dirty: set[Lane] = set()
         self._is_awaited = False
         self._transfers: deque[Transfer] = deque()
         self._fenced_until_ms: dict[Lane, int] = {}
         self._is_stopping = False
-        self._thread = threading.Thread(target=self._run, name="jbm-checkpoint", daemon=True)
+        self._worker: Worker | None = None
         self.checkpoints = 0
         """How many were committed."""
 
@@ -63,100 +66,106 @@ class Checkpointer:
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        self._worker = self._workers.start("jbm-checkpoint", self._run())
 
     def note_dirty(self, lane: Lane, is_awaited: bool) -> None:
         """A lane has something to record; `is_awaited`: somebody waits for it."""
         if lane in self._dirty and (self._is_awaited or not is_awaited):
             return
-        with self._wake:
+        with self._lock:
             self._dirty.add(lane)
             self._is_awaited = self._is_awaited or is_awaited
-            self._wake.notify()
+        self._wake.set()
 
     def submit(self, transfer: Transfer) -> None:
         """Commit a transfer with the next checkpoint; its completion tells."""
-        with self._wake:
-            if self._is_stopping:
-                transfer.done.complete(_stopped(transfer))
-                return
-            self._transfers.append(transfer)
-            self._wake.notify()
+        with self._lock:
+            is_late = self._is_stopping
+            if not is_late:
+                self._transfers.append(transfer)
+        if is_late:
+            transfer.done.complete(_stopped(transfer))
+        self._wake.set()
 
     def stop(self, timeout_s: float) -> None:
         """Finish what is submitted, then end."""
-        with self._wake:
+        with self._lock:
             self._is_stopping = True
-            self._wake.notify()
-        if self._thread.ident is not None:
-            self._thread.join(timeout_s)
+        self._wake.set()
+        if self._worker is not None:
+            self._worker.wait_end(timeout_s)
         self._writer.close()
 
     # -- the checkpoint thread -----------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run(self) -> Steps:
         last_ms = 0
         while True:
-            work = self._wait_for_work(last_ms)
-            if work is None:
-                return
+            self._wake.clear()
+            wait = self._wait_for_work(last_ms)
+            if wait is not None:
+                if self._is_stopping:
+                    return
+                yield wait
+                continue
+            lanes, transfers = self._take_work()
             last_ms = self._clock.monotonic_ms()
             try:
-                self._checkpoint(*work)
+                yield from self._checkpoint(lanes, transfers)
             except Exception as error:  # a bug: the transfers' callers must not wait for ever
                 log.exception("a checkpoint failed; what it held stays owed and is tried again")
-                for transfer in work[1]:
+                for transfer in transfers:
                     transfer.done.complete(JMSError(f"{transfer.about}: the checkpoint failed: {error}"))
 
-    def _wait_for_work(self, last_ms: int) -> tuple[frozenset[Lane], list[Transfer]] | None:
-        """Who is dirty and what is to commit: at once when somebody waits, else when the interval is over."""
-        with self._wake:
-            while True:
-                wait_ms = last_ms + self._interval_ms - self._clock.monotonic_ms()
-                if self._transfers or (self._dirty and (self._is_awaited or wait_ms <= 0)):
-                    break
-                if self._is_stopping:
-                    return None
-                self._wake.wait(wait_ms / 1000 if self._dirty else None)
+    def _wait_for_work(self, last_ms: int) -> Wait | None:
+        """None when there is some: at once when somebody waits, else when the interval is over."""
+        with self._lock:
+            wait_ms = last_ms + self._interval_ms - self._clock.monotonic_ms()
+            if self._transfers or (self._dirty and (self._is_awaited or wait_ms <= 0)):
+                return None
+            return Wait(wait_ms / 1000 if self._dirty else None, self._wake)
+
+    def _take_work(self) -> tuple[frozenset[Lane], list[Transfer]]:
+        """Who is dirty and what is to commit."""
+        with self._lock:
             lanes, transfers = frozenset(self._dirty), list(self._transfers)
             self._dirty.clear()
             self._transfers.clear()
             self._is_awaited = False
             return lanes, transfers
 
-    def _checkpoint(self, dirty: frozenset[Lane], transfers: list[Transfer]) -> None:
+    def _checkpoint(self, dirty: frozenset[Lane], transfers: list[Transfer]) -> Steps:
         """Try until it is committed or nothing is left to commit."""
         now_ms = self._clock.monotonic_ms()
         self._fenced_until_ms = {lane: ms for lane, ms in self._fenced_until_ms.items() if ms > now_ms}
         left = _Round(transfers=transfers, fenced=frozenset(self._fenced_until_ms))
         for attempt in range(ATTEMPTS_MAX):
             lanes = (dirty | {lane for transfer in left.transfers for lane in transfer.lanes}) - left.fenced
-            if self._try(lanes, left):
+            if (yield from self._try(lanes, left)):
                 break
-            if attempt:
-                threading.Event().wait(RETRY_PAUSE_S)
+            yield Wait(RETRY_PAUSE_S) if attempt else GO_ON
         else:
             for transfer in left.transfers:
                 transfer.done.complete(
                     TransactionRolledBackError(f"{transfer.about}: Kafka did not take it in {ATTEMPTS_MAX} tries")
                 )
-        self._put_back(dirty, left)
+        yield from self._put_back(dirty, left)
 
-    def _put_back(self, dirty: frozenset[Lane], left: _Round) -> None:
+    def _put_back(self, dirty: frozenset[Lane], left: _Round) -> Steps:
         """What a fenced lane could not take part in waits for its next turn."""
         waiting = [t for t in left.transfers if not t.done.is_done and t.lanes & left.fenced]
         if not waiting and not dirty & left.fenced:
             return
-        threading.Event().wait(FENCED_PAUSE_MS / 1000)
-        with self._wake:
+        yield Wait(FENCED_PAUSE_MS / 1000)
+        with self._lock:
             self._transfers.extendleft(reversed(waiting))
             self._dirty |= dirty & left.fenced
 
-    def _try(self, lanes: Collection[Lane], left: _Round) -> bool:
+    def _try(self, lanes: Collection[Lane], left: _Round) -> Generator[Wait, None, bool]:
         """One attempt; False: try again with what is left."""
         transfers = [t for t in left.transfers if not t.lanes & left.fenced and not t.done.is_done]
         checkpoint_id = self._writer.next_id()
-        frozen = _freeze(lanes, transfers, checkpoint_id)
+        frozen = yield from _freeze(lanes, transfers, checkpoint_id)
         refused = frozenset().union(*(part.refused for part in frozen))
         silent = frozenset(lanes) - {part.lane for part in frozen} | {
             p.lane for p in frozen if p.group_metadata is None
@@ -174,13 +183,13 @@ class Checkpointer:
             for transfer in transfers:
                 transfer.done.complete()
             return True
-        return self._commit(frozen, transfers, checkpoint_id, left)
+        return (yield from self._commit(frozen, transfers, checkpoint_id, left))
 
     def _commit(
         self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], checkpoint_id: str, left: _Round
-    ) -> bool:
+    ) -> Generator[Wait, None, bool]:
         try:
-            self._writer.commit(frozen, transfers, checkpoint_id)
+            yield from self._writer.commit(frozen, transfers, checkpoint_id)
         except GroupFenced as error:
             self._finish(frozen, durable=False)
             fenced = frozenset(part.lane for part in frozen if part.lane.group == error.group)
@@ -194,7 +203,7 @@ class Checkpointer:
             return False
         except OutcomeUnknown as error:
             log.warning("the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
-            if not self._writer.find_out(frozen, checkpoint_id):
+            if not (yield from self._writer.find_out(frozen, checkpoint_id)):
                 self._finish(frozen, durable=False)
                 return False
         except KafkaTrouble as error:
@@ -203,7 +212,9 @@ class Checkpointer:
             self._writer.renew()
             return False
         self.checkpoints += 1
+        yield GO_ON
         self._writer.write_journal(frozen)
+        yield GO_ON
         self._finish(frozen, durable=True)
         for transfer in transfers:
             transfer.done.complete()
@@ -229,7 +240,9 @@ class Checkpointer:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)
 
 
-def _freeze(lanes: Collection[Lane], transfers: Sequence[Transfer], checkpoint_id: str) -> list[FrozenLane]:
+def _freeze(
+    lanes: Collection[Lane], transfers: Sequence[Transfer], checkpoint_id: str
+) -> Generator[Wait, None, list[FrozenLane]]:
     """Ask all lanes at once, wait for each; one that does not answer in time is left out."""
     requests: list[FreezeRequest] = []
     for lane in lanes:
@@ -240,12 +253,13 @@ def _freeze(lanes: Collection[Lane], transfers: Sequence[Transfer], checkpoint_i
         if lane.is_alive:
             lane.post(lambda asked=request, at=lane: at.checkpoint_part.freeze(asked))  # type: ignore[misc]
         else:
-            request.replies.put(FrozenLane(lane, None, (), frozenset(request.transfers)))
+            request.answer(FrozenLane(lane, None, (), frozenset(request.transfers)))
     frozen: list[FrozenLane] = []
     for request in requests:
-        try:
-            frozen.append(request.replies.get(timeout=FREEZE_TIMEOUT_S))
-        except queue.Empty:
+        yield Wait(FREEZE_TIMEOUT_S, request.is_answered)
+        if request.reply is not None:
+            frozen.append(request.reply)
+        else:
             log.warning(
                 "a channel group did not answer within %g s; the checkpoint goes on without it", FREEZE_TIMEOUT_S
             )

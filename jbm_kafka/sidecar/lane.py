@@ -7,7 +7,6 @@ the thread looks at its queues every few milliseconds while anybody is active.
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +33,7 @@ from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
+from jbm_kafka.sidecar.steps import GO_ON, Steps, Worker, Workers
 from jbm_kafka.sidecar.topics import TopicInfo
 from jbm_kafka.sidecar.transfer import Settling, Transfer
 
@@ -49,6 +49,7 @@ class LaneParts:
     config: SidecarConfig
     settings_of: Callable[[str], ResolvedSettings]
     opener: ChannelOpener
+    workers: Workers
     flow: Callable[[], Flow]
     chance: Callable[[], float]
     note_dirty: Callable[[Lane, bool], None]
@@ -81,13 +82,13 @@ class Lane:
         self._inbox: deque[Callable[[], None]] = deque()
         self._is_stopping = False
         self._unused_since_ms: int | None = None
-        self._thread = threading.Thread(target=self._run, name=f"jbm-lane-{group}", daemon=True)
+        self._worker: Worker | None = None
 
     # -- any thread ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Join the group."""
-        self._thread.start()
+        self._worker = self.parts.workers.start(f"jbm-lane-{self.group}", self._run())
 
     def post(self, command: Callable[[], None]) -> None:
         """Run a command on the owner thread soon, also while it drains inside a rebalance."""
@@ -107,20 +108,17 @@ class Lane:
 
     def join(self, timeout_s: float) -> bool:
         """True when the owner thread has ended."""
-        if self._thread.ident is None:
-            return True
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return self._worker is None or self._worker.wait_end(timeout_s)
 
     @property
     def is_running(self) -> bool:
         """False after the thread ended, for whatever cause; a new lane is needed then."""
-        return not self._is_stopping and (self._thread.ident is None or self._thread.is_alive())
+        return not self._is_stopping and (self._worker is None or self._worker.is_alive)
 
     @property
     def is_alive(self) -> bool:
         """The thread still carries out what is posted, also while it stops."""
-        return self._thread.is_alive()
+        return self._worker is not None and self._worker.is_alive
 
     @property
     def is_settled(self) -> bool:
@@ -129,7 +127,7 @@ class Lane:
 
     # -- the owner thread ----------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run(self) -> Steps:
         try:
             self.consumer = self.parts.kafka.group_consumer(
                 group=self.group,
@@ -141,6 +139,7 @@ class Lane:
             try:
                 while not self._is_stopping and not self._is_unused():
                     self._turn(self.consumer)
+                    yield GO_ON
             finally:
                 self._is_stopping = True
                 self.consumer.close()

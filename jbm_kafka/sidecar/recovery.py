@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Held
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaTrouble
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
@@ -30,13 +30,16 @@ RETRY_S = 0.5
 class ChannelOpener:
     """Recovers channels on threads of its own, several lanes side by side."""
 
-    def __init__(self, *, kafka: Kafka, journal: Journal, topics: Topics, clock: Clock, namespace: str) -> None:
+    def __init__(
+        self, *, kafka: Kafka, journal: Journal, topics: Topics, clock: Clock, namespace: str, workers: Workers
+    ) -> None:
         self._kafka = kafka
         self._journal = journal
         self._topics = topics
         self._clock = clock
         self._namespace = namespace
-        self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="jbm-recovery")
+        self._workers = workers
+        self._under_way: list[Worker] = []
         self._closing = threading.Event()
 
     def open(
@@ -49,7 +52,7 @@ class ChannelOpener:
     ) -> None:
         """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left."""
 
-        def run() -> None:
+        def run() -> Steps:
             while not self._closing.is_set():
                 wanted = [partition for partition in partitions if is_wanted(partition)]
                 if not wanted:
@@ -59,7 +62,7 @@ class ChannelOpener:
                         opened(channel)
                 except KafkaTrouble as error:
                     log.warning("group %s: recovery of partitions %s: %s; it is tried again", lane.group, wanted, error)
-                    self._closing.wait(RETRY_S)
+                    yield Wait(RETRY_S, self._closing)
                 except Exception as error:  # told to those who wait for the lane; a thread pool would swallow it
                     log.exception("group %s: recovery failed", lane.group)
                     lane.post(partial(lane.give_up, error))
@@ -67,12 +70,14 @@ class ChannelOpener:
                 else:
                     return
 
-        self._pool.submit(run)
+        self._under_way = [worker for worker in self._under_way if worker.is_alive]
+        self._under_way.append(self._workers.start(f"jbm-recovery-{lane.group}", run()))
 
     def close(self) -> None:
-        """Start nothing more."""
+        """Start nothing more, and let what is under way end."""
         self._closing.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for worker in self._under_way:
+            worker.wait_end(READ_TIMEOUT_S)
 
     def _recover(self, lane: Lane, partitions: Sequence[int]) -> list[OwnedChannel]:
         info = self._topics.refresh(lane.destination)

@@ -10,7 +10,7 @@ import os
 import random
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedSettings
@@ -23,6 +23,7 @@ from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.topics import TopicInfo, Topics, dead_letter_queue
 from jbm_kafka.sidecar.transaction import TransactionWriter
@@ -38,7 +39,18 @@ EXPECTED_LANES = 4
 class Sidecar:
     """Owns every thread and store; `close` ends them."""
 
-    def __init__(self, *, kafka: Kafka, clock: Clock, config: SidecarConfig, stores: Stores) -> None:
+    def __init__(
+        self,
+        *,
+        kafka: Kafka,
+        clock: Clock,
+        config: SidecarConfig,
+        stores: Stores,
+        workers: Workers | None = None,
+        chance: Callable[[], float] | None = None,
+    ) -> None:
+        self._workers = workers or ThreadWorkers()
+        self._chance = chance or random.SystemRandom().random
         self._kafka = kafka
         self._clock = clock
         self.config = config
@@ -50,7 +62,6 @@ class Sidecar:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._is_closed = False
-        self._closing = threading.Event()
         self._writer = TransactionWriter(
             kafka=kafka,
             journal=stores.journal,
@@ -58,17 +69,19 @@ class Sidecar:
             clock=clock,
             transactional_id=stores.transactional_id,
             transaction_timeout_ms=config.transaction_timeout_ms,
-            pause=self._pause,
         )
-        self.checkpointer = Checkpointer(writer=self._writer, clock=clock, interval_ms=config.checkpoint_interval_ms)
+        self.checkpointer = Checkpointer(
+            writer=self._writer, clock=clock, interval_ms=config.checkpoint_interval_ms, workers=self._workers
+        )
         self._opener = ChannelOpener(
-            kafka=kafka, journal=stores.journal, topics=self.topics, clock=clock, namespace=config.namespace
+            kafka=kafka,
+            journal=stores.journal,
+            topics=self.topics,
+            clock=clock,
+            namespace=config.namespace,
+            workers=self._workers,
         )
-        self._chance = random.SystemRandom().random
         self._is_started = False
-
-    def _pause(self, seconds: float) -> None:
-        self._closing.wait(seconds)
 
     # -- destinations --------------------------------------------------------------------------------------------
 
@@ -197,6 +210,7 @@ class Sidecar:
             config=self.config,
             settings_of=self.settings_of,
             opener=self._opener,
+            workers=self._workers,
             flow=lambda: Flow(self._stores.held, budget_bytes=budget),
             chance=self._chance,
             note_dirty=self.checkpointer.note_dirty,

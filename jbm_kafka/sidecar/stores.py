@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from jbm_kafka.ports import Clock, HeldStore, Journal
 from jbm_kafka.store.folder import StateFolder
 
 
+@dataclass(frozen=True, slots=True)
 class Stores:
     """An open state folder with both stores in it."""
 
-    def __init__(self, folder: StateFolder, *, clock: Clock) -> None:
-        self._folder = folder
-        self.journal: Journal = folder.journal(clock=clock)
-        self.held: HeldStore = folder.held_store()
-        self.transactional_id = folder.transactional_id(0)
+    journal: Journal
+    held: HeldStore
+    transactional_id: str
+    let_go: Callable[[], None]
+    """Frees the folder, when both are closed."""
 
     @classmethod
     def open(cls, path: Path | None, *, cluster_id: str, namespace: str, clock: Clock) -> Stores:
@@ -24,10 +27,11 @@ class Stores:
         Raises:
             IllegalStateError, ResourceAllocationError: it cannot be used; the text says why and what to do.
         """
-        return cls(StateFolder.open(path, cluster_id=cluster_id, namespace=namespace), clock=clock)
+        folder = StateFolder.open(path, cluster_id=cluster_id, namespace=namespace)
+        return cls(folder.journal(clock=clock), folder.held_store(), folder.transactional_id(0), folder.close)
 
     def close(self) -> None:
         """Close both stores and let the folder go."""
         self.held.close()
         self.journal.close()
-        self._folder.close()
+        self.let_go()

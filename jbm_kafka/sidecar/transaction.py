@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.codec.events import encode_events
@@ -23,6 +23,7 @@ from jbm_kafka.ports import (
     TransactionalProducer,
 )
 from jbm_kafka.sidecar.checkpoint_part import FrozenChannel, FrozenLane
+from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait
 from jbm_kafka.sidecar.topics import SYSTEM_PARTITIONS, Topics
 from jbm_kafka.sidecar.transfer import Transfer
 
@@ -45,7 +46,6 @@ class TransactionWriter:
         clock: Clock,
         transactional_id: str,
         transaction_timeout_ms: int,
-        pause: Callable[[float], None],
     ) -> None:
         self._kafka = kafka
         self._journal = journal
@@ -53,7 +53,6 @@ class TransactionWriter:
         self._clock = clock
         self._transactional_id = transactional_id
         self._timeout_ms = transaction_timeout_ms
-        self._pause = pause
         self._producer: TransactionalProducer | None = None
         self._id: CheckpointId | None = None
         self._tokens: frozenset[object] = frozenset()
@@ -72,7 +71,7 @@ class TransactionWriter:
         """Whose record was refused on the spot."""
         return self._tokens
 
-    def commit(self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], checkpoint_id: str) -> None:
+    def commit(self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], checkpoint_id: str) -> Steps:
         """Commit it whole.
 
         Raises:
@@ -82,12 +81,14 @@ class TransactionWriter:
         producer = self._ready()
         producer.begin()
         try:
-            self._produce(producer, frozen, transfers, checkpoint_id)
+            yield from self._produce(producer, frozen, transfers, checkpoint_id)
             for part in frozen:
+                yield GO_ON
                 offsets = {
                     row.channel.partition: CommittedOffset(row.freeze.watermark, checkpoint_id) for row in part.channels
                 }
                 producer.send_offsets(part.group_metadata, part.lane.group, part.lane.topic, offsets)
+            yield GO_ON
             self._positions = producer.commit(COMMIT_TIMEOUT_S)
         except (GroupFenced, TransactionAborted, RecordTooLarge):
             self._abort(producer)
@@ -102,9 +103,10 @@ class TransactionWriter:
         frozen: Sequence[FrozenLane],
         transfers: Sequence[Transfer],
         checkpoint_id: str,
-    ) -> None:
+    ) -> Steps:
         self._records = {}
         for transfer in transfers:
+            yield GO_ON
             self._tokens = frozenset([transfer])
             for record in transfer.sends:
                 producer.produce(record, transfer)
@@ -114,6 +116,7 @@ class TransactionWriter:
             producer.produce(Outgoing(self._topics.registry_topic, 0, marker, checkpoint_id.encode()))
         for part in frozen:
             for row in part.channels:
+                yield GO_ON
                 self._produce_channel(producer, row)
 
     def _produce_channel(self, producer: TransactionalProducer, row: FrozenChannel) -> None:
@@ -141,7 +144,7 @@ class TransactionWriter:
         if batches:
             self._journal.write(batches)
 
-    def find_out(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> bool:
+    def find_out(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> Generator[Wait, None, bool]:
         """Whether the checkpoint was committed; asks until there is an answer.
 
         The new producer's start has ended the old transaction, so what is committed now stays as it is.
@@ -152,7 +155,7 @@ class TransactionWriter:
                 return self._is_committed(frozen, checkpoint_id)
             except KafkaTrouble as error:
                 log.warning("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
-                self._pause(FIND_OUT_PAUSE_S)
+                yield Wait(FIND_OUT_PAUSE_S)
 
     def _is_committed(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> bool:
         admin = self._kafka.admin()

@@ -1,0 +1,84 @@
+"""Work that runs beside others, written in steps: a thread runs it in one go, a simulation one step at a time.
+
+A piece of work is a generator. Between two steps it yields what it waits for; whoever runs it decides how to wait.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What ends the pause between two steps: the signal or the time, whichever comes first."""
+
+    timeout_s: float | None = 0.0
+    """0: go on at once; None: only the signal ends it."""
+    signal: threading.Event | None = None
+
+
+GO_ON = Wait()
+"""Nothing to wait for; others may do something in between."""
+
+Steps = Iterator[Wait]
+
+
+class Worker(Protocol):
+    """One piece of work on its way."""
+
+    @property
+    def is_alive(self) -> bool:
+        """False once its last step was made."""
+
+    def wait_end(self, timeout_s: float) -> bool:
+        """True when its last step was made in time."""
+
+
+class Workers(Protocol):
+    """Whoever runs pieces of work beside each other."""
+
+    def start(self, name: str, steps: Steps) -> Worker:
+        """Run it beside."""
+
+    def pause(self, seconds: float) -> None:
+        """Let the others work for so long, in the middle of a step: for callbacks that must not return yet."""
+
+
+class ThreadWorkers:
+    """Gives every piece of work a thread of its own."""
+
+    def __init__(self) -> None:
+        self._never = threading.Event()
+        """Waiting on it is a pause that a debugger and a signal can interrupt."""
+
+    def start(self, name: str, steps: Steps) -> ThreadWorker:
+        return ThreadWorker(name, steps)
+
+    def pause(self, seconds: float) -> None:
+        self._never.wait(seconds)
+
+
+class ThreadWorker:
+    """A daemon thread that makes the steps of one piece of work."""
+
+    def __init__(self, name: str, steps: Steps) -> None:
+        self._steps = steps
+        self._never = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def wait_end(self, timeout_s: float) -> bool:
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        for wait in self._steps:
+            if wait is not GO_ON:
+                (wait.signal or self._never).wait(wait.timeout_s)
