@@ -1,0 +1,88 @@
+"""`jbm-kafka demo`: plays the bookstore, then proves from the topics what happened."""
+
+import signal
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from jbm_kafka.demo.bookstore import Names, day, is_poison, new_run, refusals
+from jbm_kafka.demo.check import Figure, check
+from jbm_kafka.demo.errors import WrongFiguresError
+from jbm_kafka.demo.evidence import gather
+from jbm_kafka.demo.run import Told, broker, play
+from jbm_kafka.demo.spark_report import figures, show, spark_needed, spark_report
+
+POISON_NEEDED = 8
+"""With fewer customers there is no order that nobody can fulfil."""
+
+
+@click.command()
+@click.option("--bootstrap", metavar="HOST:PORT", envvar="JBM_BOOTSTRAP",
+              help="Kafka's address. [JBM_BOOTSTRAP; else the local broker, which is started if need be]")  # fmt: skip
+@click.option("--customers", type=click.IntRange(POISON_NEEDED, 300), default=300, show_default=True,
+              help="Fewer make a shorter run.")  # fmt: skip
+@click.option("--no-spark", is_flag=True, help="Leave Spark's report out.")
+@click.option("--check", "checked_run", metavar="RUN", help="Only check the topics of an earlier run once more.")
+def demo(bootstrap: str | None, customers: int, no_spark: bool, checked_run: str | None) -> None:
+    """The bookstore, end to end: competing workers, a kill, redelivery, a dead letter; and the proof."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    console = Console(highlight=False)
+    if not no_spark:
+        spark_needed()
+    lines = day(customers)
+    with broker(bootstrap, console) as address:
+        names = Names(checked_run) if checked_run is not None else new_run()
+        console.print(f"the bookstore, run {names.run}, on Kafka at {address}")
+        started_s = time.monotonic()
+        if checked_run is None:
+            _introduce(lines, console)
+            _tell(play(address, names, lines, console), console)
+        found = check(lines, gather(address, names))
+        if not no_spark:
+            console.print("Spark reads the same topics ...")
+            report = spark_report(address, names)
+            show(report, names, console)
+            poison = sum(1 for line in lines if is_poison(line))
+            found += figures(report, names, messages=len(lines), letters=poison)
+        _show_figures(found, console)
+        wrong = [figure for figure in found if not figure.is_right]
+        if wrong:
+            raise WrongFiguresError(
+                "the figures are wrong: " + "; ".join(f"{f.name}: {f.found}, not {f.wanted}" for f in wrong)
+            )
+        console.print(f"[green]all figures are right[/], {time.monotonic() - started_s:.0f} s")
+
+
+def _introduce(lines: Sequence[dict[str, object]], console: Console) -> None:
+    orders = sum(1 for line in lines if line["kind"] == "order")
+    units = len({line["customer"] for line in lines})
+    flaky = sum(1 for line in lines if refusals(line))
+    console.print(
+        f"{orders} orders and {len(lines) - orders} cancellations of {units} customers, each customer a unit of order; "
+        f"the bank refuses {flaky} orders twice, and one order can never be fulfilled"
+    )
+
+
+def _tell(told: Told, console: Console) -> None:
+    taken = "" if told.takeover_ms is None else f"; others went on with its work {told.takeover_ms / 1000:.1f} s later"
+    console.print(f"played in {told.seconds:.0f} s; {told.killed} was killed after {told.done_by_killed} orders{taken}")
+
+
+def _show_figures(found: Sequence[Figure], console: Console) -> None:
+    table = Table(title="Computed from the topics", title_justify="left", title_style="bold")
+    for column in ("", "found", "must be", ""):
+        table.add_column(column, justify="right" if column in ("found", "must be") else "left", overflow="fold")
+    for figure in found:
+        verdict = "[green]right[/]" if figure.is_right else "[red]WRONG[/] " + ", ".join(figure.examples)
+        table.add_row(figure.name, str(figure.found), str(figure.wanted), verdict)
+    console.print(table)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """A request to end is treated as Ctrl-C: it unwinds, and so takes every process along."""
+    raise KeyboardInterrupt

@@ -1,0 +1,11 @@
+"""Why the demo could not be done, or did not show what it should."""
+
+from jbm_kafka.core.errors import JMSError
+
+
+class DemoError(JMSError):
+    """The demo could not go on; one line that says why and what to do."""
+
+
+class WrongFiguresError(DemoError):
+    """What the topics tell is not what was promised: a bug, in the demo or beneath it."""

@@ -1,0 +1,123 @@
+"""What of a run is done so far, from the topics as they grow; and how it is shown while it goes on."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+from confluent_kafka import Message
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from jbm_kafka.demo.bookstore import DEAD_LETTERS, Names
+from jbm_kafka.demo.evidence import Entry, Task, entry_of, letters_of
+
+PLAIN_EVERY_S = 2.0
+"""Where the output is no terminal, a line now and then must do."""
+
+
+class Progress:
+    """Counts what the journal and the dead-letter queue tell."""
+
+    def __init__(self, names: Names, *, expected: int) -> None:
+        self._names = names
+        self.expected = expected
+        """Lines of the day: each is processed or becomes a dead letter."""
+        self.done: set[Task] = set()
+        self.by_worker: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        self.letters = 0
+        self.last_done: dict[int, Entry] = {}
+        """By partition of the orders' topic."""
+        self.takeover_ms: int | None = None
+        """From the kill until another worker first processed an order of a partition the killed one had."""
+        self._killed: tuple[str, int] | None = None
+
+    @property
+    def settled(self) -> int:
+        """Lines that are finished."""
+        return len(self.done) + self.letters
+
+    @property
+    def is_complete(self) -> bool:
+        """Nothing is left to wait for; whether it is right is the checker's to say."""
+        return self.settled >= self.expected
+
+    def killed(self, worker: str) -> None:
+        """From now on watch for who takes over."""
+        self._killed = worker, time.time_ns() // 1_000_000
+
+    def note(self, records: Iterable[Message]) -> None:
+        """Take in what has been read."""
+        for record in records:
+            if record.topic() == DEAD_LETTERS:
+                self.letters += len(letters_of([record], self._names))
+            else:
+                self._entry(entry_of(record))
+
+    def _entry(self, entry: Entry) -> None:
+        if not entry.is_done:
+            self.failures[entry.worker] += 1
+            return
+        self.done.add(entry.task)
+        self.by_worker[entry.worker] += 1
+        before = self.last_done.get(entry.partition)
+        self.last_done[entry.partition] = entry
+        if self._killed is not None and self.takeover_ms is None and before is not None:
+            victim, at_ms = self._killed
+            if before.worker == victim != entry.worker and entry.at_ms > at_ms:
+                self.takeover_ms = entry.at_ms - at_ms
+
+
+class Show:
+    """The run on the screen. On a terminal a live table; else a line every two seconds. Events stay above either."""
+
+    def __init__(self, console: Console, progress: Progress) -> None:
+        self._console = console
+        self.progress = progress
+        self._fates: dict[str, str] = {}
+        self._sent = 0
+        self._started_s = self._told_s = time.monotonic()
+        self._live = Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal else None
+
+    def fate(self, worker: str, fate: str) -> None:
+        """What became of a worker; shown beside its name."""
+        self._fates[worker] = fate
+
+    def say(self, text: str) -> None:
+        """An event that shall stay on the screen, with the time since the beginning."""
+        self._console.print(f"[dim]{time.monotonic() - self._started_s:5.1f} s[/]  {text}", highlight=False)
+
+    def refresh(self, *, sent: int) -> None:
+        """Show how far it is."""
+        self._sent = sent
+        if self._live is not None:
+            self._live.update(self._picture())
+        elif time.monotonic() - self._told_s >= PLAIN_EVERY_S:
+            self._told_s = time.monotonic()
+            self.say(f"{sent} sent, {self.progress.settled} of {self.progress.expected} finished")
+
+    def _picture(self) -> RenderableType:
+        seen = self.progress
+        table = Table(box=None, padding=(0, 2), header_style="dim")
+        for column, justify in (("worker", "left"), ("done", "right"), ("failed tries", "right"), ("", "left")):
+            table.add_column(column, justify="right" if justify == "right" else "left")
+        for worker, fate in self._fates.items():
+            style = "red" if fate.startswith("killed") else "green"
+            done, failed = seen.by_worker[worker], seen.failures[worker]
+            table.add_row(worker, str(done), str(failed or ""), Text(fate, style))
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row("  finished", ProgressBar(seen.expected, seen.settled, width=40), f"{seen.settled}/{seen.expected}")
+        bar.add_row("  sent", ProgressBar(seen.expected, self._sent, width=40), f"{self._sent}/{seen.expected}")
+        return Group(bar, table)
+
+    def __enter__(self) -> "Show":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._live is not None:
+            self._live.stop()

@@ -1,0 +1,146 @@
+"""One run of the bookstore: three workers on one queue, one killed and replaced, until everything is finished."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException
+from rich.console import Console
+
+from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names
+from jbm_kafka.demo.errors import DemoError
+from jbm_kafka.demo.log import Follower
+from jbm_kafka.demo.progress import Progress, Show
+from jbm_kafka.demo.shop import Clerk, open_shop, session_timeout_ms, tidy
+from jbm_kafka.demo.staff import Colleague, Staff
+from jbm_kafka.devbroker import LocalBroker, LocalBrokerError, answers
+
+WORKERS = 3
+KILL_AT = 0.4
+"""When so much of the day is finished, the busiest worker dies."""
+
+STALLED_S = 60.0
+"""Nothing happened for so long: longer than a dead worker's session and its open transaction."""
+
+USUAL_PORT = 9092
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the run itself knows; whether it went well, the topics tell."""
+
+    seconds: float
+    killed: str
+    done_by_killed: int
+    takeover_ms: int | None
+
+
+@contextlib.contextmanager
+def broker(wanted: str | None, console: Console) -> Iterator[str]:
+    """`host:port` of the wanted Kafka, else of the user's local broker; one started here is stopped at the end."""
+    if wanted is not None:
+        if not answers(wanted, timeout_s=5):
+            raise DemoError(f"no Kafka answers at {wanted}; leave --bootstrap out to use a local broker")
+        yield wanted
+        return
+    local = LocalBroker()
+    if not local.is_running:
+        console.print("starting a local Kafka ...", highlight=False)
+    is_new = local.start(preferred_port=USUAL_PORT)
+    try:
+        yield local.bootstrap
+    finally:
+        if is_new:
+            with contextlib.suppress(LocalBrokerError):
+                local.stop()
+
+
+def play(bootstrap: str, names: Names, day: Sequence[Line], console: Console) -> Told:
+    """The whole day.
+
+    Raises:
+        DemoError: a worker or the clerk could not go on, or nothing happened for a minute.
+        JMSError: Kafka refused something.
+    """
+    try:
+        tidy(bootstrap)
+        timeout_ms = session_timeout_ms(bootstrap)
+        with (
+            open_shop(bootstrap, names) as connection,
+            Staff(bootstrap, names, session_timeout_ms=timeout_ms) as staff,
+            Follower(bootstrap, [names.journal, DEAD_LETTERS]) as follower,
+            Show(console, Progress(names, expected=len(day))) as show,
+        ):
+            return _Day(staff, follower, show, Clerk(connection, names, day), timeout_ms).pass_by()
+    except KafkaException as error:
+        raise DemoError(f"Kafka at {bootstrap}: {error.args[0].str()}") from None
+
+
+class _Day:
+    """The steps of a run, over the parts it was given."""
+
+    def __init__(self, staff: Staff, follower: Follower, show: Show, clerk: Clerk, session_timeout_ms: int) -> None:
+        self._staff = staff
+        self._follower = follower
+        self._show = show
+        self._seen = show.progress
+        self._clerk = clerk
+        self._session_timeout_ms = session_timeout_ms
+
+    def pass_by(self) -> Told:
+        """From the first worker's arrival to the last one's leaving."""
+        started_s = time.monotonic()
+        colleagues = [self._staff.hire(desk) for desk in range(1, WORKERS + 1)]
+        self._staff.wait_ready(colleagues)
+        for colleague in colleagues:
+            self._show.fate(colleague.name, f"process {colleague.process.pid}")
+        self._show.say(f"{WORKERS} workers compete on one queue; orders begin to arrive")
+        self._clerk.start()
+        self._until(lambda: self._seen.settled >= KILL_AT * self._seen.expected, "not even the first orders")
+        victim = self._kill_the_busiest()
+        self._until(lambda: self._seen.is_complete, "the rest of the orders")
+        self._clerk.join()
+        self._show.say(f"all {self._seen.expected} finished; the workers go home")
+        self._staff.stop()
+        return Told(
+            seconds=time.monotonic() - started_s,
+            killed=victim.name,
+            done_by_killed=self._seen.by_worker[victim.name],
+            takeover_ms=self._seen.takeover_ms,
+        )
+
+    def _kill_the_busiest(self) -> Colleague:
+        busiest = max(self._staff.present, key=lambda name: self._seen.by_worker[name])
+        victim = self._staff.kill(busiest)
+        self._seen.killed(busiest)
+        replacement = self._staff.hire(victim.desk)
+        self._show.fate(busiest, "killed (SIGKILL)")
+        self._show.fate(replacement.name, f"process {replacement.process.pid}, replaces {busiest}")
+        self._show.say(
+            f"[red]{busiest} (process {victim.process.pid}) killed with SIGKILL[/] with orders in hand; "
+            f"{replacement.name} replaces it; noticed after {self._session_timeout_ms / 1000:g} s"
+        )
+        return victim
+
+    def _until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Watch until it is so.
+
+        Raises:
+            DemoError: it cannot become so any more, or nothing happened for a minute.
+        """
+        last, since_s = -1, time.monotonic()
+        while not is_so():
+            self._seen.note(self._follower.poll(0.1))
+            self._show.refresh(sent=self._clerk.sent)
+            self._staff.check()
+            if self._clerk.failure is not None:
+                raise DemoError(f"sending failed after {self._clerk.sent} orders: {self._clerk.failure}")
+            now_s = time.monotonic()
+            if self._seen.settled + self._clerk.sent != last:
+                last, since_s = self._seen.settled + self._clerk.sent, now_s
+            elif now_s - since_s > STALLED_S:
+                raise DemoError(
+                    f"nothing happened for {STALLED_S:g} s: {self._seen.settled} of {self._seen.expected} finished, "
+                    f"waiting for {what}"
+                )

@@ -1,0 +1,82 @@
+"""The shop's counter: sets up a run's queues, and sends the day's orders and cancellations as they arrive."""
+
+import contextlib
+import json
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue
+from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names, address_settings, run_of
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.factory import ConnectionFactory
+
+KEEP = timedelta(minutes=10)
+"""Queues of a run stay that long after it began, to be looked at; the next run then removes them."""
+
+SESSION_TIMEOUT_MS = 2_000
+TIMEOUT_S = 15.0
+
+
+@contextlib.contextmanager
+def open_shop(bootstrap: str, names: Names) -> Iterator[Connection]:
+    """A connection, with the run's queues and the dead-letter queue made."""
+    factory = ConnectionFactory(bootstrap, address_settings=address_settings())
+    with factory.create_connection() as connection, connection.create_session() as session:
+        for name in (names.orders, names.journal, DEAD_LETTERS):
+            session.create_producer(Queue(name))
+        yield connection
+
+
+class Clerk(threading.Thread):
+    """Sends the day, line by line, while the workers work."""
+
+    def __init__(self, connection: Connection, names: Names, day: Sequence[Line]) -> None:
+        super().__init__(name="bookstore-clerk", daemon=True)
+        self._connection = connection
+        self._queue = Queue(names.orders)
+        self._day = day
+        self.sent = 0
+        self.failure: Exception | None = None
+        """Why it ended early."""
+
+    def run(self) -> None:
+        """Each send returns when the broker has it; so a cancellation is never in the log before its order."""
+        try:
+            with self._connection.create_session() as session, session.create_producer(self._queue) as producer:
+                for line in self._day:
+                    region = {"region": line["region"]} if "region" in line else {}
+                    producer.send(
+                        json.dumps(line, ensure_ascii=False),
+                        unit_of_order=line["customer"],
+                        type=line["kind"],
+                        properties=region,
+                    )
+                    self.sent += 1
+        except Exception as error:  # told by the thread that shows the progress
+            self.failure = error
+
+
+def session_timeout_ms(bootstrap: str) -> int:
+    """The shortest useful one that this broker allows: so long nobody notices that a worker was killed."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    brokers = admin.list_topics(timeout=TIMEOUT_S).brokers
+    resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
+    config = admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
+    least = config.get("group.min.session.timeout.ms")
+    return max(SESSION_TIMEOUT_MS, int(least.value) if least is not None and least.value else 0)
+
+
+def tidy(bootstrap: str) -> None:
+    """Remove the topics of runs that began some time ago."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    oldest = (datetime.now(UTC) - KEEP).strftime("%Y%m%d-%H%M%S000")
+    topics = admin.list_topics(timeout=TIMEOUT_S).topics
+    queues = {topic: re.sub(re.escape(CHANGELOG_SUFFIX) + "$", "", topic) for topic in topics}
+    old = [topic for topic, queue in queues.items() if (run_of(queue) or oldest) < oldest]
+    if old:
+        for future in admin.delete_topics(old, operation_timeout=TIMEOUT_S).values():
+            future.exception(TIMEOUT_S)  # another demo may remove them too
