@@ -18,6 +18,7 @@ DONE, FAILED, WRONG_USAGE = 0, 1, 2
 COMMANDS = {
     "broker": LazyCommand("jbm_kafka.cli.broker:broker", "A local Apache Kafka for development: start, stop, status."),
     "demo": LazyCommand("jbm_kafka.demo.command:demo", "The bookstore, end to end, and the proof from its topics."),
+    "bench": LazyCommand("jbm_kafka.bench.command:bench", "Throughput and latency beside Kafka's own clients."),
 }
 
 cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.")

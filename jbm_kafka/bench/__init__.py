@@ -1,0 +1,1 @@
+"""The benchmark: jbm-kafka beside Kafka's own clients, on the same broker, in the same run."""

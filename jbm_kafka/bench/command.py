@@ -1,0 +1,72 @@
+"""`jbm-kafka bench`: measures, prints tables, writes JSON."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from jbm_kafka.bench.plan import QUICK, Plan
+from jbm_kafka.bench.report import as_json, print_tables
+from jbm_kafka.bench.shapes import SHAPES
+from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.devbroker.jars import kafka_version
+
+MISSED = 1
+
+
+@click.command()
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    help="Measure on this Kafka. [a fresh local broker, started for the run and removed after it]",
+)
+@click.option("--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, help="Only this one; repeatable.")
+@click.option("--repeats", type=click.IntRange(min=1), help="How often each is measured. [5, quick: 2]")
+@click.option("--quick", is_flag=True, help="Smaller sizes, in under a minute; targets are meant for the full ones.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("bench-results/latest.json"),
+    show_default=True,
+    help="Where everything measured is written.",
+)
+@click.option("--check", is_flag=True, help="Exit with 1 when a target is missed.")
+def bench(
+    bootstrap: str | None, shapes: tuple[str, ...], repeats: int | None, quick: bool, json_path: Path, check: bool
+) -> int:
+    """Throughput, latency and the cost of a held unit, beside Kafka's own clients on the same broker."""
+    plan = QUICK if quick else Plan()
+    if repeats is not None:
+        plan = replace(plan, repeats=repeats)
+    console = Console()
+    with _broker(bootstrap) as (address, version):
+        results = [
+            measure_shape(address, plan, lambda text: console.print(f"[dim]{text}[/dim]", highlight=False))
+            for name, measure_shape in SHAPES.items()
+            if not shapes or name in shapes
+        ]
+    print_tables(results, console)
+    said = as_json(results, plan, kafka=version, is_own_broker=bootstrap is None)
+    json_path.parent.mkdir(parents=True, exist_ok=True)
+    json_path.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+    console.print(f"everything measured is in {json_path}", highlight=False)
+    missed = [judgement.name for result in results for judgement in result.judgements if not judgement.passed]
+    return MISSED if check and missed else 0
+
+
+@contextmanager
+def _broker(bootstrap: str | None) -> Iterator[tuple[str, str]]:
+    """Address and version of the Kafka to measure on."""
+    if bootstrap is not None:
+        yield bootstrap, "?"
+        return
+    with tempfile.TemporaryDirectory(prefix="jbm-bench-") as folder, LocalBroker(folder) as broker:
+        yield broker.bootstrap, kafka_version()

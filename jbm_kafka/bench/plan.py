@@ -1,0 +1,33 @@
+"""How much each shape of the benchmark sends and receives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The sizes of one run. The defaults are those that the targets are for."""
+
+    repeats: int = 5
+    partitions: int = 8
+    units: int = 1_000
+    body_bytes: int = 100
+    backlog_messages: int = 200_000
+    latency_rate: int = 1_000
+    """Messages a second."""
+    latency_messages: int = 10_000
+    latency_warm_up: int = 1_000
+    """The first so many are sent and received, but not counted."""
+    held_behind: int = 100_000
+    """Messages of the held unit behind its delayed head."""
+    held_others: int = 400_000
+    """Messages of other units whose throughput is measured: more than a sidecar reads ahead."""
+    held_delay_ms: int = 60_000
+
+
+QUICK = Plan(
+    repeats=2, backlog_messages=50_000, latency_messages=2_000, latency_warm_up=500, held_behind=20_000,
+    held_others=100_000,
+)  # fmt: skip
+"""A look in under a minute; its ratios say little, for every receiver needs a while to get going."""

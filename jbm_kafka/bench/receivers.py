@@ -1,0 +1,126 @@
+"""The receivers that are measured; each call receives so many messages and tells how long that took.
+
+The clock runs from the first message to the last. Before it runs, every client has joined and waits for messages.
+The processor time of the whole process is told beside it: on a machine that others use too it says more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, ShareConsumer, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs leave them out
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.jms.modes import AcknowledgeMode
+
+PATIENCE_S = 60.0
+"""How long nothing may come before a receiver gives up."""
+
+
+class Stopwatch:
+    """Begins when it is made."""
+
+    def __init__(self) -> None:
+        self._begin = time.perf_counter(), time.process_time()
+
+    def read(self, messages: int) -> dict[str, Any]:
+        """What a client tells of so many messages."""
+        wall, processor = self._begin
+        return {
+            "messages": messages,
+            "seconds": time.perf_counter() - wall,
+            "cpu_seconds": time.process_time() - processor,
+        }
+
+
+def receive_raw(bootstrap: str, topic: str, *, count: int, partitions: int) -> Mapping[str, Any]:
+    """Kafka's consumer in a loop of `consume(1000)` that touches key, value and headers. Nothing is acknowledged."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "jbm-bench-raw", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    seen, watch = 0, Stopwatch()
+    while seen < count:
+        records = consumer.consume(1000, PATIENCE_S)
+        if not seen:
+            watch = Stopwatch()
+        if not records:
+            raise _missing("consume", seen, count)
+        for record in records:
+            if record.error() is None:
+                record.key()
+                record.value()
+                record.headers()
+                seen += 1
+    said = watch.read(seen)
+    consumer.close()
+    return said
+
+
+def receive_share(bootstrap: str, topic: str, *, count: int, group: str) -> Mapping[str, Any]:
+    """Kafka's own unordered queue: a share consumer that acknowledges each message explicitly."""
+    _begin_at_the_start(bootstrap, group)
+    consumer = ShareConsumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
+    )
+    consumer.subscribe([topic])
+    seen, watch, heard = 0, Stopwatch(), time.perf_counter()
+    while seen < count:
+        records = consumer.poll(1.0)
+        now = time.perf_counter()
+        if not seen:
+            watch = Stopwatch()
+        if not records and now - heard > PATIENCE_S:
+            raise _missing("share consumer", seen, count)
+        for record in records:
+            if record.error() is None:
+                record.value()
+                consumer.acknowledge(record)
+                seen += 1
+                heard = now
+    said = watch.read(seen)
+    consumer.close()
+    return said
+
+
+def receive_jbm(bootstrap: str, queue: str, *, count: int, namespace: str) -> Mapping[str, Any]:
+    """An AUTO session in a `receive` loop that reads each body; changelog and checkpoints are on.
+
+    The namespace makes the channel group a new one, which begins at the start of the topic.
+    """
+    factory = ConnectionFactory(bootstrap, namespace=namespace)
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.AUTO)
+        consumer = session.create_consumer(session.create_queue(queue))
+        if consumer.receive(PATIENCE_S) is None:
+            raise _missing("jbm", 0, count)
+        watch = Stopwatch()
+        seen = 1
+        while seen < count:
+            message = consumer.receive(PATIENCE_S)
+            if message is None:
+                raise _missing("jbm", seen, count)
+            message.body  # noqa: B018 - reading it is what is measured
+            seen += 1
+        said = watch.read(seen)
+    return {**said, "seconds_closed": watch.read(seen)["seconds"]}
+
+
+def _begin_at_the_start(bootstrap: str, group: str) -> None:
+    """A share group begins at the end of the log unless its configuration says otherwise."""
+    entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(PATIENCE_S)
+
+
+def _missing(who: str, seen: int, count: int) -> OSError:
+    return OSError(f"{who}: got {seen} of {count} messages and then nothing for {PATIENCE_S:g} s")

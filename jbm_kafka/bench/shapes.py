@@ -1,0 +1,158 @@
+"""The three shapes: each fills topics, runs its clients so many times, and returns every raw number."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from typing import Any
+
+from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
+from jbm_kafka.bench.numbers import Judgement, Summary, percentile, ratio, summary
+from jbm_kafka.bench.plan import Plan
+from jbm_kafka.bench.worker import Worker, measure
+
+Progress = Callable[[str], None]
+
+CLIENTS_SAID = {
+    "raw": "(a) raw consume(1000), msg/s",
+    "share": "(b) ShareConsumer, msg/s",
+    "jbm": "(c) jbm AUTO, msg/s",
+    "free": "others, nothing held, msg/s",
+    "held": "others beside a held unit, msg/s",
+}
+"""What a client's row is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeResult:
+    """What one shape gave."""
+
+    name: str
+    rows: Mapping[str, Summary]
+    """By what was measured, with its unit."""
+    judgements: Sequence[Judgement]
+    raw: Sequence[Mapping[str, Any]]
+    """Everything every client said, a row per client and repeat."""
+    cpu_us: Mapping[str, Summary] = field(default_factory=dict)
+    """Processor time of the client's whole process per message, by the names of `rows`."""
+
+
+def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
+    """The same backlog received by Kafka's consumer, Kafka's share consumer and an AUTO session."""
+    topic, count = _name("backlog"), plan.backlog_messages
+    create_topic(bootstrap, topic, partitions=plan.partitions)
+    progress(f"backlog: sending {count:,} messages")
+    fill(
+        bootstrap, topic, spread_units(count, units=plan.units), partitions=plan.partitions, body_bytes=plan.body_bytes
+    )
+    options: Mapping[str, Callable[[int], Mapping[str, object]]] = {
+        "raw": lambda _: {"partitions": plan.partitions},
+        "share": lambda number: {"group": f"{topic}-share-{number}"},
+        "jbm": lambda number: {"namespace": f"b{number}-{secrets.token_hex(4)}"},
+    }
+    raw: list[Mapping[str, Any]] = []
+    for number in range(plan.repeats):
+        for name, more in options.items():
+            place = {"queue" if name == "jbm" else "topic": topic}
+            said = measure(name, bootstrap=bootstrap, count=count, **place, **more(number))
+            raw.append({"client": name, "repeat": number, **said})
+            progress(f"backlog {number + 1}/{plan.repeats}: {name} {_rate(said):,.0f} msg/s")
+    rates = _by_client(raw, _rate)
+    return ShapeResult(
+        name="backlog",
+        rows={CLIENTS_SAID[name]: row for name, row in rates.items()},
+        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(raw, _cpu_us).items()},
+        judgements=(
+            Judgement("jbm / ShareConsumer (c/b)", ratio(rates["jbm"], rates["share"]), "at least", 0.5),
+            Judgement("jbm / raw consume (c/a)", ratio(rates["jbm"], rates["raw"]), "at least", 0.3),
+        ),
+        raw=raw,
+    )
+
+
+def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
+    """How old messages are when they are received, at a steady rate."""
+    raw: list[Mapping[str, Any]] = []
+    for number in range(plan.repeats):
+        topic, namespace = _name("latency"), f"l{number}-{secrets.token_hex(4)}"
+        create_topic(bootstrap, topic, partitions=plan.partitions)
+        count = plan.latency_warm_up + plan.latency_messages
+        place = {"bootstrap": bootstrap, "queue": topic, "namespace": namespace, "count": count}
+        with Worker("latency", skip=plan.latency_warm_up, **place) as receiver:
+            receiver.wait_ready()
+            sent = measure("send", rate=plan.latency_rate, units=plan.units, body_bytes=plan.body_bytes, **place)
+            ages = receiver.result()["latencies_ms"]
+        row = {f"p{percent:g}_ms": percentile(ages, percent) for percent in (50, 90, 99, 99.9, 100)}
+        raw.append({"client": "jbm", "repeat": number, **row, "sent": sent, "latencies_ms": ages})
+        progress(f"latency {number + 1}/{plan.repeats}: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms")
+    p50, p99 = summary([row["p50_ms"] for row in raw]), summary([row["p99_ms"] for row in raw])
+    rate = f"at {plan.latency_rate:,} msg/s"
+    return ShapeResult(
+        name="latency",
+        rows={f"p50 {rate}, ms": p50, f"p99 {rate}, ms": p99},
+        judgements=(
+            Judgement(f"p50 {rate}", p50.median, "below", 15, "ms"),
+            Judgement(f"p99 {rate}", p99.median, "below", 60, "ms"),
+        ),
+        raw=raw,
+    )
+
+
+def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
+    """What a held unit with many messages behind it costs the other units."""
+    raw: list[Mapping[str, Any]] = []
+    for number in range(plan.repeats):
+        for is_held in (False, True) if number % 2 == 0 else (True, False):  # neither is always the first
+            said = _held_run(bootstrap, plan, is_held=is_held)
+            raw.append({"client": "held" if is_held else "free", "repeat": number, **said})
+            word = "with" if is_held else "without"
+            progress(f"held {number + 1}/{plan.repeats}: {word} the held unit {_rate(said):,.0f} msg/s")
+    rates = _by_client(raw, _rate)
+    cost = (1 - ratio(rates["held"], rates["free"])) * 100
+    return ShapeResult(
+        name="held",
+        rows={CLIENTS_SAID[name]: rates[name] for name in ("free", "held")},
+        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(raw, _cpu_us).items()},
+        judgements=(Judgement("cost of a held unit to the others", cost, "below", 10, "%"),),
+        raw=raw,
+    )
+
+
+def _held_run(bootstrap: str, plan: Plan, *, is_held: bool) -> Mapping[str, Any]:
+    topic = _name("held")
+    sizes = {"partitions": plan.partitions, "body_bytes": plan.body_bytes}
+    create_topic(bootstrap, topic, partitions=plan.partitions)
+    if is_held:
+        fill(bootstrap, topic, chain(repeat(HELD_UNIT, plan.held_behind + 1)), **sizes)
+    options: dict[str, object] = {"others": plan.held_others, "delay_ms": plan.held_delay_ms, "is_held": is_held}
+    with Worker("held", bootstrap=bootstrap, queue=topic, namespace="", **options) as receiver:
+        receiver.wait_ready()
+        fill(bootstrap, topic, spread_units(plan.held_others, units=plan.units), **sizes)
+        receiver.go_on()
+        return receiver.result()
+
+
+SHAPES: Mapping[str, Callable[[str, Plan, Progress], ShapeResult]] = {
+    "backlog": backlog,
+    "latency": latency,
+    "held": held,
+}
+
+
+def _name(shape: str) -> str:
+    return f"jbm-bench-{shape}-{secrets.token_hex(4)}"
+
+
+def _by_client(raw: Sequence[Mapping[str, Any]], figure: Callable[[Mapping[str, Any]], float]) -> dict[str, Summary]:
+    names = dict.fromkeys(row["client"] for row in raw)
+    return {name: summary([figure(row) for row in raw if row["client"] == name]) for name in names}
+
+
+def _cpu_us(row: Mapping[str, Any]) -> float:
+    return float(row["cpu_seconds"] / row["messages"] * 1e6)
+
+
+def _rate(row: Mapping[str, Any]) -> float:
+    return float(row["messages"] / row["seconds"])

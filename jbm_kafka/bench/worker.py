@@ -1,0 +1,92 @@
+"""One measured client in a fresh process of its own: `python -m jbm_kafka.bench.worker NAME OPTIONS-AS-JSON`.
+
+Its last line of output is its result as JSON. Others before it say that it is ready; it goes on when told.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from jbm_kafka.bench.held import receive_others
+from jbm_kafka.bench.latency import receive_latencies, send_paced
+from jbm_kafka.bench.receivers import receive_jbm, receive_raw, receive_share
+
+CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
+    "raw": receive_raw,
+    "share": receive_share,
+    "jbm": receive_jbm,
+    "send": send_paced,
+    "latency": receive_latencies,
+    "held": receive_others,
+}
+
+
+class Worker:
+    """A client's process, as its starter sees it. Leaving the block ends it, whatever it does."""
+
+    def __init__(self, name: str, **options: object) -> None:
+        self._name = name
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "jbm_kafka.bench.worker", name, json.dumps(options)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_ready(self) -> None:
+        """Return when it has joined and waits."""
+        self._line()
+
+    def go_on(self) -> None:
+        """Tell it that what it waits for is there."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
+    def result(self) -> Mapping[str, Any]:
+        """What it measured; waits for its end.
+
+        Raises:
+            OSError: it failed; it has said why on standard error.
+        """
+        values = self._line()
+        self._process.wait()
+        return values
+
+    def _line(self) -> Mapping[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise OSError(f"the benchmark's client {self._name!r} ended with code {self._process.wait()}")
+        values: Mapping[str, Any] = json.loads(line)
+        return values
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+def measure(name: str, **options: object) -> Mapping[str, Any]:
+    """Run one client from beginning to end."""
+    with Worker(name, **options) as worker:
+        return worker.result()
+
+
+def main(arguments: list[str]) -> None:
+    """The process itself."""
+    name, options = arguments
+    print(json.dumps(CLIENTS[name](**json.loads(options))), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

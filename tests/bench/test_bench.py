@@ -1,0 +1,84 @@
+"""A tiny benchmark from end to end. It proves that every part runs and is told, nothing about speed."""
+
+import io
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from jbm_kafka.bench.numbers import Judgement, summary
+from jbm_kafka.bench.plan import Plan
+from jbm_kafka.bench.report import as_json, print_tables
+from jbm_kafka.bench.shapes import SHAPES, ShapeResult
+from jbm_kafka.bench.worker import measure
+from jbm_kafka.cli.main import main
+
+TINY = Plan(
+    repeats=1, partitions=3, units=20, backlog_messages=3_000, latency_messages=300, latency_warm_up=100,
+    held_behind=500, held_others=2_000,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(SHAPES))
+def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, name: str) -> None:
+    told: list[str] = []
+    result = SHAPES[name](bootstrap, TINY, told.append)
+    clients = {"backlog": {"raw", "share", "jbm"}, "latency": {"jbm"}, "held": {"free", "held"}}[name]
+    assert {row["client"] for row in result.raw} == clients
+    assert all(row.median > 0 for row in result.rows.values())
+    assert {row.count for row in result.rows.values()} == {TINY.repeats}
+    assert len(result.judgements) == (1 if name == "held" else 2)
+    assert told
+
+
+def test_latencies_leave_out_the_warm_up(bootstrap: str) -> None:
+    result = SHAPES["latency"](bootstrap, TINY, lambda _: None)
+    assert len(result.raw[0]["latencies_ms"]) == TINY.latency_messages
+
+
+def test_the_report_has_what_it_takes_to_judge_a_run() -> None:
+    judgement = Judgement("c/b", 0.4, "at least", 0.5)
+    result = ShapeResult(
+        name="backlog", rows={"(c) jbm, msg/s": summary([1, 2, 9])}, judgements=[judgement], raw=[{"seconds": 1.5}]
+    )
+    said = json.loads(json.dumps(as_json([result], TINY, kafka="4.3.1", is_own_broker=True)))
+    assert {"measured_at", "command", "git_commit", "machine", "versions", "kafka", "plan", "shapes"} == said.keys()
+    assert said["plan"] == asdict(TINY)
+    assert said["shapes"]["backlog"]["raw"] == [{"seconds": 1.5}]
+    assert said["shapes"]["backlog"]["judgements"][0]["passed"] is False
+    assert said["versions"]["confluent-kafka"]
+
+
+def test_the_table_says_whether_a_target_was_met() -> None:
+    def printed(value: float) -> str:
+        result = ShapeResult("backlog", {"x": summary([1])}, [Judgement("c/b", value, "at least", 0.5)], [])
+        console = Console(width=120, file=io.StringIO(), record=True)
+        print_tables([result], console)
+        return console.export_text()
+
+    assert "missed" in printed(0.4)
+    assert "met" in printed(0.6)
+
+
+def test_a_client_that_fails_ends_the_run_with_its_name(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(OSError, match="client 'raw' ended with code 1"):
+        measure("raw", no_such="option")
+    assert "no_such" in capfd.readouterr().err
+
+
+def test_the_command_writes_json_and_check_fails_on_a_missed_target(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missed(address: str, plan: Plan, _: object) -> ShapeResult:
+        assert (address, plan.repeats) == (bootstrap, 3)
+        return ShapeResult("backlog", {"x": summary([1])}, [Judgement("c/b", 0.1, "at least", 0.5)], [])
+
+    monkeypatch.setattr("jbm_kafka.bench.command.SHAPES", {"backlog": missed})
+    path = tmp_path / "new" / "bench.json"
+    arguments = ["bench", "--bootstrap", bootstrap, "--repeats", "3", "--json", str(path)]
+    assert main(arguments) == 0
+    assert json.loads(path.read_text())["kafka"]["is_own_broker"] is False
+    assert main([*arguments, "--check"]) == 1
+    assert main([*arguments, "--shape", "nonsense"]) == 2
