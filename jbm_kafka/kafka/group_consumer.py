@@ -4,6 +4,7 @@ Everything runs on the thread that calls: librdkafka serves one caller at a time
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -27,6 +28,10 @@ _LASTING = UNKNOWN_TOPIC | {
 
 _SEEK_TRIES = 20
 """Calls of `consume` in which a seek refused as too early is tried again before the partition is reassigned."""
+
+
+_WAKE_S = 0.05
+"""How long the question that wakes a broker's thread may take; the waking itself takes none of it."""
 
 
 class ConfluentGroupConsumer:
@@ -170,6 +175,12 @@ class ConfluentGroupConsumer:
             self._waiting.discard(partition)
             if partition not in self._paused:
                 self._consumer.resume(self._places([partition]))
+                self._wake_fetcher(partition)
+
+    def _wake_fetcher(self, partition: int) -> None:
+        """librdkafka's thread for a broker notices a resumed partition at its next wake-up, up to a second later."""
+        with suppress(KafkaException):  # the answer is not wanted, and a broker that is away is asked again anyway
+            self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=_WAKE_S)
 
     def _places(self, partitions: Sequence[int]) -> list[TopicPartition]:
         return [TopicPartition(self._topic, partition) for partition in partitions]

@@ -51,6 +51,25 @@ def test_a_partition_without_a_position_waits_for_its_seek(kafka: Kafka, wide_to
     consumer.close()
 
 
+@pytest.mark.parametrize("way", ["seek", "resume"])
+def test_a_started_partition_is_read_at_once(kafka: Kafka, topic: str, kafka_name: str, way: str) -> None:
+    send_all(kafka, numbered(topic, range(5)))
+    consumer = member(kafka, kafka_name, topic, Listener({} if way == "seek" else {0: 5}))
+    consume_until(lambda: bool(consumer.assignment()), consumer)
+    if way == "resume":
+        consumer.pause([0])
+        send_all(kafka, numbered(topic, [5]))
+    consume_nothing(consumer)
+    begin = time.monotonic()
+    if way == "seek":
+        consumer.seek(0, 4)
+    else:
+        consumer.resume([0])
+    consume_records(consumer, 1)
+    assert time.monotonic() - begin < 0.5  # it was a second before librdkafka's thread was woken
+    consumer.close()
+
+
 def test_a_seek_right_after_the_assignment_is_honoured(kafka: Kafka, topic: str, kafka_name: str) -> None:
     send_all(kafka, numbered(topic, range(5)))
     consumer = member(kafka, kafka_name, topic, Listener({}))

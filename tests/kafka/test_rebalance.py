@@ -153,8 +153,9 @@ def test_records_of_a_partition_that_was_given_up_do_not_come_afterwards(
 ) -> None:
     for partition in range(4):
         send_all(kafka, numbered(wide_topic, range(200), partition))
-    first, second = member(kafka, kafka_name, wide_topic), member(world.kafka(), kafka_name, wide_topic)
+    first = member(kafka, kafka_name, wide_topic)
     consume_until(lambda: len(first.assignment()) == 4, first)
+    second = member(world.kafka(), kafka_name, wide_topic)
     seen_late = 0
     while not second.assignment():
         second.consume(1, 0.01)
