@@ -132,6 +132,8 @@ class ConfluentGroupConsumer:
         self._paused.difference_update(partitions)
         ready = [p for p in partitions if p in self._owned and p not in self._waiting and p not in self._seeks]
         self._consumer.resume(self._places(ready))
+        for partition in ready:
+            self._wake_fetcher(partition)
 
     def seek(self, partition: int, position: int) -> None:
         if partition not in self._owned:
@@ -212,6 +214,14 @@ class ConfluentGroupConsumer:
         self._owned.clear()
         if self._errors:
             raise self._errors.pop(0)
+
+    def __del__(self) -> None:
+        # librdkafka's destructor waits for ever for a rebalance callback, with the interpreter's lock held; close()
+        # serves it. The listener is left alone: whoever dropped us is not there to be told.
+        if getattr(self, "_consumer", None) is not None and self._is_open:
+            LOG.warning("a member of group %s was dropped without close; it leaves the group", self._group)
+            self._owned.clear()
+            self._consumer.close()
 
     # -- callbacks, inside poll, consume or close --------------------------------------------------------------------
 
