@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from jbm_kafka.core.address_settings import AddressSettings
 
+RESERVE_OFFSETS = 16_384
+"""How far ahead of hand-over `offered` is recorded: seldom enough to cost nothing, near enough to flag few messages."""
+
 
 @dataclass(frozen=True, slots=True)
 class SidecarConfig:
@@ -28,10 +31,9 @@ class SidecarConfig:
     transaction_timeout_ms: int = 10_000
     """A crash in the middle of a checkpoint stalls readers of the touched partitions that long, not longer."""
     join_timeout_s: float = 60.0
+    reserve_offsets: int = RESERVE_OFFSETS
 
 
-RESERVE_OFFSETS = 16_384
-"""How far ahead of hand-over `offered` is recorded: seldom enough to cost nothing, near enough to flag few messages."""
 ARRIVALS_HIGH = 20_000
 """Deliverable messages read ahead per channel before its partition pauses."""
 ARRIVALS_LOW = 4_000

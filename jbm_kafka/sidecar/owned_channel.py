@@ -36,6 +36,7 @@ class OwnedChannel:
         obsolete: Sequence[bytes] = (),
         is_new_start: bool = False,
         records_attempts: bool = False,
+        reserve_offsets: int = RESERVE_OFFSETS,
     ) -> None:
         self.group = group
         self.topic = topic
@@ -60,6 +61,7 @@ class OwnedChannel:
         self.is_paused = False
         self.mean_body_bytes = 0
         """Rough size of a body here, from the latest fetch."""
+        self._reserve_offsets = reserve_offsets
         self.reserve = state.offered
         """The mark of possibly handed-over offsets that the next freeze records."""
         self.is_releasing = False
@@ -105,8 +107,9 @@ class OwnedChannel:
 
     def raise_reserve(self) -> None:
         """Record ahead that more may be handed over; called when a quarter of the mark is left."""
-        if self.reserve == self.state.offered and self.state.handed_to + RESERVE_OFFSETS // 4 > self.reserve:
-            self.reserve = max(self.state.handed_to, self.state.watermark) + RESERVE_OFFSETS
+        ahead = self._reserve_offsets
+        if self.reserve == self.state.offered and self.state.handed_to + ahead // 4 > self.reserve:
+            self.reserve = max(self.state.handed_to, self.state.watermark) + ahead
 
     def begin_release(self) -> None:
         """On a clean release `offered` goes back to exactly what was handed over."""

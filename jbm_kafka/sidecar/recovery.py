@@ -109,6 +109,7 @@ class ChannelOpener:
                 obsolete=found[partition].obsolete,
                 is_new_start=found[partition].is_decided_here,
                 records_attempts=lane.parts.config.persist_delivery_count_before_delivery,
+                reserve_offsets=lane.parts.config.reserve_offsets,
             )
             for partition in partitions
         ]
