@@ -129,6 +129,10 @@ class DurableState:
         if entry.offset in self.owed:
             # The clock of whoever wrote this may have been ahead of ours: nobody waits longer than the delay itself.
             due_at_ms = min(entry.due_at_ms, self.time_ms + entry.delay_ms) if self.time_ms else entry.due_at_ms
+            if due_at_ms != entry.due_at_ms:
+                # Recorded anew, or owners that follow each other quickly would each begin the wait again.
+                self.dirty_held.add(entry.offset)
+                self.is_dirty = True
             attempts = entry.attempts + (entry.offset in self.attempted_before)
             self.past[entry.offset] = Past(attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
 

@@ -56,7 +56,7 @@ def freeze(
     held = state.dirty_held | {offset for offset in tentative if offset in state.written_held}
     settled, blocks_gone = _settled_entries(state, blocks, watermark, tentative)
     remembered, held_gone = _held_entries(state, held, tentative)
-    attempted = _attempted(state, tentative) if records_attempts or state.written_attempted else {}
+    attempted = _attempted(state, tentative, records_attempts=records_attempts)
     position = Position(
         topic_id=topic_id,
         checkpoint_id=checkpoint_id,
@@ -77,14 +77,14 @@ def freeze(
     )
 
 
-def _attempted(state: ChannelState, tentative: Collection[int]) -> dict[int, bytes | None]:
-    """What changed of the messages in applications' hands, by block."""
+def _attempted(state: ChannelState, tentative: Collection[int], *, records_attempts: bool) -> dict[int, bytes | None]:
+    """What changed of the messages in applications' hands, by block; without recording, all entries go."""
     now: dict[int, list[int]] = {}
-    for session, hand in state.in_hand.items():
-        if session != LEAVING:
-            for offset in hand:
-                if offset not in tentative:
-                    now.setdefault(offset >> BLOCK_BITS, []).append(offset & (BLOCK_SIZE - 1))
+    hands = [hand for session, hand in state.in_hand.items() if session != LEAVING] if records_attempts else []
+    for hand in hands:
+        for offset in hand:
+            if offset not in tentative:
+                now.setdefault(offset >> BLOCK_BITS, []).append(offset & (BLOCK_SIZE - 1))
     changed: dict[int, bytes | None] = {}
     for number in sorted(now.keys() | state.written_attempted.keys()):
         bitmap = BitMap(now[number]).serialize() if number in now else None

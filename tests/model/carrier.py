@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel import Offer, decide_offer
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.reference import GateKey, Reference
 
@@ -24,7 +24,7 @@ class Changelog:
         keys = [_key(entry) for entry in entries]
         assert len(set(keys)) == len(keys), f"one checkpoint writes a key once: {keys}"
         for key, entry in zip(keys, entries, strict=True):
-            if isinstance(entry, HeldGone) or (isinstance(entry, Settled) and entry.bitmap is None):
+            if isinstance(entry, HeldGone) or (isinstance(entry, Settled | Attempted) and entry.bitmap is None):
                 self.entries.pop(key, None)
             else:
                 self.entries[key] = entry
@@ -38,7 +38,8 @@ class Changelog:
         return state
 
 
-_REPLAY_ORDER = {"position": 0, "settled": 1, "held": 2}
+_REPLAY_ORDER = {"position": 0, "attempted": 1, "held": 2, "settled": 3}
+"""The position first; the rest as the store sorts it."""
 
 
 def _key(entry: Entry) -> ChangelogKey:
@@ -46,6 +47,8 @@ def _key(entry: Entry) -> ChangelogKey:
         return "position", 0
     if isinstance(entry, Settled):
         return "settled", entry.block
+    if isinstance(entry, Attempted):
+        return "attempted", entry.block
     assert isinstance(entry, Held | HeldGone), entry
     return "held", entry.offset
 
@@ -53,7 +56,9 @@ def _key(entry: Entry) -> ChangelogKey:
 class Carrier:
     """Carries values between the model's rules and a channel, as the sidecar would."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, attempts_max: int, records_attempts: bool) -> None:
+        self.attempts_max = attempts_max
+        self.records_attempts = records_attempts
         self.state = ChannelState()
         self.changelog = Changelog()
         self.held_store: dict[GateKey, list[Reference]] = {}
@@ -63,7 +68,14 @@ class Carrier:
         """Fill empty gates from the held store, then decide and apply."""
         for key in [k for k in self.held_store if not self.state.gates.by_key[k].waiting]:
             self.load(key, 2)
-        offer = decide_offer(self.state, session, limit=limit, now_ms=now_ms, one_per_unit=one_per_unit)
+        offer = decide_offer(
+            self.state,
+            session,
+            limit=limit,
+            now_ms=now_ms,
+            one_per_unit=one_per_unit,
+            attempts_max=self.attempts_max,
+        )
         self.state.apply(offer.change)
         return offer
 
@@ -87,7 +99,12 @@ class Carrier:
     def begin_checkpoint(self, number: int, *, offered: int, tentative: Collection[int]) -> Freeze:
         assert self.frozen is None
         self.frozen = freeze(
-            self.state, topic_id="t", checkpoint_id=f"jbm.model:{number}", offered=offered, tentative=tentative
+            self.state,
+            topic_id="t",
+            checkpoint_id=f"jbm.model:{number}",
+            offered=offered,
+            tentative=tentative,
+            records_attempts=self.records_attempts,
         )
         self.state.apply(self.frozen.frozen)
         return self.frozen

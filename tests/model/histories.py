@@ -11,12 +11,14 @@ INDIVIDUALS = ("individual-1", "individual-2")
 SESSIONS = (*CLIENTS, *INDIVIDUALS)
 
 sessions = st.sampled_from(SESSIONS)
-subsets = st.integers(min_value=1, max_value=255)
+picks = st.integers(min_value=0, max_value=7)
+"""Which of those there are."""
+subsets = st.sampled_from([255, 255]) | st.integers(min_value=0, max_value=255)
 """Which of a short list: bit n takes every item whose place is n modulo 8."""
 times = st.sampled_from([0, 0, 0, 0, -50, 30, 200])
 """When a message expires or may be delivered, from now on; 0: never, or at once."""
 drafts = st.tuples(
-    st.sampled_from([None, None, b"a", b"a", b"b", b"c"]),
+    st.sampled_from([None, None, b"a", b"a", b"b"]),
     st.sampled_from([4, 4, 4, 4, 0, 9]),
     times,
     times,
@@ -24,7 +26,7 @@ drafts = st.tuples(
 )
 """Unit, priority, expiration, delivery time, and the gap in the log before it."""
 plain_drafts = st.tuples(
-    st.sampled_from([None, b"a", b"b", b"c"]), st.just(4), st.just(0), st.just(0), st.sampled_from([0, 0, 0, 2])
+    st.sampled_from([None, b"a", b"a", b"b"]), st.just(4), st.just(0), st.just(0), st.sampled_from([0, 0, 0, 2])
 )
 own_delays = st.sampled_from([None, None, 0, 25, 400])
 

@@ -164,10 +164,11 @@ def replay_gives_the_durable_part(paper: PaperQueue, durable: Remembered, carrie
     owed = [o for o in paper.log if o < durable.known_to and o not in durable.settled]
     assert [o for o in state.owed if o in paper.log] == sorted(owed)
     assert state.watermark <= min(owed, default=durable.known_to)
-    assert {o: p.attempts for o, p in state.past.items()} == durable.attempts
+    assert {o: p.attempts for o, p in state.past.items()} == durable.attempts_after_a_crash()
     for offset, past in state.past.items():
-        if not paper.rules.holds_dead_letters or durable.attempts[offset] < paper.rules.attempts_max:
-            assert past.due_at_ms == min(durable.due_at_ms[offset], paper.now_ms + durable.delay_ms[offset])
+        if past.delay_ms < 1 << 59:  # else it waits for an operator
+            due_at_ms = min(durable.due_at_ms.get(offset, 0), paper.now_ms + durable.delay_ms.get(offset, 0))
+            assert past.due_at_ms == due_at_ms
 
 
 def the_changelog_holds_only_what_is_open(paper: PaperQueue, durable: Remembered, carrier: Carrier) -> None:
@@ -177,6 +178,8 @@ def the_changelog_holds_only_what_is_open(paper: PaperQueue, durable: Remembered
             assert (number + 1) * 65_536 > durable.watermark, f"block {number} is below {durable.watermark}"
         elif kind == "held":
             assert number not in durable.settled, f"{number} is settled and still held"
+        elif kind == "attempted":
+            assert any(offset >> 16 == number for offset in durable.in_hand), f"nothing of block {number} is in hand"
 
 
 def attempts_only_grow(before: dict[int, int], paper: PaperQueue) -> None:

@@ -36,6 +36,8 @@ class Rules:
     delay_ms: int
     has_dead_letter_address: bool
     holds_dead_letters: bool
+    records_attempts: bool
+    """`persist_delivery_count_before_delivery`."""
 
 
 @dataclass(slots=True)
@@ -46,9 +48,15 @@ class Remembered:
     attempts: dict[int, int] = field(default_factory=dict)
     due_at_ms: dict[int, int] = field(default_factory=dict)
     delay_ms: dict[int, int] = field(default_factory=dict)
+    in_hand: set[int] = field(default_factory=set)
+    """Recorded as handed over before anybody saw it: a restart counts that as one more attempt (REDELIVER-7)."""
     known_to: int = 0
     offered: int = 0
     watermark: int = 0
+
+    def attempts_after_a_crash(self) -> dict[int, int]:
+        counted = self.attempts.keys() | self.in_hand
+        return {o: self.attempts.get(o, 0) + (o in self.in_hand) for o in counted}
 
 
 class PaperQueue:
@@ -205,6 +213,9 @@ class PaperQueue:
             attempts=attempts,
             due_at_ms={o: self.due_at_ms.get(o, 0) for o in attempts},
             delay_ms={o: self.delay_ms.get(o, 0) for o in attempts},
+            in_hand={o for o, who in self.holder.items() if who != GIVEN_AWAY and o not in tentative}
+            if self.rules.records_attempts
+            else set(),
             known_to=self.known_to,
             offered=offered,
             watermark=self.lowest_unsettled(tentative),
@@ -222,7 +233,7 @@ class PaperQueue:
         self.handed = set()
         self.holder = {}
         self.settled = set(durable.settled)
-        self.attempts = dict(durable.attempts)
+        self.attempts = durable.attempts_after_a_crash()
         self.delay_ms = dict(durable.delay_ms)
         self.due_at_ms = {o: min(due_at_ms, now_ms + durable.delay_ms[o]) for o, due_at_ms in durable.due_at_ms.items()}
         self.known_to = durable.known_to

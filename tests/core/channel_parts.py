@@ -1,0 +1,97 @@
+"""A channel to try single promises on: short calls that decide and apply at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.channel import Offer, decide_offer
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.entries import Entry
+from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.verdicts import GivenBack, Return, decide_return
+
+START_MS = 1_000
+
+
+def message(
+    offset: int, unit: bytes | None = None, *, priority: int = 4, expires: int = 0, delivery: int = 0
+) -> Reference:
+    return Reference(offset, unit, priority, expires, delivery)
+
+
+class Channel:
+    """A channel state and its clock. Everything is reserved unless `offered` says how far."""
+
+    def __init__(
+        self, *references: Reference, offered: int = 1 << 40, settings: ResolvedSettings | None = None
+    ) -> None:
+        self.state = ChannelState()
+        self.now_ms = START_MS
+        self.settings = settings or ResolvedSettings(dead_letter_address="DLQ")
+        self.state.apply(c.TimePassed(self.now_ms))
+        self.state.apply(c.OfferedRaised(offered))
+        if references:
+            self.fetch(*references)
+
+    def fetch(self, *references: Reference, end: int | None = None) -> None:
+        end = references[-1].offset + 1 if end is None else end
+        self.state.apply(c.Fetched(begin=self.state.cursor, end=end, references=references))
+
+    def ask(self, session: str, limit: int = 100, *, one_per_unit: bool = False) -> Offer:
+        offer = decide_offer(self.state, session, limit=limit, now_ms=self.now_ms, one_per_unit=one_per_unit)
+        self.state.apply(offer.change)
+        return offer
+
+    def got(self, session: str, limit: int = 100, *, one_per_unit: bool = False) -> list[int]:
+        return [reference.offset for reference in self.ask(session, limit, one_per_unit=one_per_unit).references]
+
+    def acknowledge(self, session: str, *offsets: int, durable: bool = False) -> None:
+        self.state.apply(c.Acknowledged(session=session, offsets=offsets, durable=durable))
+
+    def give_back(self, session: str, *rows: GivenBack | int) -> Return:
+        """A bare offset goes back counted, with the delay of the settings."""
+        decision = decide_return(
+            self.state,
+            session,
+            [GivenBack(row, counted=True) if isinstance(row, int) else row for row in rows],
+            settings=self.settings,
+            now_ms=self.now_ms,
+            chance=0.5,
+        )
+        for change in decision.changes:
+            self.state.apply(change)
+        return decision
+
+    def pass_time(self, ms: int) -> None:
+        self.now_ms += ms
+        self.state.apply(c.TimePassed(self.now_ms))
+
+    def freeze(self, *, offered: int | None = None, tentative: Collection[int] = ()) -> Freeze:
+        taken = freeze(
+            self.state,
+            topic_id="topic",
+            checkpoint_id="jbm.test:1",
+            offered=self.state.offered if offered is None else offered,
+            tentative=tentative,
+        )
+        self.state.apply(taken.frozen)
+        return taken
+
+    def checkpoint(self, *, offered: int | None = None, tentative: Collection[int] = ()) -> Sequence[Entry]:
+        """A freeze that becomes durable; what was tentative is not acknowledged yet."""
+        taken = self.freeze(offered=offered, tentative=tentative)
+        self.state.apply(taken.durable)
+        return taken.entries
+
+
+def recovered(*entries: Entry, now_ms: int = START_MS) -> Channel:
+    """A channel of a new owner."""
+    channel = Channel(offered=0)
+    channel.state.apply(c.TimePassed(now_ms))
+    channel.now_ms = now_ms
+    for entry in entries:
+        channel.state.apply(entry)
+    return channel

@@ -1,0 +1,90 @@
+"""The held store: what a long wait keeps out of memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka.core import changes as c
+from jbm_kafka.core.verdicts import GivenBack
+from tests.core.channel_parts import START_MS, Channel, message
+
+
+def blocked(count: int) -> Channel:
+    """One unit, its head delayed, `count` messages at its gate."""
+    rows = [message(offset, b"u") for offset in range(count)]
+    rows[0] = message(0, b"u", delivery=START_MS + 60)
+    channel = Channel(*rows)
+    assert channel.got("a") == []
+    return channel
+
+
+def test_a_long_line_waits_outside_memory_and_comes_back_in_order() -> None:
+    """LOG-9, UNIT-1."""
+    channel = blocked(5)
+    channel.state.apply(c.Spilled(b"u", kept=1))
+    assert channel.state.gates.waiting_count == 1
+    channel.fetch(message(5, b"u"), message(6, b"u"))
+    channel.ask("a")
+    assert channel.state.gates.waiting_count == 3
+    channel.pass_time(60)
+    assert channel.got("a") == [0]
+    assert channel.got("a") == []
+    channel.state.apply(c.Unspilled(b"u", [message(1, b"u"), message(2, b"u")]))
+    assert channel.got("a") == [1, 2]
+    channel.state.apply(c.Unspilled(b"u", [message(3, b"u"), message(4, b"u")]))
+    assert channel.got("a") == [3, 4, 5, 6]
+
+
+def test_what_arrives_behind_spilled_ones_is_spilled_with_them() -> None:
+    channel = blocked(3)
+    channel.state.apply(c.Spilled(b"u", kept=2))
+    channel.fetch(message(3, b"u"))
+    channel.ask("a")
+    channel.state.apply(c.Spilled(b"u", kept=2))
+    gate = channel.state.gates.by_key[b"u"]
+    assert (gate.spilled, gate.tail, len(gate.waiting)) == (2, [], 2)
+    assert channel.state.gates.waiting_count == 2
+
+
+def test_a_line_shorter_than_what_is_kept_spills_nothing() -> None:
+    channel = blocked(2)
+    channel.state.apply(c.Spilled(b"u", kept=5))
+    assert channel.state.gates.by_key[b"u"].spilled == 0
+    assert channel.state.gates.waiting_count == 2
+
+
+def test_the_head_cannot_be_spilled() -> None:
+    channel = blocked(2)
+    with pytest.raises(AssertionError, match="head"):
+        channel.state.apply(c.Spilled(b"u", kept=0))
+
+
+def test_a_unit_with_spilled_messages_is_not_free_for_arrivals() -> None:
+    """UNIT-1: nothing overtakes what is in the held store."""
+    channel = blocked(2)
+    channel.state.apply(c.Spilled(b"u", kept=1))
+    channel.pass_time(60)
+    assert channel.got("a") == [0]
+    channel.acknowledge("a", 0)
+    channel.fetch(message(2, b"u"))
+    assert channel.got("a") == []
+    channel.state.apply(c.Unspilled(b"u", [message(1, b"u")]))
+    assert channel.got("a") == [1, 2]
+
+
+def test_messages_returned_meanwhile_go_before_those_from_the_held_store() -> None:
+    """UNIT-5."""
+    channel = blocked(3)
+    channel.state.apply(c.Spilled(b"u", kept=1))
+    channel.pass_time(60)
+    channel.got("a")
+    channel.give_back("a", GivenBack(0, counted=False))
+    channel.state.apply(c.Unspilled(b"u", [message(1, b"u"), message(2, b"u")]))
+    assert channel.got("b") == [0, 1, 2]
+
+
+def test_the_held_store_cannot_give_back_more_than_it_took() -> None:
+    channel = blocked(3)
+    channel.state.apply(c.Spilled(b"u", kept=2))
+    with pytest.raises(AssertionError):
+        channel.state.apply(c.Unspilled(b"u", [message(2, b"u"), message(3, b"u")]))

@@ -1,0 +1,78 @@
+"""Sets of offsets in blocks: the same answers as Python's own set, at the edges of blocks too."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from jbm_kafka.core.owed import BLOCK_SIZE, OwedOffsets
+
+near_edges = st.builds(lambda block, place: max(block * BLOCK_SIZE + place, 0), st.integers(0, 3), st.integers(-3, 3))
+offset_lists = st.lists(near_edges, max_size=12)
+
+
+def owing(*offsets: int) -> OwedOffsets:
+    owed = OwedOffsets()
+    owed.add(offsets)
+    return owed
+
+
+@settings(deadline=None)  # a range of several blocks makes long lists to compare
+@given(offset_lists, near_edges, near_edges, offset_lists, near_edges, near_edges)
+def test_it_answers_as_a_plain_set_would(
+    added: list[int], range_begin: int, range_end: int, gone: list[int], begin: int, end: int
+) -> None:
+    owed, plain = OwedOffsets(), set(added) | set(range(range_begin, range_end))
+    owed.add(added)
+    owed.add_range(range_begin, range_end)
+    owed.discard(gone)
+    plain -= set(gone)
+    assert len(owed) == len(plain)
+    assert list(owed) == sorted(plain)
+    assert owed.first(7) == min(plain, default=7)
+    assert owed.within(begin, end) == sorted(o for o in plain if begin <= o < end)
+    assert all((offset in owed) == (offset in plain) for offset in [*added, *gone, begin, end])
+
+
+@settings(deadline=None)
+@given(offset_lists, offset_lists, near_edges, near_edges)
+def test_what_is_settled_of_a_block_is_what_is_not_owed_there(
+    added: list[int], also: list[int], begin: int, end: int
+) -> None:
+    owed = owing(*added)
+    still = set(added) - set(also)
+    for number in range(4):
+        base = number * BLOCK_SIZE
+        expected = {o - base for o in range(max(begin, base), min(end, base + BLOCK_SIZE)) if o not in still}
+        assert set(owed.settled_in(number, begin, end, also)) == expected
+    assert owed.first_without(9, also) == min(still, default=9)
+
+
+@given(offset_lists, offset_lists)
+def test_two_are_equal_when_they_owe_the_same_however_they_came_to_it(left: list[int], right: list[int]) -> None:
+    both = owing(*left, *right)
+    both.discard(right)
+    assert (both == owing(*left)) == (not set(left) & set(right))
+
+
+def test_a_bitmap_of_a_block_that_owes_nothing_changes_nothing() -> None:
+    owed = owing(5)
+    owed.discard_bitmap(3, BitMap([1, 2]))
+    assert list(owed) == [5]
+
+
+def test_a_bitmap_settles_offsets_relative_to_its_block() -> None:
+    owed = owing(1, BLOCK_SIZE + 1, BLOCK_SIZE + 2)
+    owed.discard_bitmap(1, BitMap([1]))
+    assert list(owed) == [1, BLOCK_SIZE + 2]
+
+
+def test_it_cannot_be_hashed_because_it_changes() -> None:
+    with pytest.raises(TypeError, match="mutable"):
+        hash(OwedOffsets())
+
+
+def test_nothing_else_equals_it() -> None:
+    assert OwedOffsets() != set()

@@ -1,0 +1,172 @@
+"""What becomes of messages given back."""
+
+from __future__ import annotations
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.channel import OUT_OF_ATTEMPTS
+from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.verdicts import (
+    FIRST_DELIVERY,
+    FOREVER_MS,
+    HELD_FOR_OPERATOR,
+    Delivery,
+    GivenBack,
+    delivery_of,
+    unknown_offsets,
+)
+from tests.core.channel_parts import START_MS, Channel, message
+
+ONE_ATTEMPT = ResolvedSettings(max_delivery_attempts=1, dead_letter_address="DLQ")
+
+
+def unit(count: int, settings: ResolvedSettings | None = None) -> Channel:
+    """A session `a` with `count` messages of one unit in hand."""
+    channel = Channel(*(message(offset, b"u") for offset in range(count)), settings=settings)
+    assert len(channel.got("a")) == count
+    return channel
+
+
+def test_a_message_given_back_comes_again_counted_and_says_so() -> None:
+    """REDELIVER-1, UNIT-5."""
+    channel = unit(1)
+    assert delivery_of(channel.state, 0) == FIRST_DELIVERY
+    assert [(r.offset, attempts) for r, attempts in channel.give_back("a", 0).returned] == [(0, 1)]
+    assert channel.got("b") == [0]
+    assert delivery_of(channel.state, 0) == Delivery(attempts=1, delivery_count=2, redelivered=True)
+
+
+def test_what_never_reached_the_application_is_not_counted() -> None:
+    """ACK-8, REDELIVER-1."""
+    channel = unit(1)
+    channel.give_back("a", GivenBack(0, counted=False, delay_ms=50))
+    assert channel.got("b") == [0]
+    assert delivery_of(channel.state, 0) == FIRST_DELIVERY
+
+
+def test_a_message_without_a_unit_waits_alone() -> None:
+    channel = Channel(message(0), message(1))
+    channel.got("a")
+    channel.give_back("a", GivenBack(0, counted=True, delay_ms=10), GivenBack(1, counted=False))
+    assert channel.got("b") == [1]
+    channel.pass_time(10)
+    assert channel.got("b") == [0]
+    channel.give_back("b", GivenBack(0, counted=False))
+    assert channel.got("a") == [0]
+
+
+def test_later_messages_of_the_unit_go_back_with_it_uncounted() -> None:
+    """UNIT-3: earlier ones, and other units, stay in hand."""
+    channel = unit(4)
+    channel.fetch(message(4, b"v"), message(5))
+    channel.got("a")
+    decision = channel.give_back("a", 1)
+    assert [(r.offset, attempts) for r, attempts in decision.returned] == [(1, 1), (2, 0), (3, 0)]
+    assert sorted(channel.state.in_hand["a"]) == [0, 4, 5]
+    assert channel.got("b") == []
+    channel.acknowledge("a", 0)
+    assert channel.got("b", 1) == [1]
+
+
+def test_the_wait_is_the_settings_or_the_verdicts_own() -> None:
+    """REDELIVER-2."""
+    channel = Channel(
+        message(0), message(1), settings=ResolvedSettings(redelivery_delay_ms=20, redelivery_delay_multiplier=2.0)
+    )
+    channel.got("a")
+    channel.give_back("a", 0, GivenBack(1, counted=True, delay_ms=500))
+    channel.pass_time(20)
+    assert channel.got("a") == [0]
+    channel.give_back("a", 0)
+    channel.pass_time(39)
+    assert channel.got("a") == []
+    channel.pass_time(1)
+    assert channel.got("a") == [0]
+    channel.pass_time(440)
+    assert channel.got("a") == [1]
+
+
+def test_what_was_tried_often_enough_leaves_and_holds_its_unit_until_it_is_gone() -> None:
+    """REDELIVER-3, UNIT-16."""
+    channel = unit(2, ONE_ATTEMPT)
+    (leaving,) = channel.give_back("a", 0).leaving
+    assert (leaving.reference.offset, leaving.attempts, leaving.reason) == (0, 1, OUT_OF_ATTEMPTS)
+    assert channel.got("b") == []
+    channel.acknowledge(LEAVING, 0, durable=True)
+    assert channel.got("b") == [1]
+    assert channel.state.past == {}
+
+
+def test_a_message_without_a_unit_leaves_alone_however_it_came_to_the_hand() -> None:
+    channel = Channel(message(0), message(1, priority=9), settings=ONE_ATTEMPT)
+    channel.got("a")
+    assert [leaving.reference.offset for leaving in channel.give_back("a", 0, 1).leaving] == [0, 1]
+    assert sorted(channel.state.in_hand[LEAVING]) == [0, 1]
+    channel.acknowledge(LEAVING, 0, 1)
+    assert channel.state.watermark == 2
+    alone = Channel(message(0), settings=ONE_ATTEMPT)
+    alone.got("a")
+    alone.give_back("a", 0)
+    assert sorted(alone.state.in_hand[LEAVING]) == [0]
+
+
+def test_two_exhausted_messages_of_one_unit_given_back_together_leave_one_after_the_other() -> None:
+    """REDELIVER-3, UNIT-1: it broke an assertion in LEAVING's hands."""
+    channel = unit(2, ONE_ATTEMPT)
+    decision = channel.give_back("a", 1, 0)
+    assert [leaving.reference.offset for leaving in decision.leaving] == [0]
+    channel.acknowledge(LEAVING, 0, durable=True)
+    assert [(r.offset, reason) for r, reason in channel.ask("b").leaving] == [(1, OUT_OF_ATTEMPTS)]
+
+
+def test_an_exhausted_message_does_not_leave_before_an_earlier_one_that_stays() -> None:
+    """UNIT-1: the earlier one was returned uncounted in the same breath."""
+    channel = unit(2, ONE_ATTEMPT)
+    assert channel.give_back("a", GivenBack(0, counted=False), 1).leaving == []
+    assert channel.got("b") == [0]
+    assert not channel.ask("b").leaving
+
+
+def test_without_a_dead_letter_address_it_is_removed() -> None:
+    """REDELIVER-3."""
+    channel = unit(2, ResolvedSettings(max_delivery_attempts=1))
+    assert [leaving.reference.offset for leaving in channel.give_back("a", 0).leaving] == [0]
+    assert channel.state.watermark == 1
+    assert channel.got("b") == [1]
+
+
+def test_a_unit_on_hold_waits_for_an_operator() -> None:
+    """UNIT-16."""
+    settings = ResolvedSettings(max_delivery_attempts=1, dead_letter_address="DLQ", on_dead_letter="hold")
+    channel = unit(2, settings)
+    assert channel.give_back("a", 0).leaving == []
+    channel.pass_time(1_000_000_000)
+    assert channel.got("b") == []
+    assert (channel.state.past[0].reason, channel.state.past[0].due_at_ms) == (HELD_FOR_OPERATOR, FOREVER_MS)
+
+
+def test_what_the_session_does_not_hold_is_named_and_nothing_happens_to_it() -> None:
+    """STATE-6."""
+    channel = unit(2)
+    channel.fetch(message(2, b"v"))
+    decision = channel.give_back("a", 2, 77, GivenBack(1, counted=False))
+    assert decision.unknown == [2, 77]
+    assert [reference.offset for reference, _ in decision.returned] == [1]
+    assert channel.give_back("nobody", 0).changes == []
+    assert unknown_offsets(channel.state, "a", [0, 1, 2]) == [1, 2]
+    assert unknown_offsets(channel.state, "nobody", [0]) == [0]
+
+
+def test_a_message_named_twice_goes_back_once() -> None:
+    channel = unit(1)
+    assert [attempts for _, attempts in channel.give_back("a", 0, 0).returned] == [1]
+    assert channel.got("a") == [0]
+
+
+def test_a_delay_of_the_head_holds_what_was_returned_with_it() -> None:
+    """UNIT-4."""
+    channel = unit(2)
+    channel.give_back("a", GivenBack(0, counted=True, delay_ms=30))
+    assert channel.got("b") == []
+    assert channel.state.past[0].due_at_ms == START_MS + 30
+    channel.pass_time(30)
+    assert channel.got("b") == [0, 1]
