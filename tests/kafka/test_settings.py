@@ -1,5 +1,6 @@
 """What a user may tell librdkafka, what is refused, and that trouble is told once, in our words, in the right place."""
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -15,7 +16,8 @@ from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.settings import CONTROLLED
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaTrouble, Outgoing, Unreachable
-from tests.kafka.world import WAIT_S, member
+from tests.conftest import MakeTopic
+from tests.kafka.world import WAIT_S, Listener, consume_until, member
 
 
 @pytest.mark.parametrize("name", sorted(CONTROLLED))
@@ -108,6 +110,26 @@ def test_positions_of_a_broker_that_does_not_answer_are_unknown(dedicated_broker
             admin.end_positions("orders", [0], stable=True)
     finally:
         broker.resume()
+
+
+def test_a_member_dropped_without_close_leaves_its_group_and_hangs_nobody(
+    bootstrap: str, make_topic: MakeTopic, kafka_name: str
+) -> None:
+    """librdkafka's own destructor would wait for ever for a rebalance callback that nobody serves."""
+    kafka, topic = ConfluentKafka(bootstrap), make_topic(partitions=4)
+    listener = Listener()
+
+    def join_both() -> None:
+        first = member(kafka, kafka_name, topic, listener)
+        consume_until(lambda: len(first.assignment()) == 4, first)
+        second = member(kafka, kafka_name, topic)
+        consume_until(lambda: len(second.assignment()) > 0, first, second)
+
+    join_both()
+    told = list(listener.told)
+    gc.collect()
+    assert kafka.admin().group_members(kafka_name) == 0
+    assert listener.told == told
 
 
 _TROUBLE = """
