@@ -1,0 +1,82 @@
+"""INDIVIDUAL sessions: each message on its own."""
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from tests.jms.support import NOTHING_S, bodies, eventually, left, receive, receive_all, send
+
+
+@pytest.fixture
+def individual(connection: Connection) -> Session:
+    return connection.create_session(AcknowledgeMode.INDIVIDUAL)
+
+
+def test_messages_are_acknowledged_in_any_order(connection: Connection, individual: Session, orders: Queue) -> None:
+    """ACK-6: the others stay in hand."""
+    for number in range(4):
+        send(individual, orders, f"m{number}", unit=f"u{number}")
+    got = receive_all(individual.create_consumer(orders), 4)
+    got[3].acknowledge()
+    got[1].acknowledge()
+    expected = sorted([str(got[0].body), str(got[2].body)])
+    eventually(lambda: sorted(map(str, left(connection, orders))) == expected, "not exactly two are left")
+
+
+def test_one_message_of_a_unit_is_in_hand_at_most(individual: Session, orders: Queue) -> None:
+    """UNIT-3, UNIT-2: the next one of the unit comes when the first is finished."""
+    send(individual, orders, "a1", "a2", unit="a")
+    consumer = individual.create_consumer(orders)
+    first = receive(consumer)
+    assert consumer.receive(NOTHING_S) is None
+    first.acknowledge()
+    assert receive(consumer).body == "a2"
+
+
+def test_nack_brings_the_message_again_before_its_followers(individual: Session, orders: Queue) -> None:
+    """ACK-6, REDELIVER-1: counted by one for each refusal."""
+    send(individual, orders, "a1", "a2", unit="a")
+    consumer = individual.create_consumer(orders)
+    for count in (1, 2, 3):
+        message = receive(consumer)
+        assert (message.body, message.delivery_count, message.redelivered) == ("a1", count, count > 1)
+        assert message.properties["JMSXDeliveryCount"] == count
+        if count < 3:
+            message.nack()
+    message.acknowledge()
+    assert receive(consumer).delivery_count == 1
+
+
+def test_nack_with_a_delay_lets_other_units_go_first(individual: Session, orders: Queue) -> None:
+    """UNIT-4, ACK-6: other units do not wait."""
+    queue = Queue(f"{orders.name}.one")
+    consumer = individual.create_consumer(queue)
+    send(individual, queue, "a1", "a2", unit="a")
+    receive(consumer).nack(delay_ms=600)
+    send(individual, queue, "b1", unit="b")
+    got = []
+    for _ in range(3):
+        got.append(receive(consumer))
+        got[-1].acknowledge()
+    assert bodies(got) == ["b1", "a1", "a2"]
+
+
+def test_recover_brings_back_what_is_in_hand(individual: Session, orders: Queue) -> None:
+    """STATE-5: recover asks for all that is owed."""
+    send(individual, orders, "a", unit="a")
+    send(individual, orders, "b", unit="b")
+    consumer = individual.create_consumer(orders)
+    receive_all(consumer, 2)
+    individual.recover()
+    again = receive_all(consumer, 2)
+    assert sorted((str(m.body), m.delivery_count) for m in again) == [("a", 2), ("b", 2)]
+
+
+def test_closing_the_session_recovers(connection: Connection, session: Session, orders: Queue) -> None:
+    """UNIT-7: closing an INDIVIDUAL session recovers."""
+    send(session, orders, "a", "b", unit="u")
+    with connection.create_session(AcknowledgeMode.INDIVIDUAL) as individual:
+        receive(individual.create_consumer(orders))
+    again = receive_all(session.create_consumer(orders), 2)
+    assert [(m.body, m.delivery_count) for m in again] == [("a", 2), ("b", 1)]

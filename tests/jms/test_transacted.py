@@ -1,0 +1,140 @@
+"""TRANSACTED sessions: sends and receives as one unit of work."""
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, Queue, errors
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from tests.jms.support import NOTHING_S, bodies, left, receive, receive_all, send
+
+
+@pytest.fixture
+def transacted(connection: Connection) -> Session:
+    return connection.create_session(AcknowledgeMode.TRANSACTED)
+
+
+def test_nothing_is_seen_before_commit_and_all_after(
+    connection: Connection, session: Session, transacted: Session, orders: Queue
+) -> None:
+    """ACK-7, STATE-7: sends are visible and receives settled at commit; the next transaction begins by itself."""
+    source, target = Queue(f"{orders.name}.in"), Queue(f"{orders.name}.out")
+    send(session, source, "a", "b", unit="u")
+    consumer = transacted.create_consumer(source)
+    for message in receive_all(consumer, 2):
+        send(transacted, target, f"{message.body} done", unit="u")
+    assert left(connection, target) == []
+    assert left(connection, source) == ["a", "b"]
+    transacted.commit()
+    assert left(connection, target) == ["a done", "b done"]
+    assert left(connection, source) == []
+    send(transacted, target, "second", unit="u")
+    transacted.commit()
+    assert bodies(receive_all(session.create_consumer(target), 3)) == ["a done", "b done", "second"]
+
+
+def test_rollback_drops_sends_and_brings_receives_again(
+    connection: Connection, session: Session, transacted: Session, orders: Queue
+) -> None:
+    """ACK-7, UNIT-5: in order, counted."""
+    source, target = Queue(f"{orders.name}.in"), Queue(f"{orders.name}.out")
+    send(session, source, "a", "b", "c", unit="u")
+    consumer = transacted.create_consumer(source)
+    receive_all(consumer, 2)
+    send(transacted, target, "never")
+    transacted.rollback()
+    again = receive_all(consumer, 3)
+    assert [(m.body, m.delivery_count) for m in again] == [("a", 2), ("b", 2), ("c", 1)]
+    transacted.commit()
+    assert left(connection, target) == []
+    assert left(connection, source) == []
+
+
+def test_the_transaction_block_commits_or_rolls_back(
+    connection: Connection, session: Session, transacted: Session, orders: Queue
+) -> None:
+    """ACK-7: commits at the end of the block, rolls back on an exception."""
+
+    def fail() -> None:
+        with transacted.transaction():
+            send(transacted, orders, "never")
+            raise KeyError("no")
+
+    with transacted.transaction():
+        send(transacted, orders, "kept")
+    with pytest.raises(KeyError):
+        fail()
+    assert left(connection, orders) == ["kept"]
+
+
+def test_closing_rolls_back(connection: Connection, session: Session, orders: Queue) -> None:
+    """UNIT-7: receives come again, uncommitted sends vanish."""
+    send(session, orders, "a")
+    with connection.create_session(AcknowledgeMode.TRANSACTED) as transacted:
+        receive(transacted.create_consumer(orders))
+        send(transacted, orders, "never")
+    again = receive(session.create_consumer(orders))
+    assert (again.body, again.delivery_count) == ("a", 2)
+    assert left(connection, orders) == ["a"]
+
+
+def test_acknowledge_is_ignored(connection: Connection, session: Session, transacted: Session, orders: Queue) -> None:
+    """ACK-2: acknowledge is ignored in TRANSACTED; only the commit settles."""
+    send(session, orders, "a")
+    message = receive(transacted.create_consumer(orders))
+    message.acknowledge()
+    transacted.acknowledge()
+    with pytest.raises(errors.IllegalStateError, match="TRANSACTED"):
+        message.nack()
+    with pytest.raises(errors.IllegalStateError, match="rollback"):
+        transacted.recover()
+    transacted.rollback()
+    assert left(connection, orders) == ["a"]
+
+
+def test_a_receive_that_can_never_succeed_is_refused(
+    connection: Connection, session: Session, transacted: Session, orders: Queue
+) -> None:
+    """ACK-8: the transaction holds the whole prefetch; its commit makes room."""
+    send(session, orders, "a", "b", "c", unit="u")
+    consumer = transacted.create_consumer(orders, prefetch=2)
+    receive_all(consumer, 2)
+    with pytest.raises(errors.ResourceAllocationError, match="prefetch of 2"):
+        consumer.receive(1)
+    assert consumer.receive_nowait() is None
+    transacted.commit()
+    assert receive(consumer).body == "c"
+
+
+def test_earlier_plain_sends_of_the_connection_come_before_a_commit(
+    connection: Connection, session: Session, transacted: Session, orders: Queue
+) -> None:
+    """UNIT-1: a transacted send takes its place at commit."""
+    send(transacted, orders, "second", unit="u")
+    send(session, orders, "first", unit="u")
+    transacted.commit()
+    assert bodies(receive_all(session.create_consumer(orders), 2)) == ["first", "second"]
+
+
+def test_a_message_too_large_is_refused_and_the_rest_commits(
+    connection: Connection, transacted: Session, orders: Queue
+) -> None:
+    send(transacted, orders, "kept")
+    with pytest.raises(errors.MessageTooLargeError, match="max.message.bytes"):
+        transacted.create_producer(orders).send(b"x" * 1_100_000)
+    transacted.commit()
+    assert left(connection, orders) == ["kept"]
+
+
+def test_a_transaction_beyond_its_budget_is_refused(connection: Connection, transacted: Session, orders: Queue) -> None:
+    producer = transacted.create_producer(orders)
+    with pytest.raises(errors.ResourceAllocationError, match="commit more often"):
+        for _ in range(100):
+            producer.send(b"x" * 1_000_000)
+    transacted.rollback()
+    assert left(connection, orders) == []
+
+
+def test_on_completion_is_not_for_transacted_sends(transacted: Session, orders: Queue) -> None:
+    with pytest.raises(errors.IllegalStateError, match="commit tells"):
+        transacted.create_producer(orders).send("a", on_completion=lambda message, error: None)
+    assert transacted.create_consumer(orders).receive(NOTHING_S) is None
