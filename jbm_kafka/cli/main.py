@@ -3,6 +3,7 @@
 0: done. 1: it could not be done; one line on standard error says why and what to do. 2: wrong usage.
 """
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,13 @@ DONE, FAILED, WRONG_USAGE = 0, 1, 2
 # A new command is one line here.
 COMMANDS = {
     "broker": LazyCommand("jbm_kafka.cli.broker:broker", "A local Apache Kafka for development: start, stop, status."),
+    "create": LazyCommand("jbm_kafka.cli.queues:create", "Create a queue."),
+    "list": LazyCommand("jbm_kafka.cli.queues:list_queues", "List the queues with what they hold."),
+    "show": LazyCommand("jbm_kafka.cli.queues:show", "Show one queue, partition by partition."),
+    "send": LazyCommand("jbm_kafka.cli.send:send", "Send messages: a text, a file, or standard input."),
+    "receive": LazyCommand("jbm_kafka.cli.receive:receive", "Receive messages and print them."),
+    "browse": LazyCommand("jbm_kafka.cli.browse:browse", "Show a queue's messages without receiving them."),
+    "dead-letters": LazyCommand("jbm_kafka.cli.browse:dead_letters", "Messages that were given up: list."),
     "demo": LazyCommand("jbm_kafka.demo.command:demo", "The bookstore, end to end, and the proof from its topics."),
     "bench": LazyCommand("jbm_kafka.bench.command:bench", "Throughput and latency beside Kafka's own clients."),
 }
@@ -26,6 +34,8 @@ cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kaf
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code. Raises nothing."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a message may hold what the terminal's encoding does not
     try:
         code = cli.main(args=arguments, prog_name="jbm-kafka", standalone_mode=False)
         sys.stdout.flush()  # a closed pipe must be noticed here, not while the interpreter shuts down

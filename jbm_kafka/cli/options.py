@@ -19,6 +19,15 @@ def default_bootstrap() -> str:
     return broker.bootstrap if broker.is_running else FALLBACK_BOOTSTRAP
 
 
+def check_bootstrap(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The addresses as given; wrong usage when they are none."""
+    for address in value.split(","):
+        host, _, port = address.rpartition(":")
+        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:9]) < 65_536:
+            raise click.BadParameter(f"{value!r}: write HOST:PORT, several separated by commas", context, parameter)
+    return value
+
+
 def bootstrap_option(function: Function) -> Function:
     """`--bootstrap HOST:PORT`, or JBM_BOOTSTRAP, or the running local broker; passed as `bootstrap`."""
     option = click.option(
@@ -26,6 +35,7 @@ def bootstrap_option(function: Function) -> Function:
         metavar="HOST:PORT",
         envvar="JBM_BOOTSTRAP",
         default=default_bootstrap,
+        callback=check_bootstrap,
         help="Kafka's address. [JBM_BOOTSTRAP; else the running local broker, else 127.0.0.1:9092]",
     )
     return option(function)

@@ -1,0 +1,90 @@
+"""`jbm-kafka create | list | show`: queues, and what they hold, computed from their topics and changelogs."""
+
+from dataclasses import asdict
+
+import click
+
+from jbm_kafka.admin import Admin, QueueCounts
+from jbm_kafka.cli.connect import as_queue, reach
+from jbm_kafka.cli.options import bootstrap_option, emit, json_option
+from jbm_kafka.cli.render import json_line, table, when
+from jbm_kafka.core.destination import Queue
+
+UNKNOWN = "?"
+"""In hand: only the processes that receive know."""
+
+
+@click.command()
+@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.option("--partitions", type=click.IntRange(1, 10_000),
+              help="How many receivers can share it at most; fixed from then on. [16]")  # fmt: skip
+@bootstrap_option
+@json_option
+def create(queue: Queue, partitions: int | None, bootstrap: str, as_json: bool) -> None:
+    """Create a queue: a Kafka topic, and a changelog beside it. One that exists is left alone."""
+    with Admin(reach(bootstrap)) as admin:
+        is_new = admin.create_queue(queue.name, partitions=partitions)
+        count = len(admin.counts(queue).partitions)
+    word = "created" if is_new else "exists already"
+    values: dict[str, object] = {"name": queue.name, "created": is_new, "partitions": count}
+    emit(values, f"{queue} {word}, {count} partitions", as_json=as_json)
+
+
+@click.command(name="list")
+@bootstrap_option
+@json_option
+def list_queues(bootstrap: str, as_json: bool) -> None:
+    """List the queues with what they hold. Nothing is received, nothing written."""
+    with Admin(reach(bootstrap)) as admin:
+        found = [admin.counts(queue) for queue in admin.destinations()]
+    if as_json:
+        click.echo(json_line([_summary(counts) for counts in found]))
+        return
+    if not found:
+        click.echo(f"no queues at {bootstrap}; make one with: jbm-kafka create NAME")
+        return
+    rows = [(c.name, len(c.partitions), _held(c), c.delayed, c.retried, c.members, when(c.oldest_at_ms)) for c in found]
+    table(("queue", "partitions", "held", "delayed", "retried", "receivers", "oldest (UTC)"), rows)
+
+
+@click.command()
+@click.argument("queue", callback=as_queue, metavar="NAME")
+@bootstrap_option
+@json_option
+def show(queue: Queue, bootstrap: str, as_json: bool) -> None:
+    """Show one queue, partition by partition. Nothing is received, nothing written."""
+    with Admin(reach(bootstrap)) as admin:
+        counts = admin.counts(queue)
+    if as_json:
+        parts = [{**asdict(part), "held_at_most": part.held_at_most} for part in counts.partitions]
+        click.echo(json_line({**_summary(counts), "by_partition": parts}))
+        return
+    in_hand = "only its receivers know how many are in hand" if counts.in_hand is None else "none in hand"
+    delayed = f", {counts.delayed} delayed" if counts.delayed else ""
+    retried = f", {counts.retried} tried before" if counts.retried else ""
+    click.echo(f"{queue}: {_held(counts)} held{delayed}{retried}; {counts.members} receivers, {in_hand}")
+    click.echo(f"consumer group {counts.group}")
+    rows = [
+        (p.partition, p.held_at_most, p.delayed, p.retried, p.settled_to, p.end, when(p.oldest_at_ms))
+        for p in counts.partitions
+    ]
+    table(("partition", "held", "delayed", "retried", "settled to", "end", "oldest (UTC)"), rows)
+
+
+def _held(counts: QueueCounts) -> str:
+    return str(counts.held) if counts.is_exact else f"up to {counts.held}"
+
+
+def _summary(counts: QueueCounts) -> dict[str, object]:
+    return {
+        "name": counts.name,
+        "partitions": len(counts.partitions),
+        "held": counts.held,
+        "held_is_exact": counts.is_exact,
+        "delayed": counts.delayed,
+        "retried": counts.retried,
+        "in_hand": counts.in_hand,
+        "receivers": counts.members,
+        "oldest_at_ms": counts.oldest_at_ms,
+        "group": counts.group,
+    }

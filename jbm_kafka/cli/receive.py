@@ -1,0 +1,93 @@
+"""`jbm-kafka receive`: takes messages from a queue and prints them."""
+
+import sys
+
+import click
+
+from jbm_kafka.cli.connect import as_queue, later, reach
+from jbm_kafka.cli.options import bootstrap_option, json_option
+from jbm_kafka.cli.render import as_values, json_line, printable
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.session import Session
+
+ACKNOWLEDGE_EVERY = 100
+"""Printed messages that a crash here may bring again, at most."""
+
+
+@click.command()
+@click.argument("queue", callback=as_queue, metavar="DEST")
+@click.option("--count", type=click.IntRange(0), default=1, show_default=True,
+              help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(0), default=5.0, show_default=True, metavar="S",
+              help="Seconds to wait for each.")  # fmt: skip
+@click.option("--unit", metavar="U", help="Comes with a later version.")
+@click.option("--selector", metavar="S", help="Comes with a later version.")
+@bootstrap_option
+@json_option
+def receive(
+    queue: Queue,
+    count: int,
+    timeout: float,
+    unit: str | None,
+    selector: str | None,
+    bootstrap: str,
+    as_json: bool,
+) -> None:
+    """Receive messages and print their bodies, one a line, or all of them with --json. What is printed is settled;
+
+    what could not be printed, because the reader went away say, stays in the queue.
+    """
+    later("--selector", selector)
+    later("--unit", unit)
+    factory = ConnectionFactory(reach(bootstrap), auto_create=False, block_on_acknowledge=True)
+    with factory.create_connection() as connection, connection.create_session(AcknowledgeMode.CLIENT) as session:
+        printed = _print_all(session, session.create_consumer(queue), count, timeout, as_json=as_json)
+    if printed < count:
+        came = "no message came" if printed == 0 else f"only {printed} of {count} messages came"
+        raise JMSError(f"{queue}: {came} within {timeout:g} s")
+
+
+def _print_all(session: Session, consumer: MessageConsumer, count: int, timeout: float, *, as_json: bool) -> int:
+    """How many were printed and acknowledged."""
+    printed = pending = 0
+    while count == 0 or printed < count:
+        message = consumer.receive_nowait()
+        if message is None:
+            # While waiting nothing that was printed may be left unsettled.
+            pending = _settle(session, pending)
+            message = consumer.receive(timeout)
+        if message is None:
+            break
+        _print(message, as_json=as_json)
+        printed += 1
+        pending += 1
+        if pending == ACKNOWLEDGE_EVERY:
+            pending = _settle(session, pending)
+    _settle(session, pending)
+    return printed
+
+
+def _settle(session: Session, pending: int) -> int:
+    """Acknowledge what was printed, once it has really left this process; nothing is pending then."""
+    if pending:
+        sys.stdout.flush()
+        session.acknowledge()
+    return 0
+
+
+def _print(message: Message, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json_line(as_values(message)))
+        return
+    body = b"" if message.body is None else message.body
+    if not sys.stdout.isatty():
+        click.echo(body)  # bytes as they are: a file or a program wants them so
+    elif isinstance(body, bytes):
+        click.echo(printable(body.decode(errors="backslashreplace"), lines=True))
+    else:
+        click.echo(printable(body, lines=True))

@@ -1,0 +1,109 @@
+"""Messages and figures as text for people, and as JSON for programs.
+
+Any Kafka client may have written what is shown here, so nothing of it may steer the reader's terminal.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from jbm_kafka.jms.messages import Message
+
+PLAIN_WIDTH = 160
+"""Of tables that no terminal bounds."""
+BODY_MAX = 60
+NUMERIC = frozenset(
+    ["partition", "partitions", "offset", "held", "delayed", "retried", "tries", "receivers", "settled to", "end"]
+)
+
+
+def as_values(message: Message) -> dict[str, object]:
+    """Everything of a message that JSON can say. A body of bytes is `body_base64`."""
+    place = message.kafka
+    assert place is not None
+    values: dict[str, object] = {
+        "message_id": message.message_id,
+        "destination": str(message.destination),
+        "unit_of_order": message.unit_of_order,
+        "timestamp": message.timestamp,
+        "type": message.type,
+        "correlation_id": message.correlation_id,
+        "reply_to": None if message.reply_to is None else str(message.reply_to),
+        "priority": message.priority,
+        "expiration": message.expiration,
+        "delivery_time": message.delivery_time,
+        "delivery_count": message.delivery_count,
+        "redelivered": message.redelivered,
+        "properties": {name: _json_value(value) for name, value in message.properties.items()},
+        "kafka": {"topic": place.topic, "partition": place.partition, "offset": place.offset},
+    }
+    if message.state is not None:
+        values["state"] = message.state.value
+    if isinstance(message.body, bytes):
+        values["body_base64"] = base64.b64encode(message.body).decode()
+    else:
+        values["body"] = message.body
+    return values
+
+
+def json_line(values: object) -> str:
+    """One line of plain ASCII."""
+    return json.dumps(values, allow_nan=False)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Prints a table as wide as the terminal, or as wide as it needs where there is none."""
+    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        drawn.add_column(column, justify="right" if column in NUMERIC else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    console.print(drawn)
+
+
+def brief(body: object) -> str:
+    """The beginning of a body, on one line."""
+    if body is None:
+        return "(none)"
+    if isinstance(body, bytes):
+        cut = body[:BODY_MAX]
+        try:
+            text = cut.decode()
+        except UnicodeDecodeError:
+            text = repr(cut)[2:-1]
+        is_cut = len(body) > BODY_MAX
+    else:
+        text, is_cut = str(body)[:BODY_MAX], len(str(body)) > BODY_MAX
+    return printable(text) + ("..." if is_cut else "")
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """The text without what could steer a terminal; line ends and tabs stay where `lines` are wanted."""
+    kept = "\n\t" if lines else ""
+    return "".join(c if c.isprintable() or c in kept else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def when(at_ms: int | None) -> str:
+    """A time for people, UTC."""
+    if not at_ms or at_ms < 0:
+        return ""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError, OSError):  # Kafka takes any 64-bit timestamp
+        return f"{at_ms} ms"
+
+
+def _json_value(value: object) -> object:
+    """JSON has no NaN and no infinity; they go as the text that their headers hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value

@@ -1,0 +1,153 @@
+"""`jbm-kafka send`: messages from the command line, a file, or standard input."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, cast
+
+import click
+
+from jbm_kafka.cli.connect import as_queue, reach
+from jbm_kafka.cli.options import bootstrap_option, emit, json_option
+from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_property
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+from jbm_kafka.jms.properties import check_property_name
+
+Typed = tuple[str, PropertyType, str]
+"""Name, type, text of a property."""
+
+
+def as_properties(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[Typed, ...]:
+    """`k=v` for a string, `k:int=3` for another type; wrong usage when they do not fit."""
+    try:
+        return tuple(_property(value) for value in values)
+    except (JMSError, ValueError) as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+def _property(value: str) -> Typed:
+    left, equals, text = value.partition("=")
+    name, _, kind = left.partition(":")
+    kind = kind or "string"
+    if not equals:
+        raise ValueError(f"{value!r}: write name=text, or name:type=value")
+    if kind not in PROPERTY_TYPES:
+        raise ValueError(f"{value!r}: {kind!r} is no type; use {', '.join(sorted(PROPERTY_TYPES))}")
+    check_property_name(name)
+    parse_property(cast(PropertyType, kind), text)
+    return name, cast(PropertyType, kind), text
+
+
+@click.command()
+@click.argument("queue", callback=as_queue, metavar="DEST")
+@click.argument("file", required=False, type=click.File("rb"), metavar="[FILE|-]")
+@click.option("--text", help="The body.")
+@click.option("--lines", is_flag=True, help="One message for each line of the file.")
+@click.option("--unit", metavar="U", help="Unit of order: messages of one unit are received one at a time, in order.")
+@click.option("--property", "properties", callback=as_properties, multiple=True, metavar="K=V",
+              help="A property, as text; K:int=3 for other types. Again for more.")  # fmt: skip
+@click.option("--priority", type=click.IntRange(0, 9), default=4, show_default=True)
+@click.option("--delay-ms", type=click.IntRange(0), default=0, help="Not to be received earlier.")
+@click.option("--time-to-live-ms", type=click.IntRange(0), default=0, help="Expires after that; 0: never.")
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Send it so often.")
+@bootstrap_option
+@json_option
+def send(
+    queue: Queue,
+    file: BinaryIO | None,
+    text: str | None,
+    lines: bool,
+    unit: str | None,
+    properties: tuple[Typed, ...],
+    priority: int,
+    delay_ms: int,
+    time_to_live_ms: int,
+    count: int,
+    bootstrap: str,
+    as_json: bool,
+) -> None:
+    """Send messages to a queue: --text, a file, or - for standard input. UTF-8 makes text messages, all else bytes."""
+    if (text is None) == (file is None):
+        raise click.UsageError("give the body: either --text TEXT, or a file, or - for standard input")
+    if lines and file is None:
+        raise click.UsageError("--lines needs a file, or - for standard input")
+    if unit == "":
+        raise click.UsageError("--unit: a unit of order has a name; leave it out for none")
+    bodies = _bodies(file, text, lines=lines)
+    sender = _Sender(unit, properties)
+    with ConnectionFactory(reach(bootstrap), auto_create=False).create_connection() as connection:
+        with connection.create_session() as session:
+            producer = session.create_producer(queue)
+            producer.priority, producer.delivery_delay_ms = priority, delay_ms
+            producer.time_to_live_ms = time_to_live_ms
+            for body in bodies:
+                for _ in range(count):
+                    sender.check()
+                    message = sender.message(body)
+                    producer.send(message, unit_of_order=unit, on_completion=sender.reported)
+            producer.flush()
+        sender.check()
+    emit({"sent": sender.sent, "destination": str(queue)}, f"{sender.sent} sent to {queue}", as_json=as_json)
+
+
+class _Sender:
+    """Makes the messages and hears what became of them."""
+
+    def __init__(self, unit: str | None, properties: tuple[Typed, ...]) -> None:
+        self._unit = unit
+        self._properties = properties
+        self.sent = 0
+        self._failure: Exception | None = None
+
+    def message(self, body: bytes | str) -> Message:
+        """A message of that body, with its properties."""
+        message = _message(body)
+        for name, kind, value in self._properties:
+            setter = _SETTERS.get(kind)
+            held = parse_property(kind, value).value
+            if setter is None:
+                message.properties[name] = held
+            else:
+                getattr(message, setter)(name, held)
+        return message
+
+    def reported(self, message: Message, error: Exception | None) -> None:
+        """One send is confirmed, or has failed."""
+        if error is None:
+            self.sent += 1
+        elif self._failure is None:
+            self._failure = error
+
+    def check(self) -> None:
+        """Raises JMSError when a send failed."""
+        if self._failure is not None:
+            raise JMSError(f"after {self.sent} sent: {self._failure}")
+
+
+_SETTERS: Mapping[str, str] = {
+    kind: f"set_{kind}_property" for kind in ("byte", "short", "int", "long", "float", "double")
+}
+
+
+def _message(body: bytes | str) -> Message:
+    if isinstance(body, str):
+        return TextMessage(body)
+    try:
+        return TextMessage(body.decode())
+    except UnicodeDecodeError:
+        return BytesMessage(body)
+
+
+def _bodies(file: BinaryIO | None, text: str | None, *, lines: bool) -> Iterator[bytes | str]:
+    """One body, or one for each line, as they come."""
+    if file is None:
+        assert text is not None
+        # What the shell gave that is no UTF-8 arrives as lone surrogates; it stands for bytes.
+        yield text.encode(sys.getfilesystemencoding(), "surrogateescape")
+    elif lines:
+        for line in file:
+            yield line.removesuffix(b"\n").removesuffix(b"\r")
+    else:
+        yield file.read()
