@@ -20,6 +20,7 @@ from jbm_kafka.ports import (
 )
 
 _CLOSE_TIMEOUT_S = 2.0
+_SETTLE_S = 0.5
 
 
 class _Report:
@@ -131,6 +132,10 @@ class ConfluentTransactionalProducer:
         def sort(error: KafkaError, step: str) -> KafkaTrouble:
             return OutcomeUnknown(self._text(error, step))
 
+        # While the coordinator is still being told of the first partition, it refuses to abort what it does not know,
+        # and librdkafka takes that for fatal. A record that arrived is past that point; what cannot arrive is purged.
+        with suppress(KafkaException):
+            self._producer.flush(min(timeout_s, _SETTLE_S))
         self._steps(self._producer.abort_transaction, timeout_s, "abort", sort)
         self._in_transaction = False
 

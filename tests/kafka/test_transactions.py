@@ -192,6 +192,21 @@ def test_aborting_nothing_is_nothing_and_closing_ends_what_is_open(kafka: Kafka,
     assert not kafka.log_reader().read(topic, {0: (0, 2)}, timeout_s=WAIT_S)
 
 
+def test_an_abort_right_after_a_record_leaves_the_producer_usable(kafka: Kafka, topic: str) -> None:
+    """The coordinator may just be hearing of the partition; its refusal then would cost the producer."""
+    transaction = producer(kafka)
+    for number in range(60):
+        transaction.begin()
+        transaction.produce(numbered(topic, [number])[0])
+        if number % 2:
+            transaction.abort(WAIT_S)
+        else:
+            transaction.commit(WAIT_S)
+    end = kafka.admin().end_positions(topic, [0], stable=True)[0]
+    assert values(kafka.log_reader().read(topic, {0: (0, end)}, timeout_s=WAIT_S)) == list(range(0, 60, 2))
+    transaction.close()
+
+
 def test_a_transaction_begun_twice_is_refused(kafka: Kafka) -> None:
     transaction = producer(kafka)
     transaction.begin()
