@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -87,19 +87,22 @@ def decide_return(
     settings: ResolvedSettings,
     now_ms: int,
     chance: float,
+    keep: Collection[int] = (),
 ) -> Return:
     """Take messages back from a session, and with each the later ones of its unit that the session holds (UNIT-3).
 
     A counted one waits its delay, or leaves when its attempts are used up; on the way out its unit stays held. Only
     the first of its unit leaves at once: a later one waits its turn and leaves when it is offered. An offset named
-    twice is given back once, as named first.
+    twice is given back once, as named first. What to `keep` (acknowledged in an open transaction) stays in hand, and
+    nothing of its unit leaves before it is settled.
     """
     hand = state.in_hand.get(session, {})
     known: dict[int, GivenBack] = {}
     for row in given_back:
         if row.offset in hand:
             known.setdefault(row.offset, row)
-    rows = [*known.values(), *_stragglers(hand, known)]
+    rows = [*known.values(), *(row for row in _stragglers(hand, known) if row.offset not in keep)]
+    kept = {hand[offset].gate_key for offset in keep if offset in hand}
     back: list[c.ReturnedMessage] = []
     out: list[c.ReturnedMessage] = []
     gone: list[int] = []
@@ -108,7 +111,8 @@ def decide_return(
     for row in rows:
         reference = hand[row.offset]
         message = _returned_message(state, row, settings, now_ms, chance)
-        if message.reason != OUT_OF_ATTEMPTS or first.get(reference.gate_key, row.offset) < row.offset:
+        key = reference.gate_key
+        if message.reason != OUT_OF_ATTEMPTS or key in kept or first.get(key, row.offset) < row.offset:
             back.append(message)
         elif settings.dead_letter_address is None:
             gone.append(row.offset)
