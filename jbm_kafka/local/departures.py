@@ -55,25 +55,28 @@ class Departures:
                 settings=self.settings,
                 now_ms=state.clock_ms(),
                 chance=random.random(),
+                keep=state.submitted,
             )
             state.change(*decision.changes)
         for leaving in decision.leaving:
             self._leave(leaving)
+        for reference in sorted(references):
+            self.leave_again(reference)  # the next of its unit, now that the one before is gone
         now_ms = state.clock_ms()
         if any(0 < reference.expiration_ms <= now_ms for reference in references):
             self.expire(now_ms)  # STATE-4: in hand it could not expire
 
     def is_exhausted(self, reference: Reference) -> bool:
-        """Whether it must not be handed over, because a dead-letter channel could not take it earlier."""
+        """Whether it has used up its attempts and must not be handed over; it leaves when it can."""
         past = self._state.core.past.get(reference.offset)
         return past is not None and past.reason == OUT_OF_ATTEMPTS
 
     def leave_again(self, reference: Reference) -> None:
-        """Try once more to bring a message that has used up its attempts to the dead-letter channel."""
+        """When the message has used up its attempts and is the next of its unit: away with it."""
         state = self._state
         with state.lock:
-            change = decide_delivery(state.core, LEAVING, reference)
-            if change is None:  # earlier ones of its unit are in hand
+            change = decide_delivery(state.core, LEAVING, reference) if self.is_exhausted(reference) else None
+            if change is None or reference.offset in state.reserved:
                 return
             attempts = state.core.past[reference.offset].attempts
             state.change(change)
@@ -116,18 +119,16 @@ class Departures:
     def _leave(self, leaving: Leaving) -> None:
         state, offset = self._state, leaving.reference.offset
         message_id = message_id_of(leaving.reference)
+        is_taken = True
         if self._dead_letter_channel is None:
-            logger.warning(
-                "%s: message %s removed after %d attempts, there is no dead-letter channel",
-                state.name,
-                message_id,
-                leaving.attempts,
-            )
-            return
-        message = state.message_store.retrieve(message_id)
-        copy = dead_letter(message, channel=state.name, delivery_count=leaving.attempts, reason=leaving.reason)
-        is_taken = self._hand(copy, self._dead_letter_channel, message_id)
+            logger.warning("%s: message %s removed after %d attempts", state.name, message_id, leaving.attempts)
+        else:
+            message = state.message_store.retrieve(message_id)
+            copy = dead_letter(message, channel=state.name, delivery_count=leaving.attempts, reason=leaving.reason)
+            is_taken = self._hand(copy, self._dead_letter_channel, message_id)
         with state.lock:
+            if offset not in state.core.in_hand.get(LEAVING, {}):
+                return
             if is_taken:
                 state.change(c.Acknowledged(LEAVING, [offset]))
             else:

@@ -160,6 +160,9 @@ class Offering:
             return gate.waiting[0] if gate is not None and gate.listed_in is not None else None
 
     def _offer(self, reference: Reference) -> None:
+        if self._departures.is_exhausted(reference):
+            self._departures.leave_again(reference)
+            return
         for receiver in self._receivers_for(reference):
             if not self._may_offer(receiver.receiver_id, reference):
                 return
@@ -176,7 +179,7 @@ class Offering:
             return () if receiver is None else (receiver,)
 
     def _may_offer(self, receiver_id: str, reference: Reference) -> bool:
-        """Whether it may go to this receiver now; on the way what has expired or run out of attempts is sent off."""
+        """Whether it may go to this receiver now; one found to have expired is sent off on the way."""
         state = self._state
         with state.lock:
             if (
@@ -191,10 +194,7 @@ class Offering:
         if 0 < reference.expiration_ms <= now_ms:
             self._departures.expire(now_ms)
             return False
-        if self._departures.is_exhausted(reference):
-            self._departures.leave_again(reference)
-            return False
-        return True
+        return not self._departures.is_exhausted(reference)
 
     def _offer_to(self, receiver: Receiver, reference: Reference) -> bool:
         """Hand it over and record that; False when the receiver did not take it."""

@@ -1,0 +1,275 @@
+"""Goal: a queue channel does what the paper says, through transactions, refusals, losses, expiry and crashes.
+
+Method: Hypothesis sends, delivers, acknowledges, loses and crashes. Receivers tell the paper of every message they
+are offered, and the paper judges whether they might be; after every step both must hold the same.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from jbm_kafka.contract import MessageState, Routable
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.errors import (
+    IllegalStateError,
+    RoutableNotAcceptedError,
+    TransactionRolledBackError,
+    UnknownMessageError,
+)
+from jbm_kafka.local import LocalTransactionManager
+from tests.local.paper_channel import ATTEMPTS_MAX, Note, PaperChannel
+from tests.local.parts import Bench, BrokenError, Text
+
+RECEIVERS = ("r1", "r2", "r3")
+UNITS = ("a", "b", None)
+receivers = st.sampled_from(RECEIVERS)
+
+
+class Judge:
+    """A receiver that asks the paper about everything it is offered."""
+
+    def __init__(self, receiver_id: str, machine: QueueMachine) -> None:
+        self.receiver_id = receiver_id
+        self.answer = "take"
+        self._machine = machine
+
+    def accept(self, routable: Routable, /) -> bool:
+        return self.answer != "unwanted"
+
+    def handle(self, routable: Routable, /) -> bool:
+        return self._machine.offered(self, routable)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    @initialize(delay_ms=st.sampled_from([0, 100]))
+    def begin(self, delay_ms: int) -> None:
+        settings = AddressSettings(max_delivery_attempts=ATTEMPTS_MAX, redelivery_delay_ms=delay_ms)
+        self.bench = Bench(settings, with_dead_letters=True)
+        self.paper = PaperChannel(delay_ms)
+        self.judges = {name: Judge(name, self) for name in RECEIVERS}
+        self.present: set[str] = set()
+        self.transaction: str | None = None
+        self.lost_in_doubt: set[str] = set()
+        self.count = 0
+        self.asked: list[tuple[str, str]] = []
+        self.complaints: list[str] = []
+        """A receiver must not assert: its channel would take that for a broken receiver."""
+
+    # -- what receivers see ------------------------------------------------------------------------------------
+
+    def offered(self, judge: Judge, routable: Routable) -> bool:
+        note = self.paper.find(routable.message_id)
+        if note is None:
+            self.complaints.append(f"{routable.message_id} is not in the channel")
+            return True
+        again = note.holder == judge.receiver_id
+        if not again and not self.paper.may_have(note, judge.receiver_id):
+            self.complaints.append(f"{judge.receiver_id} may not have {note}")
+        if routable.redelivered != (again or note.attempts > 0):
+            self.complaints.append(f"redelivered is {routable.redelivered} on {note}")
+        self.asked.append((note.name, judge.receiver_id))
+        if judge.answer == "refuse":
+            raise RoutableNotAcceptedError("no")
+        if judge.answer == "break":
+            raise BrokenError
+        if judge.answer == "early":
+            self.bench.queue.acknowledge(note.name, judge.receiver_id)
+        if again:
+            # An acknowledgement in a transaction is not yet one, so the hand-over before counts as an attempt.
+            if judge.answer == "take" or self.transaction is not None:
+                note.attempts += 1
+            self.paper.answered(note, judge.answer, self.transaction)
+        else:
+            self.paper.take(note, judge.receiver_id, judge.answer, self.transaction)
+        return judge.answer == "acknowledge"
+
+    # -- sending and transactions ------------------------------------------------------------------------------
+
+    @rule(unit=st.sampled_from(UNITS), priority=st.integers(3, 5), lives_ms=st.sampled_from([0, 0, 0, 150]))
+    def send(self, unit: str | None, priority: int, lives_ms: int) -> None:
+        self.count += 1
+        name = f"m{self.count}"
+        expires_ms = self.paper.now_ms + lives_ms if lives_ms else 0
+        assert self.bench.queue.handle(
+            Text(name, is_reliable=True, unit_of_order=unit, priority=priority, expiration_ms=expires_ms)
+        )
+        self.paper.notes.append(Note(name, unit or name, priority, expires_ms, self.transaction))
+
+    @rule(data=st.data())
+    def send_again(self, data: st.DataObject) -> None:
+        """A repeated id is refused."""
+        if self.paper.notes:
+            name = data.draw(st.sampled_from([note.name for note in self.paper.notes]))
+            with pytest.raises(RoutableNotAcceptedError):
+                self.bench.queue.handle(Text(name))
+
+    @precondition(lambda self: self.transaction is None)
+    @rule()
+    def open_transaction(self) -> None:
+        self.transaction = self.bench.transactions.begin()
+
+    @precondition(lambda self: self.transaction is not None)
+    @rule(commits=st.booleans())
+    def end_transaction(self, commits: bool) -> None:
+        sent = [note for note in self.paper.notes if note.transaction is not None]
+        is_doomed = any(self.paper.is_expired(note) for note in sent)
+        if commits:
+            try:
+                self.bench.transactions.commit()
+                assert not is_doomed, "what expired was committed"
+            except TransactionRolledBackError:
+                assert is_doomed
+                commits = False
+        else:
+            self.bench.transactions.rollback()
+        submitted = [note for note in self.paper.notes if note.submitted]
+        gone = submitted if commits else sent
+        self.paper.notes = [note for note in self.paper.notes if note not in gone]
+        for note in [*sent, *submitted]:
+            note.transaction, note.submitted = None, False
+        if not commits:
+            for note in [note for note in submitted if note.name in self.lost_in_doubt]:
+                self.paper.come_back([note], delay_ms=0, lost_by=note.holder)
+        self.transaction, self.lost_in_doubt = None, set()
+
+    # -- receivers ---------------------------------------------------------------------------------------------
+
+    @rule(name=receivers, answer=st.sampled_from(["take", "acknowledge", "early", "refuse", "break", "unwanted"]))
+    def answer(self, name: str, answer: str) -> None:
+        self.judges[name].answer = answer
+
+    @rule(name=receivers)
+    def join(self, name: str) -> None:
+        self.bench.queue.add_receiver(self.judges[name])
+        self.present.add(name)
+
+    @rule(name=receivers)
+    def leave(self, name: str) -> None:
+        in_doubt = {note.name for note in self.paper.in_hand_of(name) if note.submitted}
+        self.bench.queue.remove_receiver(name)
+        self.paper.lose(name)
+        self.lost_in_doubt |= in_doubt
+        self.present.discard(name)
+
+    # -- delivering --------------------------------------------------------------------------------------------
+
+    @rule()
+    def deliver(self) -> None:
+        self.paper.settle_early()
+        self.paper.expire()
+        self.paper.give_up()
+        self.asked = []
+        is_done = self.bench.queue.deliver()
+        self.paper.give_up()
+        assert is_done == (not self.paper.of("new"))
+        willing = [name for name in self.present if self.judges[name].answer not in ("refuse", "break", "unwanted")]
+        left = [(note.name, name) for note in self.paper.notes for name in willing if self.paper.may_have(note, name)]
+        assert not left, f"not offered: {left}"
+        assert len(set(self.asked)) == len(self.asked), f"offered twice in one pass: {self.asked}"
+
+    @rule(name=receivers)
+    def redeliver(self, name: str) -> None:
+        self.paper.settle_early()
+        self.paper.expire()
+        self.asked = []
+        judge, delay_ms = self.judges[name], self.paper.delay_ms
+        owed = [note for note in self.paper.in_hand_of(name) if not note.submitted]
+        waiting = [note for note in self.paper.notes if note.lost_by == name and note.state == "new"]
+        ends = any(note.attempts + 1 >= ATTEMPTS_MAX or self.paper.is_expired(note) for note in owed)
+        if delay_ms or ends:
+            self.paper.come_back(owed, delay_ms=delay_ms, lost_by=name)
+        expected = {note.name for note in ([] if delay_ms else owed) + waiting if note in self.paper.notes}
+        is_done = self.bench.queue.redeliver(judge)
+        assert {message for message, _ in self.asked} <= expected
+        if judge.answer in ("take", "acknowledge", "early"):
+            left = [note.name for note in self.paper.notes if note.lost_by == name and self.paper.may_have(note, name)]
+            assert not left, f"not offered: {left}"
+        lost = [note for note in self.paper.of("new") if note.lost_by == name]
+        assert is_done == (not self.paper.in_hand_of(name) and not lost)
+
+    @rule(name=receivers, data=st.data())
+    def acknowledge(self, name: str, data: st.DataObject) -> None:
+        if not self.paper.notes:
+            return
+        note = data.draw(st.sampled_from(self.paper.notes))
+        busy = [o.holder for o in self.paper.notes if o.unit == note.unit and o.holder not in (None, name)]
+        is_theirs = note.holder == name or (note.state == "new" and not busy)
+        is_fine = is_theirs and not note.submitted and not note.is_acknowledged
+        if note.state == "new" and self.transaction is not None:
+            return  # has a test of its own
+        if not is_fine:
+            with pytest.raises(IllegalStateError if note.state == "not_committed" else UnknownMessageError):
+                self.bench.queue.acknowledge(note.name, name)
+            return
+        self.bench.queue.acknowledge(note.name, name)
+        if note.state == "new":
+            note.holder, note.is_acknowledged = name, True
+        else:
+            self.paper.answered(note, "acknowledge", self.transaction)
+
+    # -- time and crashes --------------------------------------------------------------------------------------
+
+    @rule(passed_ms=st.sampled_from([1, 99, 100, 200]))
+    def wait(self, passed_ms: int) -> None:
+        self.paper.now_ms += passed_ms
+        self.bench.clock.now_ms = self.paper.now_ms
+
+    @rule()
+    def expire(self) -> None:
+        assert self.bench.queue.expire(self.paper.now_ms) == self.paper.expire()
+
+    @rule()
+    def crash(self) -> None:
+        self.bench.transactions = LocalTransactionManager()
+        self.bench.queue = self.bench.open()
+        self.paper.notes = [note for note in self.paper.notes if note.transaction is None]
+        self.paper.settle_early()
+        self.transaction, self.lost_in_doubt = None, set()
+        for note in self.paper.notes:
+            note.submitted, note.lost_by = False, None
+        for name in RECEIVERS:
+            self.paper.come_back(self.paper.in_hand_of(name), delay_ms=0, lost_by=name)
+        self.present = set()
+
+    # -- always ------------------------------------------------------------------------------------------------
+
+    @invariant()
+    def every_message_is_in_the_state_the_paper_says(self) -> None:
+        """STATE-1 to STATE-7"""
+        queue, notes = self.bench.queue, self.paper.notes
+        assert [each.message_id for each in queue.state.references()] == [note.name for note in notes]
+        for note in notes:
+            state = queue.state.state_of(note.name)
+            assert state is not None
+            assert state.value == note.state, note
+            owed = {note.holder} if note.holder is not None and not note.is_acknowledged else set()
+            assert queue.state.nacks(note.name) == owed, note
+            assert queue.state.transaction_of(note.name) == note.transaction
+        for each in MessageState:
+            assert [m.message_id for m in queue.get_messages(each)] == [n.name for n in self.paper.of(each.value)]
+            assert queue.has_messages(each) == bool(self.paper.of(each.value))
+
+    @invariant()
+    def no_receiver_was_offered_what_it_may_not_have(self) -> None:
+        """STATE-4, UNIT-1, UNIT-2, UNIT-4"""
+        assert not self.complaints
+
+    @invariant()
+    def browsing_shows_what_is_committed(self) -> None:
+        """STATE-9"""
+        seen = [(message.message_id, message.redelivered) for message in self.bench.queue.browse()]
+        assert seen == [(n.name, n.attempts > 0) for n in self.paper.notes if n.transaction is None]
+
+    @invariant()
+    def each_message_given_up_is_one_dead_letter(self) -> None:
+        """REDELIVER-3, REDELIVER-5"""
+        assert self.bench.dead_letters is not None
+        dead = [str(message.headers["_JBM_ORIG_MESSAGE_ID"]) for message in self.bench.dead_letters.browse()]
+        assert sorted(dead) == sorted(self.paper.dead)
+
+
+QueueMachine.TestCase.settings = hypothesis_settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestQueueChannel = QueueMachine.TestCase
