@@ -14,6 +14,7 @@ from jbm_kafka.engine.credit import Credit
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.siblings import release_closed
 from jbm_kafka.jms.waiting import Waiting
 from jbm_kafka.sidecar.link import Granted, Link
 
@@ -37,8 +38,6 @@ class MessageConsumer:
         self.listener: MessageListener | None = None
         self._is_careful = session.connection.config.persist_delivery_count_before_delivery
         self.is_closed = False
-        self.shares_session = False
-        """Other consumers are in the session: then messages are assigned one by one, so that a unit stays in order."""
         self.link: Link = Link(
             link_id=f"{session.session_id}/{len(session.consumers) + 1}-{id(self):x}",
             session_id=session.session_id,
@@ -113,7 +112,7 @@ class MessageConsumer:
         link = self.link
         with link.lock:
             granted = link.pop()
-            if len(link.buffer) <= self.credit.size >> 1 and not link.wanted:
+            if len(link.buffer) <= self.credit.size >> 1 and not link.is_asking:
                 self._ask(ahead=granted is not None)
         if granted is None or not 0 < granted[1][3] <= self._now_ms():
             return granted
@@ -125,7 +124,8 @@ class MessageConsumer:
         if granted is None:
             self.stay_attached()
             with self.link.lock:
-                self._waiting.want_some()
+                if not any(other.is_asking for other in self.link.siblings):
+                    self._waiting.want_some()
         return granted
 
     def present(self, granted: Granted) -> Message:
@@ -146,11 +146,12 @@ class MessageConsumer:
         now_ms = time.monotonic_ns() // 1_000_000
         if not self.session.connection.is_started or self.is_closed:
             return
-        if self.shares_session:
-            self.link.wanted = 0
+        if self.link.siblings:
+            if not ahead:
+                self._waiting.ask_beside_siblings()
             return
         room = self.prefetch - len(self.link.buffer) - self.session.settling.in_hand(self.link)
-        self.link.wanted = max(min(self.credit.next_size(now_ms), room), 0)
+        self.link.want(min(self.credit.next_size(now_ms), room))
 
     def unexpired(self, granted: Granted | None) -> Granted | None:
         """The message, or the next if it is expired: that goes back, and from there to the expiry address (SEND-5)."""
@@ -174,7 +175,7 @@ class MessageConsumer:
         if session.is_listener_thread():
             self.listener = listener
             return
-        with session.in_use():
+        with session.in_use(beside_listener=True):
             session.settling.before_receive()
             self.listener = listener
             self.link.is_waiting = listener is not None
@@ -188,7 +189,9 @@ class MessageConsumer:
         provider = self.session.connection.provider
         if not self.session.connection.is_started:
             provider.ensure(self.destination)
-        elif not self.link.is_attached and not self.is_closed:
+            return
+        self.link.is_stopped = False
+        if not self.link.is_attached and not self.is_closed:
             self.link.lane = provider.attach(self.destination, self.link)
             self.link.is_attached = True
 
@@ -209,9 +212,8 @@ class MessageConsumer:
         """The connection was stopped: what is unread goes back."""
         if self.link.is_attached:
             lane, link = self.link.lane, self.link
-            with link.lock:
-                link.wanted = 0
-            lane.post(lambda: lane.settle.return_unread(link))
+            unread = link.stop()
+            lane.post(lambda: lane.settle.return_granted(link, unread))
 
     def wait_ready(self) -> None:
         """Return when the first assignment is there and recovered."""
@@ -239,18 +241,17 @@ class MessageConsumer:
         session = self.session
         if not session.is_listener_thread():
             session.wait_listener_idle()
-        session.settling.consumer_closes(self)
+            with session.finished_call():
+                session.settling.consumer_closes(self)
         if self.link.is_attached:
             lane, link = self.link.lane, self.link
-            if session.settling.in_hand(link):
-                lane.post(lambda: lane.settle.return_unread(link))
-            else:
-                self.disconnect()
-        session.consumer_closed(self)
+            lane.post(lambda: lane.settle.return_unread(link))
+        release_closed(session)
 
     def disconnect(self) -> None:
         """The session ends: leave the lane."""
         self.is_closed = True
+        self.link.become_siblings([])
         if self.link.is_attached:
             self.link.is_attached = False
             self.link.is_closed = True

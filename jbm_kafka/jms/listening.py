@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import JMSError, ResourceAllocationError
+from jbm_kafka.jms.siblings import release_closed
 from jbm_kafka.sidecar.link import Granted
 
 if TYPE_CHECKING:
@@ -116,4 +117,6 @@ class ListenerThread:
         except JMSError as error:
             session.lost(error)
         finally:
+            if consumer.is_closed:
+                release_closed(session)
             self._idle.set()

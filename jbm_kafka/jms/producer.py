@@ -78,7 +78,7 @@ class MessageProducer:
                 "a producer's send takes the message first; only a context's producer takes the destination"
             )
         session = self.session
-        with session.in_use() if not session.is_listener_thread() else session.reenter():
+        with session.in_use():
             self._check_open()
             target = self._target(destination)
             options = checked_options(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import secrets
 import threading
 from collections.abc import Iterator
@@ -23,12 +22,14 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.settling import Settling
 from jbm_kafka.jms.settling_in_hand import settling_for
+from jbm_kafka.jms.siblings import release_closed, tell_siblings
 from jbm_kafka.ports import Outgoing
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.connection import Connection
 
-log = logging.getLogger(__name__)
+CALL_TIMEOUT_S = 30.0
+"""How long closing waits for a call of another thread; longer than a call goes on once the session is closed."""
 _numbers = itertools.count(1)
 
 
@@ -62,7 +63,7 @@ class Session:
 
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """A producer; without a destination every send names one."""
-        with self.in_use():
+        with self.in_use(beside_listener=True):
             if destination is not None:
                 self.connection.provider.ensure(destination)
             return MessageProducer(self, destination)
@@ -75,7 +76,7 @@ class Session:
         Raises:
             InvalidDestinationError: the queue does not exist or cannot be one.
         """
-        with self.in_use():
+        with self.in_use(beside_listener=True):
             if selector:
                 raise InvalidSelectorError(
                     f"selector {selector!r}: this version has no selectors yet; use None", selector=selector
@@ -85,9 +86,9 @@ class Session:
             consumer = MessageConsumer(
                 self, _queue(destination), self.default_prefetch if prefetch is None else prefetch
             )
+            release_closed(self)
             self.consumers.append(consumer)
-            for other in self.consumers:
-                other.shares_session = len(self.consumers) > 1
+            tell_siblings(self)
             consumer.connect()
             if self._thread is not None:
                 self._thread.wake()
@@ -184,7 +185,11 @@ class Session:
             self.filled.notify_all()
         if self._thread is not None:
             self._thread.stop()
-        self.settling.close()
+        if self.is_listener_thread():
+            self.settling.close()
+        else:
+            with self.finished_call():
+                self.settling.close()
         self.outbox.take_all()
         for consumer in list(self.consumers):
             consumer.disconnect()
@@ -206,9 +211,17 @@ class Session:
             raise IllegalStateError("the session is closed; make a new one")
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """One call at a time: a second thread's is refused (CONN-1)."""
-        if not self.guard.acquire(blocking=False):
+    def in_use(self, *, beside_listener: bool = False) -> Iterator[None]:
+        """One call at a time: a second thread's is refused (CONN-1), and any other's than a listener's own.
+
+        `beside_listener`: the call takes part in setting listeners up.
+        """
+        if self.is_listener_thread():
+            self.check_open()
+            yield
+            return
+        if (self._is_listening() and not beside_listener) or not self.guard.acquire(blocking=False):
+            self.check_open()
             raise self.busy()
         try:
             self.check_open()
@@ -243,11 +256,18 @@ class Session:
         for consumer in list(self.consumers):
             consumer.pause()
 
+    def _is_listening(self) -> bool:
+        return self.connection.is_started and any(consumer.listener is not None for consumer in self.consumers)
+
     @contextmanager
-    def reenter(self) -> Iterator[None]:
-        """For calls inside the session's own listener, which runs outside of the guard."""
-        self.check_open()
-        yield
+    def finished_call(self) -> Iterator[None]:
+        """For closing: whoever is in a call finishes it first; what it received is in hand then, or not received."""
+        has_it = self.guard.acquire(timeout=CALL_TIMEOUT_S)
+        try:
+            yield
+        finally:
+            if has_it:
+                self.guard.release()
 
     def is_listener_thread(self) -> bool:
         """Whether the caller runs inside one of this session's listeners."""
@@ -258,10 +278,12 @@ class Session:
         if self._thread is not None:
             self._thread.wait_idle()
 
-    def consumer_closed(self, consumer: MessageConsumer) -> None:
-        """Forget a closed consumer, unless messages of it are in hand."""
-        if consumer in self.consumers and not self.settling.in_hand(consumer.link):
-            self.consumers.remove(consumer)
+    def hand_changed(self) -> None:
+        """Messages in hand were settled: there may be room for others, and closed consumers may go."""
+        with self.filled:
+            self.filled.notify_all()
+        if any(consumer.is_closed for consumer in self.consumers):
+            release_closed(self)
 
     def own_partition(self, count: int) -> int:
         """Where this session's messages without a unit go, so that they stay in order (ORDER-1)."""

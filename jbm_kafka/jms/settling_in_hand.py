@@ -77,6 +77,7 @@ class HandSettling(Settling):
         with self._session.lock:
             items = self._hand.take_all()
         give_back([item for item in items if not item.granted.tap.is_lost], counted=True, delay_ms=delay_ms)
+        self._session.hand_changed()
 
     def _not_in_hand(self, item: InHand) -> IllegalStateError:
         partition, offset = item.granted.place
@@ -94,6 +95,7 @@ class IndividualSettling(HandSettling):
             was_in_hand = self._hand.take(item)
         if was_in_hand:
             self._record([item])
+            self._session.hand_changed()
 
     def nack_item(self, item: InHand, delay_ms: int | None) -> None:
         self._session.check_open()
@@ -102,11 +104,13 @@ class IndividualSettling(HandSettling):
                 raise self._not_in_hand(item)
         if not item.granted.tap.is_lost:
             give_back([item], counted=True, delay_ms=delay_ms)
+        self._session.hand_changed()
 
     def acknowledge_all(self) -> None:
         with self._session.lock:
             items = self._hand.take_all()
         self._record(items)
+        self._session.hand_changed()
 
     def listener_raised(self, delay_ms: int | None = None) -> None:
         with self._session.lock:
@@ -122,6 +126,7 @@ class ClientSettling(HandSettling):
         with self._session.lock:
             items = self._hand.take_through(item)
         self._record(items)
+        self._session.hand_changed()
 
     def nack_item(self, item: InHand, delay_ms: int | None) -> None:
         self._session.check_open()
@@ -133,11 +138,13 @@ class ClientSettling(HandSettling):
         # Only the one refused is an attempt; the later ones of its unit go back with it (UNIT-3), uncounted: the
         # channel finds them by itself.
         give_back([each for each in present if each is item], counted=True, delay_ms=delay_ms)
+        self._session.hand_changed()
 
     def acknowledge_all(self) -> None:
         with self._session.lock:
             items = self._hand.take_all()
         self._record(items)
+        self._session.hand_changed()
 
 
 class TransactedSettling(HandSettling):

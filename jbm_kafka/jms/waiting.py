@@ -43,26 +43,37 @@ class Waiting:
                     return self._catch_up()
         finally:
             link.is_waiting = False
-            if self._consumer.shares_session:
-                self._return_leftover()
 
     def want_some(self) -> None:
         """Ask the lane for messages, unless that was done. The caller holds the lock.
 
         Raises:
-            ResourceAllocationError: the session holds the whole prefetch.
+            ResourceAllocationError: a transaction holds the whole prefetch, and only this thread could end it.
         """
         consumer, link = self._consumer, self._link
-        if link.wanted or not consumer.session.connection.is_started:
+        if link.is_asking or not consumer.session.connection.is_started:
             return
         held = consumer.session.settling.in_hand(link)
         if held >= consumer.prefetch:
+            if not consumer.session.transacted:
+                return  # another thread may acknowledge, and wakes this one
             raise ResourceAllocationError(
                 f"the session holds {held} unacknowledged messages of {consumer.destination}, its whole prefetch of "
                 f"{consumer.prefetch}; acknowledge, commit or roll back, or use a larger prefetch",
                 prefetch=consumer.prefetch,
             )
-        link.wanted = 1 if consumer.shares_session else min(consumer.credit.size, consumer.prefetch - held)
+        link.want(1 if link.siblings else min(consumer.credit.size, consumer.prefetch - held))
+
+    def ask_beside_siblings(self) -> None:
+        """A receive that does not wait asks for one, unless it would take it from a sibling just about to get it.
+
+        The caller holds the lock.
+        """
+        link = self._link
+        if not any(other.asked_lately() or (other.buffer and other.is_asking) for other in link.siblings):
+            held = self._consumer.session.settling.in_hand(link)
+            if held < self._consumer.prefetch:
+                link.want(1)
 
     def _wait_filled(self, deadline: float | None) -> Granted | None:
         """Sleep until something happens to the link."""
@@ -99,12 +110,3 @@ class Waiting:
     def _notify(self, error: Exception | None) -> None:
         with self._filled:
             self._filled.notify_all()
-
-    def _return_leftover(self) -> None:
-        """What was assigned to a receive that is over goes back, so that the session's other consumers may have it."""
-        with self._link.lock:
-            self._link.wanted = 0
-        if not self._link.is_attached:
-            return
-        lane, link = self._link.lane, self._link
-        lane.post(lambda: lane.settle.return_unread(link))

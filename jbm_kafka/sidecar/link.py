@@ -7,6 +7,7 @@ thread does the reverse. The lock is held for moments only, never over a call to
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ from jbm_kafka.sidecar.completion import Completion
 if TYPE_CHECKING:
     from jbm_kafka.sidecar.lane import Lane
     from jbm_kafka.sidecar.owned_channel import OwnedChannel
+
+
+SIBLING_TURN_S = 0.1
+"""How long a link that asked keeps its turn when the application polls a sibling without waiting."""
 
 
 class Tap:
@@ -62,8 +67,8 @@ class Verdict:
     """Only when `done` waits for them to be durable; others go through `Tap.acked`."""
     done: Completion | None = None
     """Completed when the lane has processed the verdict, for acknowledgements when they are durable."""
-    is_fence: bool = False
-    """True: the link counts it in `returns_done`."""
+    fences: Sequence[Link] = ()
+    """Links that count it in `returns_done`."""
 
 
 def _ignore(error: Exception) -> None:
@@ -100,9 +105,16 @@ class Link:
         self.taps: dict[int, Tap] = {}
         """By partition; the lane's."""
         self.is_closed = False
+        self.is_stopped = False
+        """The connection is stopped: nothing is taken."""
         self._lane: Lane | None = None
         self.failure: Exception | None = None
         """Why the lane cannot serve the link any more; raised to the receiver."""
+        self.siblings: tuple[Link, ...] = ()
+        """The session's other links to the same queue. Only one of them has or asks for unread messages at a time, so
+        that whichever the application receives from, a unit comes in order (UNIT-3)."""
+        self._is_asking_alone = False
+        self._asked_at = 0.0
         self.receives = 0
         """How often the application asked for a message; the lane looks whether it changes."""
         self._receives_seen = -1
@@ -143,16 +155,48 @@ class Link:
                 return granted
         return None
 
+    def want(self, count: int) -> None:
+        """Ask the lane for so many more. The caller holds the lock."""
+        if self.siblings and count > 0 and self._lane is not None:
+            self._is_asking_alone = True
+            self._asked_at = time.monotonic()
+            lane = self._lane
+            lane.post(lambda: lane.settle.want_alone(self, count))
+            return
+        self.wanted = max(count, 0)
+
+    @property
+    def is_asking(self) -> bool:
+        """The lane owes it an answer."""
+        return self.wanted > 0 or self._is_asking_alone
+
+    def asked_lately(self) -> bool:
+        """It asked a moment ago, or has got what it asked for then: the application is about to come for it."""
+        has_some = self.is_asking or bool(self.buffer)
+        return has_some and time.monotonic() - self._asked_at < SIBLING_TURN_S
+
+    def become_siblings(self, siblings: Sequence[Link]) -> None:
+        """From now on these are its siblings. The caller holds the lock, or nobody uses the link any more."""
+        if siblings and not self.siblings and self._lane is not None:
+            self.wanted = 0
+            lane = self._lane
+            lane.post(lambda: lane.settle.return_unread(self))
+        self.siblings = tuple(siblings)
+
     def give_back(self, rows: Sequence[tuple[Granted, GivenBack]], done: Completion | None = None) -> None:
         """Return messages from the application's hand; later ones of their units in the buffer go back with them."""
         with self.lock:
-            for granted, _ in rows:
-                unit = granted.reference.unit
-                if unit is not None:
-                    self.fenced.add((granted.tap.channel.partition, unit))
-            self.returns_posted += 1
+            units = {
+                (granted.tap.channel.partition, granted.reference.unit)
+                for granted, _ in rows
+                if granted.reference.unit is not None
+            }
+            fences = (self, *self.siblings)
+            for link in fences:
+                link.fenced |= units
+                link.returns_posted += 1
             returned = [(granted.tap, row) for granted, row in rows]
-            self.verdicts.append(Verdict(returned=returned, done=done, is_fence=True))
+            self.verdicts.append(Verdict(returned=returned, done=done, fences=fences))
 
     def take_unread(self) -> list[Granted]:
         """Empty the buffer: the caller gives it back uncounted, or is the lane itself."""
@@ -161,6 +205,11 @@ class Link:
             self.buffer.clear()
             self.wanted = 0
             return unread
+
+    def stop(self) -> list[Granted]:
+        """Take nothing until started again; returns what is unread, which the caller gives back."""
+        self.is_stopped = True
+        return self.take_unread()
 
     # -- the lane's side -----------------------------------------------------------------------------------------
 
@@ -175,10 +224,10 @@ class Link:
     def put(self, granted: Sequence[Granted]) -> bool:
         """Hand messages over; False when the link was closed meanwhile."""
         with self.lock:
-            if self.is_closed:
+            if self.is_closed or self.is_stopped:
                 return False
             self.buffer.extend(granted)
-            self.filled.notify()
+            self.filled.notify_all()  # a session's listener thread waits here too, also when it listens no more
             return True
 
     def count_down(self, count: int) -> None:
@@ -203,7 +252,14 @@ class Link:
         """A fenced verdict was carried out and its stragglers removed."""
         with self.lock:
             self.returns_done += 1
-            self.filled.notify()
+            self.filled.notify_all()
+
+    def want_now(self, count: int) -> None:
+        """Its siblings have nothing unread and want nothing."""
+        with self.lock:
+            self._is_asking_alone = False
+            if not self.is_closed and not self.is_stopped and not self.buffer:
+                self.wanted = count
 
     def fail(self, error: Exception) -> None:
         """Tell the receiver that nothing will come any more."""

@@ -13,7 +13,7 @@ from jbm_kafka.core.reference import LEAVING, Reference, SessionId
 from jbm_kafka.core.verdicts import GivenBack, Leaving, decide_return, unknown_offsets
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import COPY_RETRY_MS
-from jbm_kafka.sidecar.link import Link, Tap, Verdict
+from jbm_kafka.sidecar.link import Granted, Link, Tap, Verdict
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class Settle:
         for tap, rows in _by_tap(verdict.returned).items():
             if not tap.is_lost:
                 self.give_back(tap.channel, link.session_id, rows)
-        if verdict.is_fence:
-            link.return_is_done()
+        for fenced in verdict.fences:
+            fenced.return_is_done()
         if verdict.done is not None:
             _complete_when_durable(verdict.done, waits_for, error)
 
@@ -111,8 +111,12 @@ class Settle:
 
     def return_unread(self, link: Link) -> None:
         """Return a link's whole buffer uncounted."""
+        self.return_granted(link, link.take_unread())
+
+    def return_granted(self, link: Link, unread: Sequence[Granted]) -> None:
+        """Return these uncounted."""
         by_channel: dict[OwnedChannel, list[int]] = {}
-        for granted in link.take_unread():
+        for granted in unread:
             if not granted.tap.is_lost:
                 by_channel.setdefault(granted.tap.channel, []).append(granted.reference.offset)
         for channel, offsets in by_channel.items():
@@ -124,6 +128,12 @@ class Settle:
             held = channel.state.in_hand.get(session)
             if held:
                 self.give_back(channel, session, [GivenBack(offset, counted=True, delay_ms=0) for offset in held])
+
+    def want_alone(self, link: Link, count: int) -> None:
+        """Serve a link that has siblings: what they have unread goes back first."""
+        for sibling in link.siblings:
+            self.return_unread(sibling)
+        link.want_now(count)
 
     # -- messages on their way out ---------------------------------------------------------------------------------
 

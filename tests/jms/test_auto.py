@@ -72,7 +72,7 @@ def test_acknowledge_is_ignored_and_nack_refused(session: Session, orders: Queue
     message = receive(session.create_consumer(orders))
     message.acknowledge()
     session.acknowledge()
-    with pytest.raises(errors.IllegalStateError, match="nack.*CLIENT and INDIVIDUAL.*AUTO"):
+    with pytest.raises(errors.IllegalStateError, match=r"nack.*CLIENT and INDIVIDUAL.*AUTO"):
         message.nack()
     for call in (session.commit, session.rollback):
         with pytest.raises(errors.IllegalStateError, match="TRANSACTED"):

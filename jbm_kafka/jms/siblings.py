@@ -1,0 +1,27 @@
+"""The consumers of one session: which of them share a queue, and which are closed and can be forgotten."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jbm_kafka.jms.session import Session
+
+
+def tell_siblings(session: Session) -> None:
+    """Let the links of each queue know each other (see Link.siblings)."""
+    with session.lock:
+        consumers = [consumer for consumer in session.consumers if not consumer.is_closed]
+        for consumer in consumers:
+            consumer.link.become_siblings(
+                [c.link for c in consumers if c is not consumer and c.destination == consumer.destination]
+            )
+
+
+def release_closed(session: Session) -> None:
+    """Forget closed consumers of which nothing is in hand any more."""
+    for consumer in [each for each in session.consumers if each.is_closed]:
+        if not session.settling.in_hand(consumer.link):
+            consumer.disconnect()
+            session.consumers.remove(consumer)
+    tell_siblings(session)

@@ -1,0 +1,252 @@
+"""Consumers: receive with and without time, iteration, prefetch, several in one session."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from tests.jms.support import NOTHING_S, SOON_S, Aside, bodies, receive, receive_all, send
+
+
+def test_receive_with_a_short_timeout_finds_what_was_there(session: Session, orders: Queue) -> None:
+    send(session, orders, "a")
+    message = session.create_consumer(orders).receive(0.001)
+    assert message is not None
+    assert message.body == "a"
+
+
+def test_receive_returns_none_when_the_time_is_up_and_at_most_a_second_later(session: Session, orders: Queue) -> None:
+    consumer = session.create_consumer(orders)
+    begin = time.monotonic()
+    assert consumer.receive(0.2) is None
+    assert 0.2 <= time.monotonic() - begin < 1.5
+
+
+def test_receive_without_waiting_gets_what_has_come(session: Session, orders: Queue) -> None:
+    consumer = session.create_consumer(orders)
+    assert consumer.receive_nowait() is None
+    send(session, orders, "a")
+    deadline = time.monotonic() + SOON_S
+    while (message := consumer.receive(0)) is None:
+        assert time.monotonic() < deadline
+    assert message.body == "a"
+
+
+def test_receive_without_a_timeout_waits_until_something_comes(session: Session, orders: Queue) -> None:
+    consumer = session.create_consumer(orders)
+    waiting = Aside(consumer.receive)
+    with session.connection.create_session() as other:
+        send(other, orders, "a")
+    assert getattr(waiting.result(), "body", None) == "a"
+
+
+def test_a_negative_timeout_is_refused(session: Session, orders: Queue) -> None:
+    with pytest.raises(ValueError, match="seconds"):
+        session.create_consumer(orders).receive(-1)
+
+
+def test_iteration_receives_until_the_consumer_is_closed(session: Session, orders: Queue) -> None:
+    send(session, orders, "a", "b", "c")
+    got = []
+    consumer = session.create_consumer(orders)
+    for message in consumer:
+        got.append(message.body)
+        if len(got) == 3:
+            consumer.close()
+    assert got == ["a", "b", "c"]
+
+
+def test_closing_from_another_thread_ends_a_receive(connection: Connection, orders: Queue) -> None:
+    """CONN-1: close from any thread, again and again."""
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    consumer = session.create_consumer(orders)
+    waiting = Aside(consumer.receive)
+    consumer.close()
+    consumer.close()
+    assert waiting.result() is None
+    second = session.create_consumer(orders)
+    waiting = Aside(second.receive)
+    session.close()
+    session.close()
+    assert waiting.result() is None
+
+
+def test_a_session_in_use_refuses_a_second_thread(session: Session, orders: Queue) -> None:
+    """CONN-1: a session used by two threads at once is refused."""
+    consumer = session.create_consumer(orders)
+    waiting = Aside(consumer.receive)
+    while not consumer.link.is_waiting:
+        assert waiting.is_running
+    for call in (consumer.receive_nowait, session.recover, lambda: session.create_producer(orders)):
+        with pytest.raises(errors.IllegalStateError, match="another thread"):
+            call()
+    consumer.close()
+    waiting.result()
+
+
+def test_the_body_is_checked_by_receive_body(session: Session, orders: Queue) -> None:
+    send(session, orders, "a", "b")
+    consumer = session.create_consumer(orders)
+    assert consumer.receive_body(str, SOON_S) == "a"
+    with pytest.raises(errors.MessageFormatError, match="str, not a bytes"):
+        consumer.receive_body(bytes, SOON_S)
+    assert consumer.receive_body(str, NOTHING_S) is None
+
+
+def test_prefetch_limits_what_a_consumer_holds(connection: Connection, session: Session, orders: Queue) -> None:
+    """ACK-8: an idle consumer with a prefetch of two leaves the rest to others; unread ones go back uncounted."""
+    queue = Queue(f"{orders.name}.one")
+    for number in range(6):
+        send(session, queue, f"m{number}", unit=f"u{number}")
+    holder = connection.create_session(AcknowledgeMode.CLIENT)
+    greedy = holder.create_consumer(queue, prefetch=2)
+    receive(greedy)
+    others = receive_all(session.create_consumer(queue), 4)
+    assert all(message.delivery_count == 1 for message in others)
+    holder.close()
+
+
+def test_prefetch_of_a_session_is_the_default_of_its_consumers(connection: Connection, orders: Queue) -> None:
+    """ACK-8: a session default, overridable per consumer."""
+    session = connection.create_session(AcknowledgeMode.TRANSACTED)
+    session.set_default_prefetch(1)
+    send(session, orders, "a", "b", unit="u")
+    session.commit()
+    consumer = session.create_consumer(orders)
+    receive(consumer)
+    with pytest.raises(errors.ResourceAllocationError, match="prefetch of 1"):
+        consumer.receive(1)
+    for wrong in (0, True, "many"):
+        with pytest.raises(ValueError, match="at least 1"):
+            session.set_default_prefetch(wrong)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="at least 1"):
+            session.create_consumer(orders, prefetch=wrong)  # type: ignore[arg-type]
+
+
+def test_a_full_prefetch_in_client_waits_for_an_acknowledgement(connection: Connection, orders: Queue) -> None:
+    """ACK-8: another thread may acknowledge, so the receive can succeed and is not refused."""
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    send(session, orders, "a", "b", unit="u")
+    consumer = session.create_consumer(orders, prefetch=1)
+    first = receive(consumer)
+    assert consumer.receive(0.1) is None
+    waiting = Aside(lambda: consumer.receive(SOON_S))
+    first.acknowledge()
+    assert getattr(waiting.result(), "body", None) == "b"
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED])
+def test_two_consumers_of_one_session_keep_a_unit_in_order(
+    connection: Connection, orders: Queue, mode: AcknowledgeMode
+) -> None:
+    """UNIT-3, ORDER-1: the second gets later messages only after the application received the earlier ones."""
+    with connection.create_session() as sender:
+        send(sender, orders, *(f"m{number}" for number in range(12)), unit="u")
+    session = connection.create_session(mode)
+    first = session.create_consumer(orders)
+    got = [receive(first), receive(first)]
+    second = session.create_consumer(orders)
+    for number in range(10):
+        got.append(receive((second, first)[number % 2]))
+    assert bodies(got) == [f"m{number}" for number in range(12)]
+
+
+def test_two_consumers_polled_without_waiting_keep_a_unit_in_order(connection: Connection, orders: Queue) -> None:
+    """UNIT-3: whoever of them polls, and however often in vain."""
+    with connection.create_session() as sender:
+        send(sender, orders, *(f"m{number}" for number in range(8)), unit="u")
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    consumers = session.create_consumer(orders), session.create_consumer(orders)
+    got: list[Message] = []
+    deadline = time.monotonic() + SOON_S
+    while len(got) < 8:
+        assert time.monotonic() < deadline, bodies(got)
+        for consumer in consumers:
+            message = consumer.receive_nowait()
+            if message is not None:
+                got.append(message)
+    assert bodies(got) == [f"m{number}" for number in range(8)]
+
+
+def test_consumers_of_two_queues_in_one_session_each_get_their_own(connection: Connection, orders: Queue) -> None:
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    names = [Queue(f"{orders.name}.{name}") for name in ("x", "y")]
+    for queue in names:
+        send(session, queue, f"for {queue.name}")
+    consumers = [session.create_consumer(queue) for queue in names]
+    assert [receive(consumer).body for consumer in consumers] == [f"for {queue.name}" for queue in names]
+    session.acknowledge()
+
+
+def test_a_session_whose_consumer_closed_with_messages_in_hand_serves_the_next(
+    connection: Connection, orders: Queue
+) -> None:
+    """UNIT-7: the closed one is forgotten once its messages are settled."""
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    send(session, orders, "a", "b", unit="u")
+    for body in ("a", "b"):
+        consumer = session.create_consumer(orders)
+        message = receive(consumer)
+        consumer.close()
+        message.acknowledge()
+        assert message.body == body
+    assert session.consumers == []
+
+
+def test_units_go_to_two_sessions_and_each_stays_in_one(connection: Connection, orders: Queue) -> None:
+    """UNIT-2, UNIT-3, UNIT-5: a unit is with one session until it is acknowledged, then with any."""
+    with connection.create_session() as sender:
+        for number in range(3):
+            for unit in ("a", "b"):
+                send(sender, orders, f"{unit}{number}", unit=unit)
+    one, two = (connection.create_session(AcknowledgeMode.CLIENT) for _ in range(2))
+    first, second = one.create_consumer(orders, prefetch=1), two.create_consumer(orders, prefetch=1)
+    x, y = receive(first), receive(second)
+    assert {x.body, y.body} == {"a0", "b0"}
+    x.acknowledge()
+    y.acknowledge()
+    got = {"a": 1, "b": 1}
+    consumers = [(one, first), (two, second)]
+    for turn in range(4):
+        session, consumer = consumers[turn % 2]
+        message = receive(consumer)
+        unit = str(message.unit_of_order)
+        assert message.body == f"{unit}{got[unit]}"
+        got[unit] += 1
+        session.acknowledge()
+
+
+def test_a_receive_on_a_stopped_connection_waits_for_its_start(
+    warm: ConnectionFactory, connection: Connection, orders: Queue
+) -> None:
+    """CONN-1: start gates delivery; receives on a stopped one return None in time."""
+    with connection.create_session() as session:
+        send(session, orders, "a")
+    other = warm.create_connection()
+    try:
+        consumer = other.create_session().create_consumer(orders)
+        assert consumer.receive(0.1) is None
+        assert consumer.receive_nowait() is None
+        waiting = Aside(consumer.receive)
+        while not consumer.link.is_waiting:
+            assert waiting.is_running
+        other.start()
+        assert getattr(waiting.result(), "body", None) == "a"
+    finally:
+        other.close()
+
+
+def test_ctrl_c_interrupts_a_receive(connection: Connection, orders: Queue) -> None:
+    session = connection.create_session()
+    consumer = session.create_consumer(orders)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        consumer.receive()
+    timer.join()
+    assert consumer.receive_nowait() is None  # the session is usable

@@ -1,0 +1,220 @@
+"""Listeners: on the session's own thread, settled by their return, redelivered by their exception."""
+
+import threading
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from tests.jms.support import DEAD_LETTERS, SOON_S, Aside, Seen, bodies, copies, eventually, left, receive, send
+
+
+def fail_once() -> Seen:
+    """A listener that raises at its first message."""
+    failures = iter([True])
+
+    def then(message: Message) -> None:
+        if next(failures, False):
+            raise RuntimeError(f"cannot handle {message.body!r}")
+
+    return Seen(then)
+
+
+def test_a_listener_gets_messages_in_order_on_the_sessions_own_thread(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """ACK-1: acknowledged when it returned without raising."""
+    send(session, orders, *"abc", unit="u")
+    seen = Seen()
+    with connection.create_session() as listening:
+        listening.create_consumer(orders).set_listener(seen)
+        assert bodies(seen.wait(3)) == ["a", "b", "c"]
+        eventually(lambda: left(connection, orders) == [], "not acknowledged")
+    assert len(set(seen.threads)) == 1
+    assert seen.threads[0] is not threading.current_thread()
+
+
+def test_in_auto_a_listener_that_raises_gets_the_message_again(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """ACK-11: before later ones of its unit, counted."""
+    send(session, orders, "a", "b", unit="u")
+    seen = fail_once()
+    connection.create_session().create_consumer(orders).set_listener(seen)
+    assert [(m.body, m.delivery_count) for m in seen.wait(3)] == [("a", 1), ("a", 2), ("b", 1)]
+
+
+def test_in_auto_a_listener_that_raises_waits_the_delay(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """ACK-11, REDELIVER-2: the destination's own delay; other units go on."""
+    queue = Queue(f"{orders.name}.one.delayed")
+    send(session, queue, "a", unit="a")
+    send(session, queue, "b", unit="b")
+    seen = fail_once()
+    connection.create_session().create_consumer(queue).set_listener(seen)
+    assert bodies(seen.wait(3)) == ["a", "b", "a"]
+
+
+def test_in_individual_a_listener_that_raises_is_a_nack(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """ACK-11: and one that returns has not acknowledged."""
+    send(session, orders, "a", unit="u")
+    seen = fail_once()
+    listening = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+    listening.create_consumer(orders).set_listener(seen)
+    got = seen.wait(2)
+    assert [m.delivery_count for m in got] == [1, 2]
+    assert left(connection, orders) == ["a"]
+    got[1].acknowledge()
+    eventually(lambda: left(connection, orders) == [], "not acknowledged")
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED])
+def test_in_client_and_transacted_a_listener_that_raises_goes_on(
+    connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode
+) -> None:
+    """ACK-11: with the next message; nothing is returned."""
+    send(session, orders, "a", "b", unit="u")
+    seen = fail_once()
+    connection.create_session(mode).create_consumer(orders).set_listener(seen)
+    assert [(m.body, m.delivery_count) for m in seen.wait(2)] == [("a", 1), ("b", 1)]
+    assert left(connection, orders) == ["a", "b"]
+
+
+def test_a_poison_message_leaves_and_its_unit_goes_on(connection: Connection, session: Session, orders: Queue) -> None:
+    """REDELIVER-3, ACK-11: by a listener's exceptions too."""
+    queue = Queue(f"{orders.name}.twice")
+    send(session, queue, "poison", "fine", unit="u")
+
+    def then(message: Message) -> None:
+        if message.body == "poison":
+            raise RuntimeError("no")
+
+    seen = Seen(then)
+    connection.create_session().create_consumer(queue).set_listener(seen)
+    assert bodies(seen.wait(3)) == ["poison", "poison", "fine"]
+    assert bodies(copies(connection, DEAD_LETTERS, of=queue)) == ["poison"]
+
+
+def test_a_listener_commits_receives_and_sends(connection: Connection, session: Session, orders: Queue) -> None:
+    """ACK-7: the session is its own inside its listener."""
+    target = Queue(f"{orders.name}.out")
+    send(session, orders, "a", "b", unit="u")
+    transacted = connection.create_session(AcknowledgeMode.TRANSACTED)
+    producer = transacted.create_producer(target)
+
+    def forward(message: Message) -> None:
+        producer.send(f"{message.body!s} done", unit_of_order="u")
+        transacted.commit()
+
+    seen = Seen(forward)
+    transacted.create_consumer(orders).set_listener(seen)
+    seen.wait(2)
+    consumer = session.create_consumer(target)
+    assert [receive(consumer).body for _ in range(2)] == ["a done", "b done"]
+
+
+def test_a_session_with_a_listener_belongs_to_it(connection: Connection, orders: Queue) -> None:
+    """CONN-1: other threads may close it, nothing else."""
+    session = connection.create_session(AcknowledgeMode.TRANSACTED)
+    consumer = session.create_consumer(orders)
+    producer = session.create_producer(orders)
+    consumer.set_listener(Seen())
+    with pytest.raises(errors.IllegalStateError, match="listener"):
+        consumer.receive(0)
+    for call in (session.commit, session.rollback, lambda: producer.send("a")):
+        with pytest.raises(errors.IllegalStateError, match="listener"):
+            call()
+    session.close()
+
+
+def test_close_waits_for_a_running_listener(connection: Connection, session: Session, orders: Queue) -> None:
+    """UNIT-7, CONN-1: it finishes, and its message is acknowledged; what was prefetched goes back uncounted."""
+    may_end = threading.Event()
+    seen = Seen(lambda message: may_end.wait(SOON_S))
+    send(session, orders, "a", "b", unit="u")
+    consumer = connection.create_session().create_consumer(orders)
+    consumer.set_listener(seen)
+    seen.wait(1)
+    closing = Aside(consumer.close)
+    assert closing.is_running
+    may_end.set()
+    closing.result()
+    message = receive(session.create_consumer(orders))
+    assert (message.body, message.delivery_count) == ("b", 1)
+    assert len(seen.messages) == 1
+
+
+def test_a_listener_may_close_its_own_consumer(connection: Connection, session: Session, orders: Queue) -> None:
+    """UNIT-7: the message in hand is settled by the listener's return or exception, not by the close."""
+    send(session, orders, "a", unit="u")
+    consumer = connection.create_session().create_consumer(orders)
+
+    def close_and_fail(message: Message) -> None:
+        consumer.close()
+        raise RuntimeError("after the close")
+
+    seen = Seen(close_and_fail)
+    consumer.set_listener(seen)
+    seen.wait(1)
+    again = receive(session.create_consumer(orders))
+    assert (again.body, again.delivery_count) == ("a", 2)
+
+
+def test_a_listener_may_close_its_own_session_and_connection(warm: ConnectionFactory, orders: Queue) -> None:
+    """CONN-1: close from any thread."""
+    with warm.create_connection() as connection:
+        send(connection.create_session(), orders, "a", unit="u")
+        closed = threading.Event()
+
+        def close(message: Message) -> None:
+            connection.close()
+            closed.set()
+
+        connection.create_session().create_consumer(orders).set_listener(close)
+        assert closed.wait(SOON_S)
+    with warm.create_connection() as connection:
+        eventually(lambda: left(connection, orders) == [], "its return did not acknowledge")
+
+
+def test_a_listener_that_hands_over_to_workers_goes_on_when_they_acknowledge(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """ACK-8: a full prefetch pauses the listener, and no longer than it is full."""
+    for number in range(3):
+        send(session, orders, f"m{number}", unit=f"u{number}")
+    seen = Seen()
+    listening = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+    listening.create_consumer(orders, prefetch=1).set_listener(seen)
+    for count in (1, 2, 3):
+        seen.wait(count)[-1].acknowledge()
+
+
+def test_two_listeners_of_one_session_keep_a_unit_in_order(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """UNIT-3, ORDER-1: one thread, one order."""
+    names = [f"m{number}" for number in range(30)]
+    send(session, orders, *names, unit="u")
+    seen = Seen()
+    listening = connection.create_session(AcknowledgeMode.CLIENT)
+    for _ in range(2):
+        listening.create_consumer(orders).set_listener(seen)
+    assert bodies(seen.wait(30)) == names
+
+
+def test_without_its_listener_a_consumer_receives_again(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    consumer = connection.create_session().create_consumer(orders)
+    seen = Seen()
+    consumer.set_listener(seen)
+    send(session, orders, "a")
+    seen.wait(1)
+    consumer.set_listener(None)
+    send(session, orders, "b")
+    assert receive(consumer).body == "b"
+    assert consumer.listener is None
