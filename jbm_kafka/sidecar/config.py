@@ -40,6 +40,11 @@ ARRIVALS_LOW = 4_000
 """It resumes below this; far apart, since every pause throws away what the client had prefetched."""
 RECORD_OVERHEAD_BYTES = 700
 """Measured cost of one waiting record besides its body: message object, headers, reference, gate entry."""
+ENOUGH_AHEAD = 8_000
+"""Deliverable messages read ahead in all channels of a lane with which it fetches only now and then: what is left in
+the client costs nothing, and a partition that never gets to ARRIVALS_HIGH is never paused."""
+FETCH_PAUSE_MS = 100
+"""How long it goes without fetching then: not longer, for the group's rebalances are told inside a fetch."""
 FETCH_COUNT = 4_000
 """Records asked of the client at once."""
 IDLE_POLL_S = 0.05

@@ -1,25 +1,25 @@
 """A lane: one channel group's owner thread. It alone touches the group's Kafka consumer and its channels.
 
-Everybody else enqueues: sessions through their links, the checkpointer through `post`. The consumer has no wake-up, so
-the thread looks at its queues every few milliseconds while anybody is active.
+Everybody else enqueues: sessions through their links, the checkpointer through `post`. The thread looks at its queues
+every few milliseconds while anybody is active; how it waits meanwhile: fetching.py.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.changes import Fetched, TimePassed
+from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import Leaving
-from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaRecord, KafkaTrouble, PositionOutOfRange
-from jbm_kafka.sidecar import config as numbers
+from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaTrouble
 from jbm_kafka.sidecar.assignment import Assignment
 from jbm_kafka.sidecar.catch_up import CatchUp
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
@@ -27,13 +27,13 @@ from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.copies import copy_of
 from jbm_kafka.sidecar.dispatch import Dispatch
+from jbm_kafka.sidecar.fetching import Fetching
 from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.intake import references_by_partition
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
-from jbm_kafka.sidecar.steps import GO_ON, Steps, Worker, Workers
+from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import TopicInfo
 from jbm_kafka.sidecar.transfer import Settling, Transfer
 
@@ -76,10 +76,13 @@ class Lane:
         self.dispatch = Dispatch(self)
         self.checkpoint_part = CheckpointPart(self)
         self.catch_up = CatchUp(self)
+        self.fetching = Fetching(self)
         self.flow = parts.flow()
         self.failure: Exception | None = None
         self.consumer: GroupConsumer | None = None
         self._inbox: deque[Callable[[], None]] = deque()
+        self._wake = threading.Event()
+        """Set after every change that may be work for a thread that does not wait in the consumer."""
         self._is_stopping = False
         self._unused_since_ms: int | None = None
         self._worker: Worker | None = None
@@ -93,6 +96,11 @@ class Lane:
     def post(self, command: Callable[[], None]) -> None:
         """Run a command on the owner thread soon, also while it drains inside a rebalance."""
         self._inbox.append(command)
+        self._wake.set()
+
+    def wake(self) -> None:
+        """A link wants messages."""
+        self._wake.set()
 
     def attach(self, link: Link) -> None:
         """Serve one more link."""
@@ -105,6 +113,7 @@ class Lane:
     def stop(self) -> None:
         """Leave the group in order; returns at once, `join` waits."""
         self._is_stopping = True
+        self._wake.set()
 
     def join(self, timeout_s: float) -> bool:
         """True when the owner thread has ended."""
@@ -138,8 +147,7 @@ class Lane:
             )
             try:
                 while not self._is_stopping and not self._is_unused():
-                    self._turn(self.consumer)
-                    yield GO_ON
+                    yield self._turn(self.consumer)
             finally:
                 self._is_stopping = True
                 self.consumer.close()
@@ -160,39 +168,19 @@ class Lane:
         for link in list(self.links.values()):
             link.fail(error)
 
-    def _turn(self, consumer: GroupConsumer) -> None:
-        """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint."""
-        records = self._fetch(consumer)
-        if records:
-            self._take_in(records)
+    def _turn(self, consumer: GroupConsumer) -> Wait:
+        """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint. Returns how to go on."""
+        self._wake.clear()
+        ahead = self.fetching.ahead()
+        has_fetched = self.fetching.fetch(consumer, ahead=ahead)
         self.pump()
         self.pass_time()
         self.dispatch.grant()
         self.catch_up.tell_watchers()
         self.flow.keep_within_memory(self, consumer)
         self.tell_checkpointer()
-
-    def _fetch(self, consumer: GroupConsumer) -> Sequence[KafkaRecord]:
-        busy = self.dispatch.is_hungry or any(not channel.holds_nothing for channel in self.channels.values())
-        try:
-            return consumer.consume(numbers.FETCH_COUNT, numbers.BUSY_POLL_S if busy else numbers.IDLE_POLL_S)
-        except PositionOutOfRange as error:
-            self.assignment.reposition(error.partition)
-            return ()
-
-    def _take_in(self, records: Sequence[KafkaRecord]) -> None:
-        for partition, (references, mean_body_bytes) in references_by_partition(records).items():
-            channel = self.channels.get(partition)
-            if channel is None or channel.is_lost:
-                continue
-            begin = channel.state.cursor
-            if references[0].offset < begin:  # fetched before a seek took effect
-                references = [reference for reference in references if reference.offset >= begin]
-                if not references:
-                    continue
-            end = references[-1].offset + 1
-            channel.state.apply(Fetched(begin=begin, end=end, references=references))
-            channel.mean_body_bytes = mean_body_bytes
+        # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
+        return Wait(self.fetching.rest_s(), self._wake) if ahead and not has_fetched else GO_ON
 
     def pump(self) -> None:
         """Carry out what others enqueued: commands, acknowledgements, verdicts."""

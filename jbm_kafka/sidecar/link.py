@@ -164,6 +164,8 @@ class Link:
             lane.post(lambda: lane.settle.want_alone(self, count))
             return
         self.wanted = max(count, 0)
+        if self.wanted and self._lane is not None:
+            self._lane.wake()
 
     @property
     def is_asking(self) -> bool:

@@ -1,0 +1,65 @@
+"""Reads a lane's topic into its channels: how much, how often, and where to wait. Owner thread only.
+
+The consumer has no wake-up. While there is nothing to hand over the lane waits in it; while there is something, it
+waits beside it, where whoever asks can wake it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.changes import Fetched
+from jbm_kafka.ports import GroupConsumer, KafkaRecord, PositionOutOfRange
+from jbm_kafka.sidecar import config as numbers
+from jbm_kafka.sidecar.intake import references_by_partition
+
+if TYPE_CHECKING:
+    from jbm_kafka.sidecar.lane import Lane
+
+
+class Fetching:
+    """The intake of one lane."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._fetched_at_ms = 0
+
+    def ahead(self) -> int:
+        """How many messages are read and, as far as is known without looking at their units, may be handed over."""
+        channels = self._lane.channels.values()
+        return sum(len(channel.state.arrivals) + len(channel.state.gates.free) for channel in channels)
+
+    def fetch(self, consumer: GroupConsumer, *, ahead: int) -> bool:
+        """Read on; True when something came. It waits for that only while nothing is `ahead`."""
+        now_ms = self._lane.parts.clock.monotonic_ms()
+        if ahead > numbers.ENOUGH_AHEAD and now_ms - self._fetched_at_ms < numbers.FETCH_PAUSE_MS:
+            return False
+        self._fetched_at_ms = now_ms
+        try:
+            records = consumer.consume(numbers.FETCH_COUNT, 0 if ahead else self.rest_s())
+        except PositionOutOfRange as error:
+            self._lane.assignment.reposition(error.partition)
+            return False
+        self._take_in(records)
+        return bool(records)
+
+    def rest_s(self) -> float:
+        """How long the lane may wait when there is nothing to do."""
+        lane = self._lane
+        busy = lane.dispatch.is_hungry or any(not channel.holds_nothing for channel in lane.channels.values())
+        return numbers.BUSY_POLL_S if busy else numbers.IDLE_POLL_S
+
+    def _take_in(self, records: Sequence[KafkaRecord]) -> None:
+        for partition, (references, mean_body_bytes) in references_by_partition(records).items():
+            channel = self._lane.channels.get(partition)
+            if channel is None or channel.is_lost:
+                continue
+            begin = channel.state.cursor
+            if references[0].offset < begin:  # fetched before a seek took effect
+                references = [reference for reference in references if reference.offset >= begin]
+                if not references:
+                    continue
+            end = references[-1].offset + 1
+            channel.state.apply(Fetched(begin=begin, end=end, references=references))
+            channel.mean_body_bytes = mean_body_bytes
