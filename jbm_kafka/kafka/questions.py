@@ -18,9 +18,12 @@ _PASSING = UNREACHABLE | {
     KafkaError.UNSTABLE_OFFSET_COMMIT,
     KafkaError.NOT_CONTROLLER,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
     KafkaError._WAIT_CACHE,
 }
-"""A coordinator that loads, a leader that moves, a transaction that has not ended: another answer follows."""
+"""A coordinator that loads, a leader that moves or is new, a transaction that has not ended: another answer follows."""
 
 
 class Deadline:
