@@ -1,0 +1,158 @@
+"""The processes of a failure test: started, killed, frozen, replaced, and all gone at the end whatever happens."""
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support.chaos_worker import Task
+
+ROOT = Path(__file__).resolve().parents[2]
+STOP_S = 40.0
+
+
+class Process:
+    """A Python module in a process of its own; what it says to standard error is in a file."""
+
+    def __init__(self, module: str, argument: str, said: Path) -> None:
+        self.said = said
+        with said.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", module, argument],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=ROOT,
+                start_new_session=True,
+            )
+
+    def wait_ready(self) -> None:
+        """Return when it said so."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("ready"), f"it ended instead of being ready, see {self.said}: {self.last_words()}"
+
+    def kill(self) -> int:
+        """SIGKILL. Returns when it is surely gone: its monotonic time in ns."""
+        self.process.kill()
+        self.process.wait()
+        at_ns = time.monotonic_ns()
+        self._close_pipes()
+        return at_ns
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def ask_to_stop(self) -> None:
+        """It finishes what it has in hand and leaves."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+
+    def wait_stopped(self) -> None:
+        """Return when it has ended in order."""
+        code = self.process.wait(STOP_S)
+        self._close_pipes()
+        assert code == 0, f"it ended with {code}, see {self.said}: {self.last_words()}"
+
+    def last_words(self) -> str:
+        """The end of what it said."""
+        return self.said.read_text(errors="replace")[-2000:]
+
+    def end_anyhow(self) -> None:
+        """For the end of a test."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+
+class Crew:
+    """Workers with the same task. Leaving it as a context manager kills whoever is still there."""
+
+    def __init__(self, task: Task, *, seed: int) -> None:
+        self._task = task
+        self._folder = Path(task.folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._random = random.Random(seed)
+        self._hired = 0
+        self.present: dict[str, Process] = {}
+        self._desks: dict[str, int] = {}
+        self.kills: dict[str, int] = {}
+        """When each of the killed was gone, by name; monotonic, in ns."""
+
+    def hire(self, count: int = 1, desk: int | None = None) -> Sequence[Process]:
+        """Start so many; they are at work some time later."""
+        hired = []
+        for _ in range(count):
+            self._hired += 1
+            name = f"w{self._hired}"
+            # A replacement sits down at the desk of the one it replaces, as a supervisor would do it.
+            self._desks[name] = place = self._hired if desk is None else desk
+            task = replace(self._task, name=name, state_dir=str(self._folder / f"desk-{place}"))
+            process = Process("tests.support.chaos_worker", task.as_json(), self._folder / f"{name}.log")
+            self.present[name] = process
+            hired.append(process)
+        return hired
+
+    def hire_ready(self, count: int) -> None:
+        """Start so many and wait until they receive."""
+        for process in self.hire(count):
+            process.wait_ready()
+
+    def kill_one(self) -> str:
+        """SIGKILL one of those at work, by chance, and start its replacement; returns whom."""
+        name = self._random.choice(sorted(name for name in self.present if self._is_at_work(name)))
+        self.kills[name] = self.present.pop(name).kill()
+        self.hire(desk=self._desks[name])
+        return name
+
+    def dismiss_one(self) -> str:
+        """Ask one of those present, by chance, to leave in order, and wait until it has."""
+        name = self._random.choice(sorted(self.present))
+        process = self.present.pop(name)
+        process.ask_to_stop()
+        process.wait_stopped()
+        return name
+
+    def _is_at_work(self, name: str) -> bool:
+        """It has had a message: others may not even have joined yet."""
+        journal = self._folder / f"{name}.journal"
+        return journal.exists() and journal.stat().st_size > 0
+
+    def stop(self) -> None:
+        """All leave in order."""
+        for process in self.present.values():
+            process.ask_to_stop()
+        for name in list(self.present):
+            self.present.pop(name).wait_stopped()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self.present.values():
+            process.end_anyhow()
+        self.present.clear()

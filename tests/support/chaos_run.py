@@ -1,0 +1,103 @@
+"""One run of a failure test: queue, input, crew, kills by progress, and the evidence at the end."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.chaos_checks import Evidence
+from tests.support.chaos_journal import count_done, read_journals
+from tests.support.chaos_topics import (
+    Input,
+    bodies,
+    channel_events,
+    committed_offsets,
+    end_offsets,
+    read_committed,
+    send_input,
+)
+from tests.support.chaos_worker import Task
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
+
+DONE_S = 150.0
+LOOK_AT_JOURNALS_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A queue with its input."""
+
+    bootstrap: str
+    task: Task
+    sent: Input
+    seed: int
+
+    @classmethod
+    def prepare(
+        cls, bootstrap: str, name: str, folder: Path, *, units: int, each: int, seed: int, poison: int = 3,
+        refused: float = 0.05, partitions: int = 8, **task: object,
+    ) -> "Run":  # fmt: skip
+        """Make the topics and send everything."""
+        dead_letters = f"{name}.dlq"
+        retention = {"retention.ms": "-1"}
+        create_topic(bootstrap, name, partitions=partitions, config=retention)
+        create_topic(bootstrap, dead_letters, partitions=2, config=retention)
+        sent = send_input(
+            bootstrap, name, partitions=partitions, units=units, each=each, seed=seed, poison=poison, refused=refused
+        )
+        given = Task(
+            name="", folder=str(folder), state_dir="", bootstrap=bootstrap, queue=name, dead_letters=dead_letters,
+            partitions=partitions, seed=seed, **task,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return cls(bootstrap, given, sent, seed)
+
+    @property
+    def folder(self) -> Path:
+        """Of the journals and of what the workers said."""
+        return Path(self.task.folder)
+
+    def at_progress(self, shares: int, act: Callable[[], object], *, first: int = 1) -> None:
+        """Call `act` after each share of the input that is done, `shares` of them and one without, from the first."""
+        for share in range(first, shares + 1):
+            wanted = len(self.sent.good) * share // (shares + 1)
+            self.wait_done(wanted)
+            act()
+
+    def wait_done(self, count: int | None = None) -> None:
+        """Return when so many are done; all of them without a number, dead letters too."""
+        wanted = len(self.sent.good) if count is None else count
+        pause = threading.Event()
+
+        def is_done() -> bool:
+            pause.wait(LOOK_AT_JOURNALS_S)  # reading all journals costs the workers time
+            return count_done(self.folder) >= wanted
+
+        wait_until(is_done, about=self.explain(f"{wanted} messages done"), timeout_s=DONE_S)
+        if count is None:
+            wait_until(self._all_dead_letters, about=self.explain("all poison dead-lettered"), timeout_s=DONE_S)
+
+    def _all_dead_letters(self) -> bool:
+        return sum(end_offsets(self.bootstrap, self.task.dead_letters).values()) >= len(self.sent.poison)
+
+    def evidence(self, kills: Mapping[str, int]) -> Evidence:
+        """When all have left."""
+        committed = committed_offsets(self.bootstrap, self.task.queue)
+        ends = end_offsets(self.bootstrap, self.task.queue)
+        return Evidence(
+            sent=self.sent,
+            steps=read_journals(self.folder),
+            kills=kills,
+            events=channel_events(self.bootstrap, self.task.queue),
+            dead_letters=bodies(read_committed(self.bootstrap, self.task.dead_letters)),
+            lag=sum(end - max(committed.get(partition, 0), 0) for partition, end in ends.items()),
+        )
+
+    def explain(self, what: str) -> str:
+        """What a failing test prints: how to see more, and how to do it again."""
+        return f"{what}; seed {self.seed}; journals and logs of the workers: {self.folder}"
+
+    def assert_right(self, wrong: list[str]) -> None:
+        """Fails with every finding."""
+        assert not wrong, "\n".join([self.explain(f"{len(wrong)} findings"), *wrong])
+

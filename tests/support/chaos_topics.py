@@ -1,0 +1,146 @@
+"""What Kafka's own client finds in the topics: the judge of a failure test reads nothing else of ours."""
+
+import io
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fastavro
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from jbm_kafka.core.murmur2 import partition_for
+from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
+
+SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "ChannelEvents.avsc"
+SINGLE_OBJECT_BYTES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What was sent, and what is to become of it."""
+
+    units: Mapping[str, int]
+    """How many messages each has; they are numbered from 0."""
+    poison: frozenset[tuple[str, int]]
+    """(unit, number) of those that are always refused."""
+
+    @property
+    def good(self) -> frozenset[tuple[str, int]]:
+        """All that must be done."""
+        return frozenset((u, n) for u, count in self.units.items() for n in range(count)) - self.poison
+
+
+def send_input(
+    bootstrap: str, topic: str, *, partitions: int, units: int, each: int, seed: int, refused: float, poison: int
+) -> Input:
+    """Sends with Kafka's own producer: messages of all units mixed, some refused once, some poison."""
+    chance = random.Random(f"input {seed}")
+    names = [f"unit-{i}" for i in range(units)]
+    poisoned = frozenset((u, chance.randrange(each)) for u in chance.sample(names, min(poison, units)))
+    turns = [u for u in names for _ in range(each)]
+    chance.shuffle(turns)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    sent = dict.fromkeys(names, 0)
+    for unit in turns:
+        number, sent[unit] = sent[unit], sent[unit] + 1
+        body = {"unit": unit, "number": number, "poison": (unit, number) in poisoned}
+        body["refuse"] = int(chance.random() < refused)
+        # The partition is said, because for a moment a client may see fewer of a new topic than there are.
+        place = partition_for(unit.encode(), partitions)
+        producer.produce(topic, key=unit, value=json.dumps(body), headers=[("JBMBody", b"text")], partition=place)
+        producer.poll(0)
+    assert producer.flush(30) == 0
+    return Input(sent, poisoned)
+
+
+def end_offsets(
+    bootstrap: str, topic: str, *, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+) -> Mapping[int, int]:
+    """The stable end of each partition, or the high watermark with READ_UNCOMMITTED."""
+    admin = admin_client(bootstrap)
+    partitions = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics[topic].partitions
+    asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in partitions}
+    futures = admin.list_offsets(asked, isolation_level=isolation, request_timeout=ADMIN_TIMEOUT_S)
+    return {place.partition: future.result(ADMIN_TIMEOUT_S).offset for place, future in futures.items()}
+
+
+def read_committed(bootstrap: str, topic: str) -> list[Message]:
+    """Everything committed up to the stable end, by partition and offset."""
+    ends = end_offsets(bootstrap, topic)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "chaos-judge",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 50,
+        }
+    )
+    found: list[Message] = []
+    try:
+        positions = {p: _begin(consumer, topic, p) for p in ends}
+        consumer.assign([TopicPartition(topic, p, position) for p, position in positions.items()])
+        # Markers have offsets and are no messages: the position tells when the end is reached.
+        while any(positions[p] < end for p, end in ends.items()):
+            found += [message for message in consumer.consume(1000, 0.1) if _is_good(message)]
+            for place in consumer.position([TopicPartition(topic, p) for p in ends]):
+                positions[place.partition] = max(positions[place.partition], place.offset)
+    finally:
+        consumer.close()
+    return sorted(found, key=lambda message: (message.partition(), message.offset()))
+
+
+def _begin(consumer: Consumer, topic: str, partition: int) -> int:
+    low, _ = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ADMIN_TIMEOUT_S)
+    return int(low)
+
+
+def _is_good(message: Message) -> bool:
+    error = message.error()
+    assert error is None, error
+    return True
+
+
+def bodies(messages: Sequence[Message]) -> list[tuple[str, int]]:
+    """(unit, number) of each."""
+    rows = [json.loads(message.value() or b"") for message in messages]
+    return [(row["unit"], row["number"]) for row in rows]
+
+
+def group_of(queue: str) -> str:
+    """The queue's consumer group."""
+    escaped = "".join(c if c.isalnum() else f"%{ord(c):02X}" for c in queue)
+    return f"jbm.queue.{escaped}"
+
+
+def committed_offsets(bootstrap: str, queue: str, admin: AdminClient | None = None) -> Mapping[int, int]:
+    """Of the queue's group."""
+    admin = admin or admin_client(bootstrap)
+    asked = [ConsumerGroupTopicPartitions(group_of(queue))]
+    [future] = admin.list_consumer_group_offsets(asked).values()
+    return {place.partition: place.offset for place in future.result(ADMIN_TIMEOUT_S).topic_partitions}
+
+
+def channel_events(bootstrap: str, queue: str) -> list[dict[str, Any]]:
+    """What every committed checkpoint says it did to the queue, decoded by Avro alone."""
+    schema = fastavro.parse_schema(json.loads(SCHEMA.read_text()))
+    rows: list[dict[str, Any]] = []
+    for message in read_committed(bootstrap, "jbm.events"):
+        if (message.key() or b"").decode() == group_of(queue):
+            value = io.BytesIO((message.value() or b"")[SINGLE_OBJECT_BYTES:])
+            row = fastavro.schemaless_reader(value, schema, None)
+            assert isinstance(row, dict)
+            rows.append(row)
+    return rows

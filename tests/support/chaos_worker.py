@@ -1,0 +1,147 @@
+"""A consumer process of a failure test: works until its standard input ends, and writes each step to its journal.
+
+    python -m tests.support.chaos_worker '{"name": "w1", ...}'
+"""
+
+import json
+import logging
+import os
+import random
+import sys
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
+from jbm_kafka.errors import IllegalStateError, TransactionRolledBackError
+from jbm_kafka.jms.connection import Connection
+from tests.support.chaos_journal import DONE, GOT, NACKING, REFUSED, SETTLED, SETTLING, JournalWriter
+
+RECEIVE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a worker is told. A message says itself whether it is poison and how often it is refused at first."""
+
+    name: str
+    folder: str
+    """Of the journals."""
+    state_dir: str
+    bootstrap: str
+    queue: str
+    dead_letters: str
+    mode: str = "INDIVIDUAL"
+    forward_to: str = ""
+    """A queue that gets a copy of each, in the same transaction; only TRANSACTED."""
+    batch: int = 1
+    """How many messages are settled together."""
+    work_ms: tuple[float, float] = (2.0, 5.0)
+    block_on_acknowledge: bool = False
+    session_timeout_ms: int = 2_000
+    checkpoint_interval_ms: int = 50
+    max_attempts: int = 6
+    delay_ms: int = 50
+    partitions: int = 8
+    prefetch: int = 50
+    seed: int = 0
+
+    def as_json(self) -> str:
+        """For the command line."""
+        return json.dumps(asdict(self))
+
+    def factory(self) -> ConnectionFactory:
+        """Of the worker's connection."""
+        settings = AddressSettings(
+            max_delivery_attempts=self.max_attempts,
+            redelivery_delay_ms=self.delay_ms,
+            dead_letter_address=self.dead_letters,
+            partitions=self.partitions,
+        )
+        return ConnectionFactory(
+            self.bootstrap,
+            state_dir=self.state_dir,
+            address_settings={"#": AddressSettings(partitions=self.partitions), self.queue: settings},
+            block_on_acknowledge=self.block_on_acknowledge,
+            session_timeout_ms=self.session_timeout_ms,
+            checkpoint_interval_ms=self.checkpoint_interval_ms,
+        )
+
+
+class ChaosWorker:
+    """Receives, works, settles."""
+
+    def __init__(self, task: Task, connection: Connection) -> None:
+        self._task = task
+        self._journal = JournalWriter(Path(task.folder) / f"{task.name}.journal")
+        self._random = random.Random(f"{task.seed}/{task.name}")
+        connection.exception_listener = lambda error: self._journal.write_trouble(str(error))
+        self._session = connection.create_session(AcknowledgeMode[task.mode])
+        self._consumer = self._session.create_consumer(Queue(task.queue), prefetch=task.prefetch)
+        self._forward = self._session.create_producer(Queue(task.forward_to)) if task.forward_to else None
+        self._unsettled: list[Message] = []
+        self.is_stopping = threading.Event()
+        self._never = threading.Event()
+
+    def run(self) -> None:
+        """Until told to stop."""
+        while not self.is_stopping.is_set():
+            message = self._consumer.receive(RECEIVE_S)
+            if message is not None:
+                self._journal.write(GOT, message)
+                self._work(message)
+            if message is None or len(self._unsettled) >= self._task.batch:
+                self._settle()
+        self._settle()
+        self._session.close()
+
+    def _work(self, message: Message) -> None:
+        self._never.wait(self._random.uniform(*self._task.work_ms) / 1000)
+        body = json.loads(message.body)
+        if body["poison"] or message.delivery_count <= body["refuse"]:
+            self._journal.write(NACKING, message)
+            message.nack()
+            return
+        self._journal.write(DONE, message)
+        if self._forward is not None:
+            self._forward.send(message.body, unit_of_order=message.unit_of_order)
+        self._unsettled.append(message)
+
+    def _settle(self) -> None:
+        messages, self._unsettled = self._unsettled, []
+        if not messages:
+            return
+        for message in messages:
+            self._journal.write(SETTLING, message)
+        try:
+            if self._task.mode == "TRANSACTED":
+                self._session.commit()
+            else:
+                self._session.acknowledge()
+        except (IllegalStateError, TransactionRolledBackError) as error:
+            for message in messages:
+                self._journal.write(REFUSED, message, str(error))
+        else:
+            for message in messages:
+                self._journal.write(SETTLED, message)
+
+
+def _stop_at_end_of_input(worker: ChaosWorker) -> None:
+    sys.stdin.buffer.read()
+    worker.is_stopping.set()
+
+
+def main() -> None:
+    """Ends with 0 when its input ended."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(threadName)s %(name)s %(levelname)s %(message)s")
+    given = json.loads(sys.argv[1])
+    task = Task(**{**given, "work_ms": tuple(given["work_ms"])})
+    with task.factory().create_connection() as connection:
+        worker = ChaosWorker(task, connection)
+        print("ready", os.getpid(), flush=True)
+        threading.Thread(target=_stop_at_end_of_input, args=(worker,), daemon=True).start()
+        worker.run()
+
+
+if __name__ == "__main__":
+    main()
