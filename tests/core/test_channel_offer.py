@@ -49,6 +49,17 @@ def test_more_of_a_unit_goes_to_the_session_that_holds_it() -> None:
     assert channel.got("a") == [1, 2]
 
 
+def test_an_arrival_does_not_overtake_what_waits_for_its_time_at_the_gate() -> None:
+    """UNIT-1, UNIT-4: though the session that asks holds the unit."""
+    channel = Channel(message(0, b"u"))
+    channel.got("a")
+    channel.fetch(message(1, b"u", delivery=START_MS + 50))
+    channel.fetch(message(2, b"u"))
+    assert channel.got("a") == []
+    channel.pass_time(50)
+    assert channel.got("a") == [1, 2]
+
+
 def test_an_individual_session_holds_one_message_of_a_unit() -> None:
     """UNIT-3."""
     channel = Channel(message(0, b"u"), message(1, b"u"), message(2), message(3, b"v"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.entries import Held, HeldGone, Position, Settled
@@ -41,6 +42,13 @@ def test_a_block_is_deleted_once_the_watermark_has_passed_it() -> None:
     channel.acknowledge("a", 0)
     assert Settled(block=0, bitmap=None) in channel.checkpoint()
     assert [type(entry) for entry in channel.checkpoint()] == [Position]
+
+
+def test_a_block_that_somebody_left_below_the_watermark_is_deleted() -> None:
+    """LOG-8: though nothing of it changed."""
+    position = Position("topic", "jbm.test:1", BLOCK_SIZE + 5, BLOCK_SIZE + 9, BLOCK_SIZE + 9, 0)
+    channel = recovered(position, Settled(block=0, bitmap=BitMap([3]).serialize()))
+    assert Settled(block=0, bitmap=None) in channel.checkpoint(offered=BLOCK_SIZE + 9)
 
 
 def test_a_returned_message_is_held_until_it_is_settled() -> None:

@@ -125,6 +125,16 @@ def test_a_reused_gate_remembers_nothing_of_its_last_unit() -> None:
     assert (gate.owner, gate.due_at_ms, gate.listed_in) == (None, 0, None)
 
 
+def test_a_reused_gate_does_not_wake_at_the_time_of_its_last_unit() -> None:
+    gates = waiting((b"old", 1, 4))
+    gate = gates.gate(b"old")
+    gates.list_head(gate, due_at_ms=50)
+    gates.take_heads(gate, 1, "a")
+    gates.finish_one(gate)
+    assert gates.gate(b"new") is gate
+    assert gate.due_at_ms == 0
+
+
 def test_no_more_forgotten_gates_are_kept_than_the_limit() -> None:
     """LOG-9."""
     gates = waiting(*((b"%d" % n, n, 4) for n in range(SPARE_GATES + 5)))

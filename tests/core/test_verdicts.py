@@ -43,6 +43,24 @@ def test_what_never_reached_the_application_is_not_counted() -> None:
     assert delivery_of(channel.state, 0) == FIRST_DELIVERY
 
 
+def test_an_earlier_attempt_is_not_forgotten_when_it_goes_back_uncounted() -> None:
+    """REDELIVER-1: attempts only grow."""
+    channel = unit(1)
+    channel.give_back("a", 0)
+    channel.got("a")
+    channel.give_back("a", GivenBack(0, counted=False))
+    assert delivery_of(channel.state, 0).attempts == 1
+
+
+def test_messages_given_back_go_before_those_that_wait() -> None:
+    """UNIT-5."""
+    channel = Channel(*(message(offset, b"u") for offset in range(4)))
+    channel.got("a", 2)
+    channel.got("b")
+    channel.give_back("a", *(GivenBack(offset, counted=False) for offset in (1, 0)))
+    assert channel.got("b") == [0, 1, 2, 3]
+
+
 def test_a_message_without_a_unit_waits_alone() -> None:
     channel = Channel(message(0), message(1))
     channel.got("a")

@@ -201,3 +201,11 @@ TestQueueChannel = pytest.mark.timeout(900)(QueueChannelMachine.TestCase)  # fin
 TestQueueChannel.settings = settings(
     max_examples=300, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+
+
+class LongerMachine(QueueChannelMachine):
+    """The same at length: some planted bugs show only once in a thousand histories."""
+
+
+TestQueueChannelAtLength = pytest.mark.slow(pytest.mark.timeout(1800)(LongerMachine.TestCase))
+TestQueueChannelAtLength.settings = settings(TestQueueChannel.settings, max_examples=4_000)
