@@ -103,6 +103,11 @@ class MemoryGroupConsumer:
     def joined(self) -> bool:
         return self._joined
 
+    @property
+    def member(self) -> Member | None:
+        """As the group knows this consumer; None before it joined and after it lost its membership."""
+        return self._member
+
     def group_metadata(self) -> object:
         self._process.check()
         with self._cluster.changed:

@@ -132,6 +132,11 @@ class PartitionLog:
                 records.append(entry.record)
         return records, position
 
+    def entry(self, offset: int) -> tuple[MemoryRecord | None, Outcome]:
+        """What stands at an offset, and whether that is decided, readers aside; no record: a marker or a hole."""
+        entry = self._entries[offset - self.begin]
+        return entry.record, Outcome.COMMITTED if entry.transaction is None else entry.transaction.outcome
+
     def delete_before(self, offset: int) -> None:
         """Move the beginning up, as retention and delete_records do."""
         assert offset <= self.end, (offset, self.end)

@@ -1,0 +1,279 @@
+"""What can happen next: each act a function that draws its details by chance and does it, if it can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jbm_kafka.ports import KafkaTrouble, Outgoing
+from jbm_kafka.testing.memory_kafka import CommitFault, MemoryKafka
+from jbm_kafka.testing.simulation.node import Node
+from jbm_kafka.testing.simulation.paper import Commit
+from jbm_kafka.testing.simulation.receiver import Mode, Receiver
+
+if TYPE_CHECKING:
+    from jbm_kafka.testing.memory_kafka_producer import MemoryTransactionalProducer
+    from jbm_kafka.testing.simulation.world import World
+
+SESSIONS_MAX = 4
+OUT = "out"
+
+
+class Acts:
+    """The acts of one simulation, by name."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._chance = world.random
+        self._foreign: MemoryTransactionalProducer | None = None
+        self._foreign_is_open = False
+        self._sessions = 0
+        self._commits = 0
+        self.by_name: dict[str, Callable[[], None]] = {
+            name: getattr(self, f"_{name}") for name in world.profile.weights
+        }
+
+    def _nodes(self) -> list[Node]:
+        return [node for node in self._world.nodes if node.can_act]
+
+    def _receivers(self) -> list[Receiver]:
+        return [receiver for node in self._nodes() for receiver in node.receivers if receiver.can_act]
+
+    # -- the product works -----------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        ready = [(node, worker) for node in self._nodes() for worker in node.workers.ready()]
+        if ready:
+            _, worker = self._chance.choice(ready)
+            worker.step()
+
+    # -- applications ----------------------------------------------------------------------------------------------
+
+    def _send(self) -> None:
+        chance, profile = self._chance, self._world.profile
+        burst = chance.choice(
+            (1, 1, 3, 8, 90 if profile.memory_budget_bytes < 1 << 20 and chance.random() < 0.1 else 2)
+        )
+        for _ in range(burst):
+            unit = None if chance.random() < 0.2 else f"u{chance.randrange(profile.units)}".encode()
+            self._world.send(
+                chance.choice(list(self._world.queues)),
+                unit,
+                poison=chance.random() < profile.poison,
+                expires_in_ms=chance.choice((50, 1_000)) if chance.random() < 0.04 else 0,
+            )
+
+    def _session(self) -> None:
+        nodes = self._nodes()
+        if not nodes:
+            return
+        node = self._chance.choice(nodes)
+        closable = [receiver for receiver in node.receivers if receiver.can_act]
+        if closable and (len(node.receivers) >= SESSIONS_MAX or self._chance.random() < 0.35):
+            receiver = self._chance.choice(closable)
+            self._world.note(f"{receiver.name} closes")
+            receiver.close()
+            node.receivers.remove(receiver)
+        else:
+            self.open_session(node)
+
+    def open_session(self, node: Node, mode: Mode | None = None) -> None:
+        """One more receiver at a node."""
+        self._sessions += 1
+        mode = mode or self._chance.choice(list(Mode))
+        queues = list(self._world.queues)
+        if self._chance.random() < 0.5:
+            queues = [self._chance.choice(queues)]
+        if self._chance.random() < 0.2:
+            queues.append(queues[0])
+        receiver = Receiver(
+            node,
+            f"s{self._sessions}",
+            mode,
+            queues,
+            prefetch=self._chance.randint(1, self._world.profile.prefetch),
+            recorder=self._world.recorder,
+        )
+        node.receivers.append(receiver)
+        self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {queues}, prefetch {receiver.prefetch}")
+        receiver.attach()
+
+    def _receive(self) -> None:
+        receivers = self._receivers()
+        if receivers:
+            self.receive_at(self._chance.choice(receivers))
+
+    def receive_at(self, receiver: Receiver) -> None:
+        """A receiver asks for messages and takes what is there."""
+        chance = self._chance
+        receiver.attach()
+        if not receiver.can_act:
+            return
+        queue, link = chance.choice(receiver.links)
+        receiver.want(link, chance.randint(1, receiver.prefetch))
+        for _ in range(chance.randint(1, receiver.prefetch)):
+            if receiver.mode is Mode.AUTO and any(item.noted.message.is_poison for item in receiver.items):
+                receiver.give_back_all(chance.choice((None, None, 30)))
+                return
+            if receiver.receive(queue, link) is None:
+                return
+
+    def _settle(self) -> None:
+        receivers = [receiver for receiver in self._receivers() if receiver.items or receiver.mode is Mode.TRANSACTED]
+        if receivers:
+            self.settle_at(self._chance.choice(receivers))
+
+    def settle_at(self, receiver: Receiver, *, is_kind: bool = False) -> None:
+        """A receiver says something about what it holds; a kind one only what must be said."""
+        chance = self._chance
+        poison = [item for item in receiver.items if item.noted.message.is_poison and not self._is_cured]
+        if receiver.mode is Mode.TRANSACTED:
+            if poison or (chance.random() < 0.25 and not is_kind):
+                receiver.give_back_all()
+            else:
+                self._commit(receiver)
+        elif not receiver.items:
+            return
+        elif poison and receiver.mode is not Mode.AUTO:
+            receiver.nack(poison[0], None if is_kind else chance.choice((None, 0, 20, 300)))
+        elif poison or (chance.random() < 0.15 and not is_kind):
+            receiver.give_back_all(chance.choice((None, 0, 40)))
+        else:
+            self._settle_one(receiver, is_kind)
+
+    def _settle_one(self, receiver: Receiver, is_kind: bool) -> None:
+        chance = self._chance
+        item = receiver.items[-1] if is_kind else chance.choice(receiver.items)
+        if receiver.mode is Mode.AUTO:
+            receiver.acknowledge_all()
+        elif chance.random() < 0.15 and not is_kind:
+            receiver.nack(item, chance.choice((None, 0, 20, 300)))
+        elif chance.random() < 0.2:
+            receiver.acknowledge_blocking(item)
+        else:
+            receiver.acknowledge(item)
+            if chance.random() < 0.2:
+                receiver.acknowledge(item)  # twice
+
+    @property
+    def _is_cured(self) -> bool:
+        return self._world.is_ending and self._world.profile.max_attempts < 0
+
+    def _commit(self, receiver: Receiver) -> None:
+        self._commits += 1
+        name = f"c{self._commits}"
+        is_bad = self._chance.random() < 0.05 and not self._world.is_ending
+        sends = {f"{name}.{i}{'-bad' if is_bad and i == 0 else ''}": OUT for i in range(self._chance.randint(1, 3))}
+        records = [
+            Outgoing(queue, self._chance.randrange(self._world.cluster.partition_count(queue)), None, send.encode())
+            for send, queue in sends.items()
+        ]
+        receiver.commit(Commit(name, [], sends), records)
+
+    # -- what goes wrong -------------------------------------------------------------------------------------------
+
+    def _time(self) -> None:
+        self._world.clock.advance(self._chance.randint(1, 60))
+
+    def _long_time(self) -> None:
+        duration_ms = self._chance.choice((500, 2_100, 3_500, 11_000))
+        self._world.note(f"{duration_ms} ms pass")
+        self._world.clock.advance(duration_ms)
+
+    def _crash(self) -> None:
+        nodes = [node for node in self._world.nodes if node.is_alive]
+        if nodes:
+            self._world.crash(self._chance.choice(nodes))
+
+    def _start(self) -> None:
+        idle = [m for m in self._world.machines if not any(n.is_alive and n.machine is m for n in self._world.nodes)]
+        if not idle:
+            return
+        machine = self._chance.choice(idle)
+        if self._chance.random() < 0.3:
+            machine.lose_state()
+        node = self._world.start_node(machine)
+        for _ in range(self._chance.randint(1, 2)):
+            self.open_session(node)
+
+    def _stop(self) -> None:
+        nodes = self._nodes()
+        if not nodes:
+            return
+        node = self._chance.choice(nodes)
+        if node.is_stopping:
+            return
+        self._world.note(f"{node.name} closes")
+        node.is_stopping = True
+        for receiver in list(node.receivers):
+            if receiver.can_act:
+                receiver.close()
+        node.sidecar.close()
+        node.receivers.clear()
+        self._world.note(f"{node.name} is closed")
+        node.crash()
+
+    def _expire(self) -> None:
+        members = [
+            (group.name, member)
+            for group in (self._world.cluster.group(self._world.group_of(queue)) for queue in self._world.queues)
+            for member in group.members
+        ]
+        if members:
+            group, member = self._chance.choice(members)
+            self._world.note(f"the session of {member} expires")
+            self._world.counts.expiries += 1
+            self._world.cluster.expire_member(group, member)
+
+    def _freeze(self) -> None:
+        frozen = [node for node in self._world.nodes if node.is_alive and node.is_frozen]
+        if frozen and self._chance.random() < 0.7:
+            node = self._chance.choice(frozen)
+            self._world.note(f"{node.name} goes on")
+            node.thaw()
+        elif self._nodes():
+            node = self._chance.choice(self._nodes())
+            self._world.note(f"{node.name} is frozen")
+            self._world.counts.freezes += 1
+            node.freeze()
+
+    def _jump(self) -> None:
+        machine = self._chance.choice(self._world.machines)
+        difference_ms = self._chance.choice((-60_000, -900, 700, 60_000))
+        self._world.note(f"the clock of {machine.name} jumps by {difference_ms} ms")
+        machine.clock.jump(difference_ms)
+
+    def _unknown_outcome(self) -> None:
+        fault = self._chance.choice(list(CommitFault))
+        self._world.note(f"the next commit's answer is lost: {fault.name}")
+        self._world.counts.commits_unknown += 1
+        self._world.cluster.faults.commits.append(fault)
+
+    def _refuse(self) -> None:
+        self._world.refusals = self._chance.randint(1, 4)
+        self._world.note(f"the next {self._world.refusals} copies and sends are refused")
+
+    def _foreign_transaction(self) -> None:
+        world, chance = self._world, self._chance
+        if self._foreign is None:
+            self._foreign = MemoryKafka(world.cluster).transactional_producer("foreign", transaction_timeout_ms=3_000)
+            self._foreign.initialise(1.0)
+        try:
+            if not self._foreign_is_open:
+                self._foreign.begin()
+                self._foreign_is_open = True
+                unit = f"u{chance.randrange(world.profile.units)}".encode()
+                self._foreign.produce(world.message(chance.choice(list(world.queues)), unit))
+            else:
+                self._foreign_is_open = False
+                if chance.random() < 0.5:
+                    self._foreign.commit(1.0)
+                else:
+                    self._foreign.abort(1.0)
+        except KafkaTrouble:
+            self._foreign, self._foreign_is_open = None, False
+
+    def _compact(self) -> None:
+        for queue, partitions in self._world.queues.items():
+            for partition in range(partitions):
+                self._world.cluster.log(self._world.changelog_of(queue), partition).compact()

@@ -1,0 +1,137 @@
+"""What must hold whenever a living owner's application gets a message: each promise a function.
+
+Where an owner was thrown out and does not know it yet, its application may still get what it had prefetched; nothing
+of that can be recorded (see `invariants.at_most_one_owner_writes`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jbm_kafka.testing.simulation.paper import Epoch, HandOver
+from jbm_kafka.testing.simulation.views import PaperChangelog
+
+if TYPE_CHECKING:
+    from jbm_kafka.testing.simulation.node import Node
+    from jbm_kafka.testing.simulation.world import World
+
+
+def check(world: World, node: Node, hand: HandOver) -> None:
+    """All of them."""
+    place = hand.message.place
+    changelog = world.recorder.changelogs[place]
+    nothing_comes_after_its_end(changelog, hand)
+    one_session_at_a_time(hand)
+    unit_in_order(world, hand)
+    individual_has_one_of_a_unit(hand)
+    attempts_are_what_was_counted(hand)
+    what_may_have_been_seen_is_marked(world, hand)
+    reserved_before_handed_over(changelog, hand)
+    if world.profile.persists_attempts:
+        attempt_recorded_before_handed_over(changelog, hand)
+    delays_are_kept(node, hand)
+    out_of_attempts_never_comes(world, hand)
+
+
+def nothing_comes_after_its_end(changelog: PaperChangelog, hand: HandOver) -> None:
+    """Acknowledged, dead-lettered or expired messages are over: STATE-1, LOG-5."""
+    epoch, offset = hand.epoch, hand.message.offset
+    assert not changelog.is_settled(offset), f"nothing_comes_after_its_end: {hand.message} is settled in the changelog"
+    assert offset not in epoch.finished, f"nothing_comes_after_its_end: {hand.message} was finished in {epoch}"
+    assert offset not in epoch.hand, f"nothing_comes_after_its_end: {hand.message} is in a hand already"
+
+
+def one_session_at_a_time(hand: HandOver) -> None:
+    """UNIT-2, UNIT-3: all unfinished messages of a unit are in one session."""
+    if hand.message.unit is None:
+        return
+    for other in hand.epoch.hand.values():
+        if other.message.unit == hand.message.unit:
+            assert other.session == hand.session, (
+                f"one_session_at_a_time: {other.session} holds {other.message} while {hand.session} gets {hand.message}"
+            )
+
+
+def unit_in_order(world: World, hand: HandOver) -> None:
+    """UNIT-1: every earlier message of the unit is over, as far as its owner can know, or in this same hand."""
+    epoch, message = hand.epoch, hand.message
+    if message.unit is None:
+        return
+    changelog = world.recorder.changelogs[message.place]
+    for earlier in world.recorder.paper.messages[message.place].values():
+        if earlier.unit != message.unit or earlier.offset >= message.offset:
+            continue
+        is_over = (
+            earlier.offset in epoch.settled_before
+            or earlier.offset in epoch.finished
+            or changelog.is_settled(earlier.offset)
+            or world.is_removed(epoch, earlier)
+        )
+        assert is_over or earlier.offset in epoch.hand, f"unit_in_order: {message} overtakes {earlier}"
+
+
+def individual_has_one_of_a_unit(hand: HandOver) -> None:
+    """UNIT-3: INDIVIDUAL holds at most one message of a unit."""
+    if not hand.individual or hand.message.unit is None:
+        return
+    same = [other for other in hand.epoch.hand.values() if other.message.unit == hand.message.unit]
+    assert not same, f"individual_has_one_of_a_unit: {hand.message} beside {same[0].message}"
+
+
+def attempts_are_what_was_counted(hand: HandOver) -> None:
+    """REDELIVER-1: what the changelog remembered at the beginning, and one for each counted return since."""
+    epoch, offset = hand.epoch, hand.message.offset
+    expected = epoch.attempts_before.get(offset, 0) + epoch.counted[offset]
+    assert hand.attempts == expected, (
+        f"attempts_are_what_was_counted: {hand.message} shows {hand.attempts} attempts, not {expected}"
+    )
+
+
+def what_may_have_been_seen_is_marked(world: World, hand: HandOver) -> None:
+    """REDELIVER-7: what any application had before, of whatever owner, comes with JMSRedelivered."""
+    offset = hand.message.offset
+    if hand.redelivered:
+        return
+    for epoch in world.recorder.paper.epochs[hand.message.place]:
+        if epoch is not hand.epoch:
+            assert offset not in epoch.handed, f"what_may_have_been_seen_is_marked: {hand.message} was seen in {epoch}"
+    assert not hand.epoch.counted[offset], f"what_may_have_been_seen_is_marked: {hand.message} was returned"
+
+
+def reserved_before_handed_over(changelog: PaperChangelog, hand: HandOver) -> None:
+    """`offered` is durable before anything beyond it is handed over."""
+    assert hand.message.offset < changelog.offered, (
+        f"reserved_before_handed_over: {hand.message} is handed over, durable is {changelog.offered}"
+    )
+
+
+def attempt_recorded_before_handed_over(changelog: PaperChangelog, hand: HandOver) -> None:
+    """REDELIVER-7, switched on: the attempt is durable before the application sees the message."""
+    assert changelog.was_attempted(hand.message.offset), (
+        f"attempt_recorded_before_handed_over: the changelog does not know that {hand.message} is handed over"
+    )
+
+
+def delays_are_kept(node: Node, hand: HandOver) -> None:
+    """REDELIVER-2: a nacked message waits its delay, by a clock that nobody set meanwhile."""
+    due = hand.epoch.not_before.pop(hand.message.offset, None)
+    if due is not None and due[1] == node.clock.jumps:
+        assert node.clock.now_ms() >= due[0], (
+            f"delays_are_kept: {hand.message} is {due[0] - node.clock.now_ms()} ms early"
+        )
+
+
+def out_of_attempts_never_comes(world: World, hand: HandOver) -> None:
+    """REDELIVER-3: known attempts never reach the limit in an application."""
+    limit = world.profile.max_attempts
+    assert limit < 0 or hand.attempts < limit, f"out_of_attempts_never_comes: {hand.message} after {hand.attempts}"
+
+
+def durable_when_told(changelog: PaperChangelog, hand: HandOver) -> None:
+    """ACK-9: a blocking acknowledgement returns when it is durable."""
+    assert changelog.is_settled(hand.message.offset), f"durable_when_told: {hand.message} is not settled"
+
+
+def attempts_only_grow(epoch: Epoch, offset: int, before: int, now: int) -> None:
+    """REDELIVER-1: over restarts and owners too; told by the changelog."""
+    assert now >= before, f"attempts_only_grow: {epoch} forgot attempts of {offset}: {before} became {now}"

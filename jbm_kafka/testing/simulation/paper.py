@@ -1,0 +1,132 @@
+"""What happened, on paper: messages, hand-overs, verdicts, commits, and who owned what. It decides nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from jbm_kafka.core.entries import Position
+
+Place = tuple[str, int]
+"""(queue, partition)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a queue's log."""
+
+    place: Place
+    offset: int
+    name: str
+    """Its body, which no other message has."""
+    unit: bytes | None
+    expiration_ms: int
+
+    @property
+    def is_poison(self) -> bool:
+        """No receiver ever acknowledges it."""
+        return self.name.startswith("poison")
+
+    def __str__(self) -> str:
+        unit = "" if self.unit is None else f" of {self.unit.decode()}"
+        return f"{self.place[0]}[{self.place[1]}]@{self.offset} {self.name}{unit}"
+
+
+@dataclass(eq=False, slots=True)
+class Epoch:
+    """One owner's time with one partition, from the opening of its channel to its end."""
+
+    number: int
+    """Grows over all epochs."""
+    place: Place
+    node: str
+    read_to: int
+    """It knows the changelog below."""
+    settled_before: frozenset[int]
+    """Of the messages there were, those settled when it began."""
+    attempts_before: dict[int, int]
+    """What it was told of attempts."""
+    hand: dict[int, HandOver] = field(default_factory=dict)
+    """What applications hold, by offset."""
+    finished: set[int] = field(default_factory=set)
+    """What its applications said they were done with."""
+    left: set[int] = field(default_factory=set)
+    """Seen to be given up: applications get it no more."""
+    counted: Counter[int] = field(default_factory=Counter)
+    """Attempts that ended here without acknowledgement, by offset."""
+    handed: set[int] = field(default_factory=set)
+    """Whatever any application got."""
+    not_before: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """(time on the node's clock, how often that had jumped) before which a nacked message may not come."""
+
+    def __str__(self) -> str:
+        return f"epoch {self.number} of {self.place[0]}[{self.place[1]}] at {self.node}"
+
+
+@dataclass(eq=False, slots=True)
+class HandOver:
+    """One message in one application's hand."""
+
+    message: Message
+    epoch: Epoch
+    session: str
+    individual: bool
+    attempts: int
+    redelivered: bool
+    is_doubted: bool = False
+    """Part of a commit whose end nobody knows yet."""
+
+
+@dataclass(eq=False, slots=True)
+class Commit:
+    """One session's commit."""
+
+    name: str
+    hands: list[HandOver]
+    sends: dict[str, str]
+    """Queue by message name."""
+    outcome: str = "pending"
+    """committed | rolled back | in doubt | pending: what its session was told."""
+
+
+@dataclass(slots=True)
+class Paper:
+    """All of it."""
+
+    messages: dict[Place, dict[int, Message]] = field(default_factory=lambda: defaultdict(dict))
+    """What stands in the queues' logs, by place and offset; what is decided only."""
+    copies: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """How often each message name stands in each topic that takes copies or sends."""
+    epochs: dict[Place, list[Epoch]] = field(default_factory=lambda: defaultdict(list))
+    commits: list[Commit] = field(default_factory=list)
+    acknowledged: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """What any application ever acknowledged outside of transactions."""
+    committing: dict[tuple[Place, int], list[Commit]] = field(default_factory=lambda: defaultdict(list))
+    """The commits that acknowledge a message."""
+    attempts: dict[Place, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    """Hand-overs that ended without acknowledgement, whether anybody remembers them or not."""
+    writers: dict[str, Epoch] = field(default_factory=dict)
+    """Which epoch froze a checkpoint, by place and checkpoint id."""
+    written: dict[Place, list[tuple[int, Position]]] = field(default_factory=lambda: defaultdict(list))
+    """Every committed position of a channel, with its offset in the changelog."""
+    durable_attempts: dict[Place, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    """The most attempts of a message that a changelog ever told."""
+    forgotten: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """Messages whose attempts a changelog tells no more."""
+    over: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """Durably settled, with a reason that was looked at."""
+    handed: dict[Place, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    """How often a message reached an application."""
+    by_name: dict[str, Message] = field(default_factory=dict)
+    journals_checked: dict[tuple[int, Place], tuple[int, int]] = field(default_factory=dict)
+    """(position, entries) of each journal when it was looked at last."""
+    hand_overs: int = 0
+    zombie_hand_overs: int = 0
+
+    def current(self, place: Place) -> Epoch | None:
+        """The latest epoch of a partition."""
+        return self.epochs[place][-1] if self.epochs[place] else None
+
+    def was_sent(self, commit: Commit) -> bool:
+        """The commit's sends are in their queues, all of them."""
+        return all(self.copies[queue][name] for name, queue in commit.sends.items())

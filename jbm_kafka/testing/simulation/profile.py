@@ -1,0 +1,73 @@
+"""What kind of weather a seed has: which settings hold, and how often what goes wrong.
+
+Each seed draws its own, so that some runs have no crash at all and others little else: a fault that is always there
+hides what only its absence shows.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Settings, and the weight of each act; 0: it never happens."""
+
+    queues: tuple[tuple[str, int], ...]
+    """(name, partitions)."""
+    machines: int
+    units: int
+    max_attempts: int
+    redelivery_delay_ms: int
+    has_dead_letter_address: bool
+    persists_attempts: bool
+    reserve_offsets: int
+    checkpoint_interval_ms: int
+    memory_budget_bytes: int
+    prefetch: int
+    poison: float
+    """Share of messages that no receiver ever acknowledges."""
+    weights: dict[str, float]
+
+
+def draw(chance: random.Random) -> Profile:
+    """The profile of a seed."""
+
+    def often(share: float, weight: float) -> float:
+        return weight * chance.choice((0.3, 1, 3)) if chance.random() < share else 0.0
+
+    weights = {
+        "work": 60.0,
+        "receive": 30.0,
+        "settle": 20.0,
+        "send": 6.0,
+        "time": 12.0,
+        "session": 2.0,
+        "long_time": often(0.6, 0.5),
+        "crash": often(0.6, 0.4),
+        "start": 2.0,
+        "stop": often(0.4, 0.2),
+        "expire": often(0.5, 0.4),
+        "freeze": often(0.5, 0.4),
+        "jump": often(0.3, 0.4),
+        "unknown_outcome": often(0.5, 0.5),
+        "refuse": often(0.4, 0.4),
+        "foreign_transaction": often(0.4, 1.0),
+        "compact": often(0.3, 0.3),
+    }
+    return Profile(
+        queues=chance.choice(((("orders", 1),), (("orders", 2),), (("orders", 3),), (("orders", 2), ("bills", 1)))),
+        machines=chance.choice((1, 2, 2, 3)),
+        units=chance.choice((1, 3, 6)),
+        max_attempts=chance.choice((-1, 2, 3, 3, 5)),
+        redelivery_delay_ms=chance.choice((0, 0, 50, 400)),
+        has_dead_letter_address=chance.random() < 0.8,
+        persists_attempts=chance.random() < 0.25,
+        reserve_offsets=chance.choice((4, 12, 16_384)),
+        checkpoint_interval_ms=chance.choice((10, 50, 500)),
+        memory_budget_bytes=chance.choice((1 << 28, 200_000)),
+        prefetch=chance.choice((1, 3, 20)),
+        poison=chance.choice((0.0, 0.1, 0.3)),
+        weights=weights,
+    )

@@ -1,0 +1,243 @@
+"""Scripted receivers: what a session does to its links, act by act, with nothing that waits.
+
+They keep the rules of `jms/`: a hand in the order received, verdicts only about what is in it, nothing after a commit
+until its end is told.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.engine.hand import Hand
+from jbm_kafka.ports import Outgoing
+from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.link import Granted, Link, Tap, Verdict
+from jbm_kafka.sidecar.transfer import Settling, Transfer
+from jbm_kafka.testing.simulation.paper import Commit, HandOver
+
+if TYPE_CHECKING:
+    from jbm_kafka.testing.simulation.node import Node
+    from jbm_kafka.testing.simulation.recorder import Recorder
+
+
+class Mode(Enum):
+    """How it settles."""
+
+    AUTO = "AUTO"
+    CLIENT = "CLIENT"
+    INDIVIDUAL = "INDIVIDUAL"
+    TRANSACTED = "TRANSACTED"
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """One message in hand."""
+
+    granted: Granted
+    link: Link
+    noted: HandOver
+
+    def is_same_unit(self, other: Item) -> bool:
+        """Both are of one unit of one channel."""
+        unit = self.granted.reference.unit
+        return (
+            unit is not None
+            and unit == other.granted.reference.unit
+            and self.granted.tap.channel is other.granted.tap.channel
+        )
+
+
+class Receiver:
+    """One session with a consumer for each of its queues."""
+
+    def __init__(
+        self, node: Node, name: str, mode: Mode, queues: list[str], *, prefetch: int, recorder: Recorder
+    ) -> None:
+        self.node = node
+        self.name = name
+        self.mode = mode
+        self.prefetch = prefetch
+        self._recorder = recorder
+        self.hand: Hand[Item] = Hand()
+        self.items: list[Item] = []
+        """The same, to choose from."""
+        self.commit_under_way: Commit | None = None
+        self.is_closed = False
+        lock = threading.Lock()
+        filled = threading.Condition(lock)
+        self.links: list[tuple[str, Link]] = []
+        """(queue, link) of each consumer."""
+        for number, queue in enumerate(queues):
+            link = Link(
+                link_id=f"{name}/{number}",
+                session_id=name,
+                prefetch=prefetch,
+                filled=filled,
+                lock=lock,
+                one_per_unit=mode is Mode.INDIVIDUAL,
+            )
+            self.links.append((queue, link))
+        for queue, link in self.links:
+            link.become_siblings([other for at, other in self.links if at == queue and other is not link])
+
+    @property
+    def can_act(self) -> bool:
+        """A session in the middle of a commit cannot."""
+        return not self.is_closed and self.commit_under_way is None
+
+    def attach(self) -> None:
+        """Be served, also after a lane ended; not by a sidecar that closes."""
+        for queue, link in self.links:
+            if self.is_closed or self.node.is_stopping:
+                return
+            link.failure = None
+            if not link.is_attached or not link.lane.is_running:
+                link.lane = self.node.sidecar.attach(Queue(queue), link)
+                link.is_attached = True
+
+    # -- receiving -------------------------------------------------------------------------------------------------
+
+    def want(self, link: Link, count: int) -> None:
+        """Ask for messages, within the prefetch."""
+        with link.lock:
+            room = self.prefetch - len(link.buffer) - self.hand.count(lambda item: item.link is link)
+            if not link.is_asking:
+                link.want(min(1 if link.siblings else count, room))
+
+    def receive(self, queue: str, link: Link) -> Item | None:
+        """The next message, if one is here."""
+        if self.mode is Mode.AUTO:
+            self.acknowledge_all()
+        with link.lock:
+            granted = link.pop()
+        if granted is None:
+            return None
+        if 0 < granted.reference.expiration_ms <= self.node.clock.now_ms():
+            link.give_back([(granted, GivenBack(granted.offset, counted=False))])
+            return None
+        item = Item(granted, link, self._recorder.handed_over(self, queue, granted))
+        self.hand.add(item)
+        self.items.append(item)
+        return item
+
+    # -- settling --------------------------------------------------------------------------------------------------
+
+    def acknowledge(self, item: Item) -> None:
+        """As the mode says; of what is not in hand any more: nothing."""
+        if self.mode is Mode.CLIENT:
+            self._record(self._without(self.hand.take_through(item)))
+        elif self.hand.take(item):
+            self._record(self._without([item]))
+
+    def acknowledge_all(self) -> None:
+        """Everything in hand."""
+        self._record(self._without(self.hand.take_all()))
+
+    def acknowledge_blocking(self, item: Item) -> Completion | None:
+        """With `block_on_acknowledge`: what tells that it is durable."""
+        items = self.hand.take_through(item) if self.mode is Mode.CLIENT else [item] * self.hand.take(item)
+        live = [each for each in self._without(items) if not each.granted.tap.is_lost]
+        if not live:
+            return None
+        self._recorder.acknowledged([each.noted for each in live])
+        noted = [each.noted for each in live]
+        done = Completion(lambda error: self._recorder.told_durable(noted) if error is None else None)
+        by_link: dict[Link, list[tuple[Tap, int]]] = {}
+        for each in live:
+            by_link.setdefault(each.link, []).append((each.granted.tap, each.granted.offset))
+        for index, (link, rows) in enumerate(by_link.items()):
+            link.verdicts.append(Verdict(acknowledged=rows, done=done if index + 1 == len(by_link) == 1 else None))
+        return done
+
+    def nack(self, item: Item, delay_ms: int | None) -> None:
+        """Give one back; in CLIENT the later ones of its unit go with it, uncounted."""
+        if self.mode is Mode.CLIENT:
+            taken = self.hand.take_from(item, item.is_same_unit)
+        else:
+            taken = [item] if self.hand.take(item) else []
+        self._without(taken)
+        self._recorder.returned([each.noted for each in taken if each is not item], counted=False, delay_ms=None)
+        self._give_back([each for each in taken if each is item], delay_ms)
+
+    def give_back_all(self, delay_ms: int | None = None) -> None:
+        """recover, rollback, close."""
+        self._give_back(self._without(self.hand.take_all()), delay_ms)
+
+    def commit(self, commit: Commit, sends: list[Outgoing]) -> None:
+        """Everything in hand, with these sends."""
+        items = self._without(self.hand.take_all())
+        commit.hands = [item.noted for item in items]
+        if any(item.granted.tap.is_lost for item in items):
+            commit.outcome = "rolled back"
+            self._give_back(items, None)
+            return
+        transfer = Transfer(
+            about=f"commit {commit.name}",
+            sends=sends,
+            settlings=_settlings(items),
+            done=Completion(lambda error: self._committed(commit, items, error)),
+        )
+        self.commit_under_way = commit
+        self._recorder.committing(commit)
+        self.node.sidecar.submit(transfer)
+
+    def close(self) -> None:
+        """End the session (UNIT-7)."""
+        if self.mode is Mode.AUTO:
+            self.acknowledge_all()
+        self.give_back_all(delay_ms=0)
+        self.is_closed = True
+        for _, link in self.links:
+            link.become_siblings([])
+            link.is_closed = True
+            if link.is_attached:
+                link.is_attached = False
+                link.lane.detach(link)
+
+    def _committed(self, commit: Commit, items: list[Item], error: Exception | None) -> None:
+        self.commit_under_way = None
+        self._recorder.commit_ended(commit, error)
+        if isinstance(error, TransactionRolledBackError):
+            self._give_back(items, None)
+        elif isinstance(error, JMSError):
+            self.close()
+
+    def _record(self, items: list[Item]) -> None:
+        live = [item for item in items if not item.granted.tap.is_lost]
+        self._recorder.acknowledged([item.noted for item in live])
+        self._recorder.refused([item.noted for item in items if item not in live])
+        for item in live:
+            item.granted.tap.acked.append(item.granted.offset)
+
+    def _give_back(self, items: list[Item], delay_ms: int | None) -> None:
+        live = [item for item in items if not item.granted.tap.is_lost]
+        self._recorder.refused([item.noted for item in items if item not in live])
+        self._recorder.returned([item.noted for item in live], counted=True, delay_ms=delay_ms)
+        by_link: dict[Link, list[Item]] = {}
+        for item in live:
+            by_link.setdefault(item.link, []).append(item)
+        for link, mine in by_link.items():
+            link.give_back([(item.granted, GivenBack(item.granted.offset, True, delay_ms)) for item in mine])
+
+    def _without(self, items: list[Item]) -> list[Item]:
+        self.items = [item for item in self.items if item not in items]
+        return items
+
+
+def _settlings(items: list[Item]) -> list[tuple[Lane, Settling]]:
+    by_tap: dict[Tap, list[int]] = {}
+    lanes: dict[Tap, Lane] = {}
+    for item in items:
+        by_tap.setdefault(item.granted.tap, []).append(item.granted.offset)
+        lanes[item.granted.tap] = item.link.lane
+    return [
+        (lanes[tap], Settling(channel=tap.channel, session=tap.link.session_id, offsets=offsets))
+        for tap, offsets in by_tap.items()
+    ]

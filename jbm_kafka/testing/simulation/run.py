@@ -1,0 +1,220 @@
+"""Plays one seed: act after act, everything checked after each, and a calm end in which all must come to its end."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from jbm_kafka.ports import Outgoing
+from jbm_kafka.testing.memory_kafka import ProcessCrashed
+from jbm_kafka.testing.simulation import invariants
+from jbm_kafka.testing.simulation.acts import Acts
+from jbm_kafka.testing.simulation.node import Node
+from jbm_kafka.testing.simulation.paper import Place
+from jbm_kafka.testing.simulation.profile import draw
+from jbm_kafka.testing.simulation.receiver import Mode
+from jbm_kafka.testing.simulation.world import DLQ, OUT, World
+
+DEPTH_MAX = 4
+"""How many steps may stand in the middle of each other."""
+CALM_ROUNDS = 3_000
+LINES_SHOWN = 60
+
+
+class BrokenPromiseError(AssertionError):
+    """A promise was broken; the text has the command that repeats it and the last lines of its history."""
+
+
+class _Broken(BaseException):
+    """Carries a broken promise through the product's code, which must not catch it."""
+
+
+class _Alarms(logging.Handler):
+    """An error in the product's log is a bug: it is what the sidecar catches to go on living."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.seen: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = record.exc_info[1] if record.exc_info else None
+        self.seen.append(f"{record.getMessage()}: {cause!r}")
+        if isinstance(cause, Exception):
+            self.cause = cause
+
+    cause: Exception | None = None
+
+
+class Simulation:
+    """One seed. `run` plays it."""
+
+    def __init__(self, seed: int, steps: int) -> None:
+        self.seed = seed
+        self.steps = steps
+        self.world = World(seed, draw(random.Random(f"profile {seed}")), self._meanwhile)
+        self.acts = Acts(self.world)
+        self._depth = 0
+        self.acts_done = 0
+        self._alarms = _Alarms()
+        weights = self.world.profile.weights
+        self._names, self._weights = list(weights), list(weights.values())
+        self.world.cluster.faults.refuse = self._refusal
+
+    def run(self) -> None:
+        """Play it.
+
+        Raises:
+            BrokenPromiseError: a promise was broken.
+        """
+        with self._listening():
+            try:
+                while self.acts_done < self.steps:
+                    self._act()
+                self._end_calmly()
+            except _Broken as error:
+                raise BrokenPromiseError(self._report(str(error))) from error.__cause__
+            finally:
+                for node in self.world.nodes:
+                    if node.is_alive:
+                        node.crash()
+
+    # -- one act ---------------------------------------------------------------------------------------------------
+
+    def _act(self) -> None:
+        self.acts_done += 1
+        name = self.world.random.choices(self._names, self._weights)[0]
+        with self._checked(), suppress(ProcessCrashed):  # somebody's process may end in the middle of it
+            self.acts.by_name[name]()
+
+    @contextmanager
+    def _checked(self) -> Iterator[None]:
+        try:
+            yield
+            self.world.recorder.look()
+            for promise in invariants.AFTER_EVERY_STEP:
+                promise(self.world)
+        except AssertionError as error:
+            raise _Broken(str(error)) from error
+        if self._alarms.seen:
+            raise _Broken(self._alarms.seen[0]) from self._alarms.cause
+
+    def _meanwhile(self, node: Node, seconds: float) -> None:
+        """Others act while a node's step pauses; the node may be frozen or dead when it is over."""
+        chance, world = self.world.random, self.world
+        world.clock.advance(max(int(seconds * 1000), 1) * chance.choice((1, 1, 4, 20)))
+        self._depth += 1
+        try:
+            if self._depth <= DEPTH_MAX and not world.is_ending:
+                for _ in range(chance.randint(1, 4)):
+                    self._act()
+            for worker in node.workers.ready() if node.can_act else ():
+                if chance.random() < 0.5:
+                    with self._checked():
+                        worker.step()
+            if node.is_frozen and node.is_alive:
+                self._wait_for_thaw(node)
+        finally:
+            self._depth -= 1
+        world.check_alive(node)
+
+    def _wait_for_thaw(self, node: Node) -> None:
+        for _ in range(40):
+            if not node.is_alive or not node.is_frozen:
+                return
+            self._act()
+        if node.is_alive and node.is_frozen:
+            self.world.note(f"{node.name} goes on")
+            node.thaw()
+
+    def _refusal(self, record: Outgoing) -> str | None:
+        if record.topic == OUT and (record.value or b"").endswith(b"-bad"):
+            return "Broker failed to validate record: it is bad"
+        if record.topic in (DLQ, OUT) and self.world.refusals:
+            self.world.refusals -= 1
+            return "Broker failed to validate record: it does not want to"
+        return None
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _end_calmly(self) -> None:
+        """Nothing goes wrong any more; receivers are kind."""
+        world = self.world
+        world.note("-- from here on nothing goes wrong --")
+        world.is_ending = True
+        world.refusals = 0
+        world.cluster.faults.commits.clear()
+        for node in world.nodes:
+            if node.is_alive and node.is_frozen:
+                node.thaw()
+        for machine in world.machines:
+            if not any(node.is_alive and node.machine is machine for node in world.nodes):
+                world.start_node(machine)
+        for node in world.nodes:
+            if node.is_alive:
+                with self._checked():
+                    for mode in (Mode.CLIENT, Mode.TRANSACTED):
+                        self.acts.open_session(node, mode)
+        for _ in range(CALM_ROUNDS):
+            self._calm_round()
+            if self._is_finished():
+                break
+        with self._checked():
+            invariants.everything_is_finished(world)
+
+    def _calm_round(self) -> None:
+        world = self.world
+        for node in [node for node in world.nodes if node.is_alive]:
+            for worker in node.workers.ready():
+                with self._checked():
+                    worker.step()
+            for receiver in [receiver for receiver in node.receivers if receiver.can_act]:
+                with self._checked():
+                    self.acts.receive_at(receiver)
+                    if receiver.can_act and receiver.items:
+                        self.acts.settle_at(receiver, is_kind=True)
+        world.clock.advance(10)
+
+    def _is_finished(self) -> bool:
+        recorder = self.world.recorder
+
+        def is_over(place: Place) -> bool:
+            return all(recorder.changelogs[place].is_settled(offset) for offset in recorder.paper.messages[place])
+
+        return all(is_over(place) for place in recorder.changelogs) and not any(
+            receiver.commit_under_way for node in self.world.nodes if node.is_alive for receiver in node.receivers
+        )
+
+    # -- telling ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _listening(self) -> Iterator[None]:
+        logger = logging.getLogger("jbm_kafka")
+        level, propagate = logger.level, logger.propagate
+        logger.addHandler(self._alarms)
+        logger.propagate = False
+        try:
+            yield
+        finally:
+            logger.removeHandler(self._alarms)
+            logger.setLevel(level)
+            logger.propagate = propagate
+
+    def _report(self, cause: str) -> str:
+        lines = "\n".join(list(self.world.history)[-LINES_SHOWN:])
+        return (
+            f"{cause}\n\nRepeat it with: python -m jbm_kafka.testing.simulation --seed {self.seed} "
+            f"--steps {self.steps}\nIt broke at act {self.acts_done}. {self.world.profile}\n\n{lines}"
+        )
+
+    def summary(self) -> str:
+        """What happened, in a line."""
+        paper, counts = self.world.recorder.paper, self.world.counts
+        return (
+            f"seed {self.seed}: {self.acts_done} acts, {self.world.messages_sent} messages, "
+            f"{paper.hand_overs} hand-overs ({paper.zombie_hand_overs} by zombies), "
+            f"{sum(map(len, paper.epochs.values()))} epochs, {sum(map(len, paper.written.values()))} checkpoints, "
+            f"{len(paper.commits)} commits, {len(paper.copies[DLQ])} dead letters, {counts.crashes} crashes, "
+            f"{counts.expiries} expired sessions, {counts.freezes} freezes, {counts.commits_unknown} unknown outcomes"
+        )

@@ -1,0 +1,103 @@
+"""What anybody can read from the simulated brokers: committed records as they become so, and changelogs on paper.
+
+The paper changelog is folded here once more, from the meaning of the entries and not with the product's state: it
+is what the product is compared with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyroaring import BitMap
+
+from jbm_kafka.codec.changelog import decode_entry
+from jbm_kafka.core.entries import BLOCK_BITS, Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.testing.memory_kafka_log import MemoryRecord, Outcome, PartitionLog
+
+
+@dataclass(slots=True)
+class LogView:
+    """The committed records of one partition, each told once: when it is decided, not when readers may see it."""
+
+    log: PartitionLog
+    _next: int = 0
+    _undecided: list[int] = field(default_factory=list)
+
+    def news(self) -> list[MemoryRecord]:
+        """What was committed since the last call, in offset order."""
+        if self._next == self.log.end and not self._undecided:
+            return []
+        found: list[MemoryRecord] = []
+        still: list[int] = []
+        for offset in [*self._undecided, *range(self._next, self.log.end)]:
+            record, outcome = self.log.entry(offset)
+            if outcome is Outcome.OPEN:
+                still.append(offset)
+            elif outcome is Outcome.COMMITTED and record is not None:
+                found.append(record)
+        self._next, self._undecided = self.log.end, still
+        return found
+
+
+@dataclass(slots=True)
+class PaperChangelog:
+    """What one channel's committed changelog says now."""
+
+    group: str
+    position: Position | None = None
+    settled: dict[int, BitMap] = field(default_factory=dict)
+    held: dict[int, Held] = field(default_factory=dict)
+    attempted: dict[int, BitMap] = field(default_factory=dict)
+    version: int = 0
+    """Grows with every record."""
+
+    def take(self, record: MemoryRecord) -> Entry | None:
+        """Fold one more record; returns its entry, None when it is another group's."""
+        group, entry = decode_entry(record.key(), record.value())
+        if group != self.group:
+            return None
+        self.version += 1
+        match entry:
+            case Position():
+                self.position = entry
+            case Settled(block, bitmap):
+                _put(self.settled, block, bitmap)
+            case Attempted(block, bitmap):
+                _put(self.attempted, block, bitmap)
+            case Held():
+                self.held[entry.offset] = entry
+            case HeldGone(offset):
+                self.held.pop(offset, None)
+        return entry
+
+    @property
+    def watermark(self) -> int:
+        """Every offset below is settled."""
+        return 0 if self.position is None else self.position.watermark
+
+    @property
+    def offered(self) -> int:
+        """Every offset from here on was never handed over."""
+        return 0 if self.position is None else self.position.offered
+
+    def is_settled(self, offset: int) -> bool:
+        """Nobody will ever get it again."""
+        return offset < self.watermark or (offset & (1 << BLOCK_BITS) - 1) in self.settled.get(
+            offset >> BLOCK_BITS, BitMap()
+        )
+
+    def was_attempted(self, offset: int) -> bool:
+        """Recorded as handed over, with no end of that known."""
+        return (offset & (1 << BLOCK_BITS) - 1) in self.attempted.get(offset >> BLOCK_BITS, BitMap())
+
+    def attempts(self, offset: int) -> int:
+        """Attempts that the next owner must know of."""
+        held = self.held.get(offset)
+        return (0 if held is None else held.attempts) + self.was_attempted(offset)
+
+
+def _put(blocks: dict[int, BitMap], block: int, bitmap: bytes | None) -> None:
+    if bitmap is None:
+        blocks.pop(block, None)
+    else:
+        blocks[block] = BitMap.deserialize(bitmap)
