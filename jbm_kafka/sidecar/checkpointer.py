@@ -53,7 +53,8 @@ class Checkpointer:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         """Set after every change that may be work; cleared before looking for some."""
-        self._dirty: set[Lane] = set()
+        self._dirty: dict[Lane, None] = {}
+        """In the order told, so that one history always comes to the same end."""
         self._is_awaited = False
         self._transfers: deque[Transfer] = deque()
         self._fenced_until_ms: dict[Lane, int] = {}
@@ -73,7 +74,7 @@ class Checkpointer:
         if lane in self._dirty and (self._is_awaited or not is_awaited):
             return
         with self._lock:
-            self._dirty.add(lane)
+            self._dirty[lane] = None
             self._is_awaited = self._is_awaited or is_awaited
         self._wake.set()
 
@@ -99,6 +100,10 @@ class Checkpointer:
     # -- the checkpoint thread -----------------------------------------------------------------------------------
 
     def _run(self) -> Steps:
+        # A restart ends the transaction in which its past was killed now, instead of waiting for its timeout while
+        # channels recover: their changelogs cannot be read beyond it.
+        self._writer.prepare()
+        yield GO_ON
         last_ms = 0
         while True:
             self._wake.clear()
@@ -125,22 +130,23 @@ class Checkpointer:
                 return None
             return Wait(wait_ms / 1000 if self._dirty else None, self._wake)
 
-    def _take_work(self) -> tuple[frozenset[Lane], list[Transfer]]:
+    def _take_work(self) -> tuple[list[Lane], list[Transfer]]:
         """Who is dirty and what is to commit."""
         with self._lock:
-            lanes, transfers = frozenset(self._dirty), list(self._transfers)
+            lanes, transfers = list(self._dirty), list(self._transfers)
             self._dirty.clear()
             self._transfers.clear()
             self._is_awaited = False
             return lanes, transfers
 
-    def _checkpoint(self, dirty: frozenset[Lane], transfers: list[Transfer]) -> Steps:
+    def _checkpoint(self, dirty: Sequence[Lane], transfers: list[Transfer]) -> Steps:
         """Try until it is committed or nothing is left to commit."""
         now_ms = self._clock.monotonic_ms()
         self._fenced_until_ms = {lane: ms for lane, ms in self._fenced_until_ms.items() if ms > now_ms}
         left = _Round(transfers=transfers, fenced=frozenset(self._fenced_until_ms))
         for attempt in range(ATTEMPTS_MAX):
-            lanes = (dirty | {lane for transfer in left.transfers for lane in transfer.lanes}) - left.fenced
+            wanted = dict.fromkeys([*dirty, *(lane for transfer in left.transfers for lane, _ in transfer.settlings)])
+            lanes = [lane for lane in wanted if lane not in left.fenced]
             if (yield from self._try(lanes, left)):
                 break
             yield Wait(RETRY_PAUSE_S) if attempt else GO_ON
@@ -151,15 +157,16 @@ class Checkpointer:
                 )
         yield from self._put_back(dirty, left)
 
-    def _put_back(self, dirty: frozenset[Lane], left: _Round) -> Steps:
+    def _put_back(self, dirty: Sequence[Lane], left: _Round) -> Steps:
         """What a fenced lane could not take part in waits for its next turn."""
         waiting = [t for t in left.transfers if not t.done.is_done and t.lanes & left.fenced]
-        if not waiting and not dirty & left.fenced:
+        fenced = [lane for lane in dirty if lane in left.fenced]
+        if not waiting and not fenced:
             return
         yield Wait(FENCED_PAUSE_MS / 1000)
         with self._lock:
             self._transfers.extendleft(reversed(waiting))
-            self._dirty |= dirty & left.fenced
+            self._dirty.update(dict.fromkeys(fenced))
 
     def _try(self, lanes: Collection[Lane], left: _Round) -> Generator[Wait, None, bool]:
         """One attempt; False: try again with what is left."""
@@ -170,7 +177,7 @@ class Checkpointer:
         silent = frozenset(lanes) - {part.lane for part in frozen} | {
             p.lane for p in frozen if p.group_metadata is None
         }
-        for transfer in refused:
+        for transfer in [transfer for transfer in transfers if transfer in refused]:
             transfer.done.complete(_taken(transfer))
         if refused or any(transfer.lanes & silent for transfer in transfers):
             # Other lanes froze with what turned out to be impossible: freeze again without it.

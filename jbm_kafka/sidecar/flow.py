@@ -35,7 +35,8 @@ class Flow:
         self._waiting_bytes_max = budget_bytes // 2
         self.consumer_bytes = max(budget_bytes // 8, 1 << 20)
         """What the Kafka client may prefetch."""
-        self._spilled: set[tuple[OwnedChannel, GateKey]] = set()
+        self._spilled: dict[tuple[OwnedChannel, GateKey], None] = {}
+        """In the order spilled."""
         self._turn = 0
 
     def keep_within_memory(self, lane: Lane, consumer: GroupConsumer) -> None:
@@ -51,7 +52,7 @@ class Flow:
         """The channel is gone; so is what the store held of it."""
         mine = {row for row in self._spilled if row[0] is channel}
         if mine:
-            self._spilled -= mine
+            self._spilled = {row: None for row in self._spilled if row not in mine}
             self._store.clear(channel.name)
 
     def _pause_or_resume(self, lane: Lane, consumer: GroupConsumer) -> None:
@@ -94,14 +95,14 @@ class Flow:
         key = _store_key(gate.key)
         self._store.put(channel.name, [(key, r.offset, cast(KafkaRecord, r.record)) for r in moved])
         channel.state.apply(Spilled(key=gate.key, kept=kept))
-        self._spilled.add((channel, gate.key))
+        self._spilled[channel, gate.key] = None
 
     def _load(self, lane: Lane) -> None:
         """Fetch back what a gate needs next."""
         for channel, key in list(self._spilled):
             gate = channel.state.gates.by_key.get(key)
             if gate is None or not gate.spilled:
-                self._spilled.discard((channel, key))
+                del self._spilled[channel, key]
                 continue
             if gate.waiting:
                 continue

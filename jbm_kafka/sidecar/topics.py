@@ -64,8 +64,8 @@ class Topics:
     def ensure_system_topics(self) -> None:
         """Create what every installation needs."""
         names = {self.events_topic: SYSTEM_PARTITIONS, self.registry_topic: 1}
-        missing = set(names) - set(self._admin.describe(list(names)))
-        for name in missing:
+        found = self._admin.describe(list(names))
+        for name in [name for name in names if name not in found]:
             config = EVENTS_CONFIG if name == self.events_topic else REGISTRY_CONFIG
             self._admin.create_topic(name, partitions=names[name], config=config)
 
