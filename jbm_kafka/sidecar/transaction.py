@@ -67,6 +67,13 @@ class TransactionWriter:
             self._id = self._id.following()
         return str(self._id)
 
+    def prepare(self) -> None:
+        """Make the producer, which ends what an earlier run with this transactional id left open; or leave it."""
+        try:
+            self._ready()
+        except KafkaTrouble as error:
+            log.info("%s is not ready yet: %s; the first checkpoint tries again", self._transactional_id, error)
+
     def last_tokens(self) -> frozenset[object]:
         """Whose record was refused on the spot."""
         return self._tokens
