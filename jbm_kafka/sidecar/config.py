@@ -45,6 +45,9 @@ ENOUGH_AHEAD = 8_000
 the client costs nothing, and a partition that never gets to ARRIVALS_HIGH is never paused."""
 FETCH_PAUSE_MS = 100
 """How long it goes without fetching then: not longer, for the group's rebalances are told inside a fetch."""
+FETCH_COUNT_ENOUGH = 500
+"""Records asked of the client then: few, so that only a slow receiver's partitions ever fill up and pause; but some,
+for only behind the records of a full partition the client gives those of the others."""
 FETCH_COUNT = 4_000
 """Records asked of the client at once."""
 IDLE_POLL_S = 0.05

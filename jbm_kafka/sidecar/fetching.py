@@ -33,11 +33,13 @@ class Fetching:
     def fetch(self, consumer: GroupConsumer, *, ahead: int) -> bool:
         """Read on; True when something came. It waits for that only while nothing is `ahead`."""
         now_ms = self._lane.parts.clock.monotonic_ms()
-        if ahead > numbers.ENOUGH_AHEAD and now_ms - self._fetched_at_ms < numbers.FETCH_PAUSE_MS:
+        has_enough = ahead > numbers.ENOUGH_AHEAD
+        if has_enough and now_ms - self._fetched_at_ms < numbers.FETCH_PAUSE_MS:
             return False
         self._fetched_at_ms = now_ms
+        count = numbers.FETCH_COUNT_ENOUGH if has_enough else numbers.FETCH_COUNT
         try:
-            records = consumer.consume(numbers.FETCH_COUNT, 0 if ahead else self.rest_s())
+            records = consumer.consume(count, 0 if ahead else self.rest_s())
         except PositionOutOfRange as error:
             self._lane.assignment.reposition(error.partition)
             return False
