@@ -79,7 +79,7 @@ class RecordTooLarge(KafkaTrouble):
 
 
 class GroupFenced(KafkaTrouble):
-    """The group refused this member or generation. The transaction must be aborted; others may go on without the group."""
+    """The group refused this member or generation: abort the transaction; others may go on without the group."""
 
     def __init__(self, message: str, *, group: str) -> None:
         super().__init__(message)
@@ -126,8 +126,9 @@ class GroupConsumer(Protocol):
     """A member of one consumer group reading one topic, read_committed. One thread only, `close` included."""
 
     def consume(self, count_max: int, timeout_s: float) -> Sequence[KafkaRecord]:
-        """Up to `count_max` records in offset order per partition; returns as soon as there are some, else at the timeout.
+        """Up to `count_max` records, in offset order per partition; returns with the first, or at the timeout.
 
+        It may also return nothing sooner, when `ends_reached` has news.
         Must be called often, also while everything is paused: membership and callbacks live in it.
 
         Raises:
@@ -162,9 +163,15 @@ class TransactionalProducer(Protocol):
     def begin(self) -> None: ...
 
     def produce(self, record: Outgoing, token: object = None) -> None:
-        """Queue one record; `token` names it in `TransactionAborted.failed`. Raises RecordTooLarge at once if it can tell."""
+        """Queue one record; `token` names it in `TransactionAborted.failed`.
 
-    def send_offsets(self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        Raises:
+            RecordTooLarge: it can tell at once.
+        """
+
+    def send_offsets(
+        self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
+    ) -> None:
         """Add the group's offsets to the transaction. Raises GroupFenced, TransactionAborted or OutcomeUnknown."""
 
     def commit(self, timeout_s: float) -> Mapping[tuple[str, int], int]:
@@ -250,7 +257,9 @@ class Kafka(Protocol):
         self, *, group: str, topic: str, listener: GroupListener, session_timeout_ms: int, memory_bytes: int
     ) -> GroupConsumer: ...
 
-    def transactional_producer(self, transactional_id: str, *, transaction_timeout_ms: int) -> TransactionalProducer: ...
+    def transactional_producer(
+        self, transactional_id: str, *, transaction_timeout_ms: int
+    ) -> TransactionalProducer: ...
     def sender(self) -> Sender: ...
     def log_reader(self) -> LogReader: ...
     def admin(self) -> KafkaAdmin: ...
