@@ -97,7 +97,10 @@ def lines(seed: int = SEED) -> Iterator[str]:
 def _customer(chance: random.Random, customer: int) -> Iterator[_Arrival]:
     """One customer's day: two to four orders, some of them cancelled, at once or after a while."""
     name, region = f"{chance.choice(_GIVEN)} {chance.choice(_FAMILY)}", chance.choice(_REGIONS)
-    minutes = sorted(chance.uniform(0, MINUTES_OPEN) for _ in range(chance.choice((2, 2, 3, 3, 4))))
+    count = chance.choice((2, 2, 3, 3, 4))
+    if customer == POISON or customer in BANK_REFUSES:
+        count = 4  # so that there are orders that must wait behind the one that fails
+    minutes = sorted(chance.uniform(0, MINUTES_OPEN) for _ in range(count))
     for index, minute in enumerate(minutes):
         key = f"{customer}/{index}"
         who: dict[str, object] = {"order": key, "customer": f"C-{customer:04}"}
