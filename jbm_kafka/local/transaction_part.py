@@ -102,7 +102,7 @@ class TransactionPart(Ledger):
             change = decide_acknowledgement(self.core, receiver_id, reference)
         except UnknownMessageError:
             return []
-        if isinstance(change, c.AcknowledgedEarly) and reference.offset not in self.reserved:
+        if isinstance(change, c.AcknowledgedEarly):
             return [change, c.Acknowledged(receiver_id, [reference.offset])]
         return [change]
 

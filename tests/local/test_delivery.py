@@ -24,6 +24,16 @@ def test_deliver_offers_what_is_there_at_the_call_and_nothing_that_comes_meanwhi
     assert receiver.ids == ["m", "n", "m'", "n'"]
 
 
+def test_a_unit_s_message_that_comes_meanwhile_waits_for_the_next_pass() -> None:
+    """STATE-9: although it is the next of a unit that goes on in this one."""
+    bench = Bench()
+    receiver = bench.receiver(answer=True)
+    receiver.meanwhile = lambda routable: bench.send(routable.message_id + "'", unit="u")
+    bench.send("m", unit="u")
+    assert not bench.queue.deliver()
+    assert receiver.ids == ["m"]
+
+
 def test_deliver_touches_nothing_that_is_delivered_or_not_committed() -> None:
     """STATE-9"""
     bench = Bench()
@@ -46,11 +56,18 @@ def test_deliver_inside_a_receiver_changes_nothing() -> None:
     bench = Bench()
     receiver = bench.receiver()
     answers: list[bool] = []
-    receiver.meanwhile = lambda routable: answers.append(bench.queue.deliver())
+    inside: list[int] = []
+
+    def deliver_again(_: object) -> None:
+        inside.append(len(receiver.got) - len(answers))
+        answers.append(bench.queue.deliver())
+
+    receiver.meanwhile = deliver_again
     bench.send("m", "n")
     assert bench.queue.deliver()
     assert receiver.ids == ["m", "n"]
     assert answers == [False, False]
+    assert inside == [1, 1], "a receiver was called while it was busy"
 
 
 def test_a_unit_freed_while_delivering_goes_on_in_the_same_pass() -> None:
@@ -148,6 +165,52 @@ def test_a_disconnected_receiver_gets_what_it_owed_and_nobody_took_since() -> No
     assert (lost.ids, lost.flags) == (["n"], [True])
     bench.queue.acknowledge("n", "r1")
     assert bench.queue.redeliver(lost)
+
+
+def test_a_disconnected_receiver_that_refuses_still_has_it_coming() -> None:
+    """STATE-9"""
+    bench = Bench()
+    lost = bench.receiver("r1")
+    bench.send("m")
+    bench.queue.deliver()
+    bench.queue.remove_receiver("r1")
+    lost.answer = RoutableNotAcceptedError("not yet")
+    assert not bench.queue.redeliver(lost)
+    lost.answer = True
+    assert bench.queue.redeliver(lost)
+
+
+def test_what_another_receiver_took_and_gave_back_is_nothing_to_the_lost_one() -> None:
+    """STATE-9"""
+    bench = Bench()
+    lost = bench.receiver("r1")
+    bench.send("m")
+    bench.queue.deliver()
+    bench.queue.remove_receiver("r1")
+    bench.receiver("r2")
+    bench.queue.deliver()
+    bench.queue.remove_receiver("r2")
+    lost.got = []
+    assert bench.queue.redeliver(lost)
+    assert lost.got == []
+
+
+def test_what_is_just_being_offered_is_offered_to_nobody_else() -> None:
+    """STATE-4: not even to the one that had it before."""
+    bench = Bench()
+    lost = bench.receiver("r1")
+    bench.send("m")
+    bench.queue.deliver()
+    bench.queue.remove_receiver("r1")
+    lost.got = []
+    other = bench.receiver("r2")
+
+    def serve_the_lost_one(_: object) -> None:
+        bench.queue.redeliver(lost)
+
+    other.meanwhile = serve_the_lost_one
+    assert bench.queue.deliver()
+    assert (other.ids, lost.ids) == (["m"], [])
 
 
 def test_a_receiver_removed_while_it_has_the_message_has_lost_it() -> None:

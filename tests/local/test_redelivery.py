@@ -101,6 +101,19 @@ def test_a_dead_letter_lets_its_unit_go_on_to_the_same_receiver() -> None:
     assert [each.headers["_JBM_ORIG_MESSAGE_ID"] for each in bench.dead_letters.browse()] == ["a1"]
 
 
+def test_messages_of_one_unit_given_up_together_all_leave_in_order() -> None:
+    """REDELIVER-3, UNIT-15"""
+    bench = Bench(AddressSettings(max_delivery_attempts=1), with_dead_letters=True)
+    bench.receiver()
+    bench.send("a1", "a2", "a3", unit="a")
+    bench.queue.deliver()
+    bench.queue.remove_receiver("r1")
+    assert bench.queue.browse() == []
+    assert bench.dead_letters is not None
+    left = [each.headers["_JBM_ORIG_MESSAGE_ID"] for each in bench.dead_letters.browse()]
+    assert left == ["a1", "a2", "a3"]
+
+
 def test_a_unit_may_be_held_by_its_dead_head() -> None:
     """UNIT-16"""
     bench = Bench(AddressSettings(max_delivery_attempts=1, on_dead_letter="hold"), with_dead_letters=True)
@@ -194,6 +207,17 @@ def test_expire_returns_the_ids_in_arrival_order_and_leaves_what_is_in_hand() ->
     assert bench.queue.state.state_of("in hand") is None
 
 
+def test_a_message_that_expired_in_the_hand_of_a_lost_receiver_is_gone_at_once() -> None:
+    """STATE-4"""
+    bench = Bench()
+    bench.receiver()
+    bench.send("m", expiration_ms=2_000)
+    bench.queue.deliver()
+    bench.clock.now_ms = 2_000
+    bench.queue.remove_receiver("r1")
+    assert bench.queue.browse() == []
+
+
 def test_an_acknowledgement_before_the_message_comes_back_wins_over_its_expiry() -> None:
     """STATE-4"""
     bench = Bench()
@@ -228,14 +252,19 @@ def test_an_expired_message_goes_to_the_expiry_channel_with_the_time_it_was_foun
     store = MemoryMessageStore("s")
     expiry = Hand("ExpiryQueue", RoutableNotAcceptedError("full"))
     queue = QueueChannel("q", message_store=store, clock_ms=Clock(), expiry_channel=expiry)
+    busy, receiver = Hand("r0"), Hand("r1")
+    queue.add_receiver(busy)
+    queue.handle(Text("in hand", expiration_ms=1_500))
+    queue.deliver()
+    queue.remove_receiver("r0")
+    queue.redeliver(busy)
     queue.handle(Text("m", expiration_ms=500, body="late"))
     assert queue.expire(700) == []
-    receiver = Hand("r1")
     queue.add_receiver(receiver)
     assert not queue.deliver()
     expiry.answer, expiry.got = True, []
-    assert queue.expire(800) == ["m"]
+    assert queue.expire(2_000) == ["m"]
     (copy,) = expiry.got
     assert isinstance(copy, LocalMessage)
-    assert (copy.body, copy.expiration_ms, copy.headers["_JBM_ACTUAL_EXPIRY"]) == ("late", 0, 800)
+    assert (copy.body, copy.expiration_ms, copy.headers["_JBM_ACTUAL_EXPIRY"]) == ("late", 0, 2_000)
     assert receiver.got == []

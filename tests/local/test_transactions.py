@@ -175,6 +175,24 @@ def test_a_receiver_lost_with_its_acknowledgement_in_doubt_owes_after_a_rollback
         assert (other.ids, other.flags) == (["m"], [True])
 
 
+def test_what_is_acknowledged_in_doubt_stays_when_an_earlier_one_of_its_unit_is_lost() -> None:
+    """STATE-7, UNIT-2: and nobody else gets the unit before the transaction ends."""
+    bench = Bench()
+    bench.receiver("r1")
+    bench.send("a1", "a2", unit="a")
+    bench.queue.deliver()
+    bench.transactions.begin()
+    bench.queue.acknowledge("a2", "r1")
+    bench.queue.remove_receiver("r1")
+    assert (bench.queue.state.state_of("a1"), bench.queue.state.state_of("a2")) == (NEW, DELIVERED)
+    other = bench.receiver("r2")
+    assert not bench.queue.deliver()
+    bench.transactions.commit()
+    assert bench.queue.state.state_of("a2") is None
+    assert bench.queue.deliver()
+    assert other.ids == ["a1"]
+
+
 def test_a_channel_closed_in_a_transaction_rolls_it_back() -> None:
     """STATE-2"""
     bench = Bench()
