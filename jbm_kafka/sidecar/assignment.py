@@ -7,13 +7,16 @@ on a thread of the opener; giving one up happens here and takes its time, while 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.errors import TransactionRolledBackError
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
+from jbm_kafka.sidecar.config import FETCH_COUNT
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 if TYPE_CHECKING:
@@ -34,11 +37,14 @@ class Assignment:
         self.opening: dict[int, object] = {}
         """Partitions whose channels are being recovered, each with the token of its assignment."""
         self.was_rebalanced_while_unused = False
+        self._is_leaving = False
 
     # -- coming ----------------------------------------------------------------------------------------------------
 
     def on_assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
         """Recover each channel beside; its partition starts when it is open."""
+        if self._is_leaving:
+            return {}
         token = object()
         self.opening.update((partition, token) for partition in partitions)
         if partitions:
@@ -77,20 +83,38 @@ class Assignment:
 
     def on_revoked(self, partitions: Sequence[int]) -> None:
         """Give partitions up in order: stop hand-over, let sessions finish, write the last checkpoint, forget them."""
-        lane = self._lane
         self._forget_opening(partitions)
         self.was_rebalanced_while_unused = True
+        self._release(partitions, keep_up=self._pause)
+
+    def leave(self, consumer: GroupConsumer) -> None:
+        """Give everything up in order, before the lane's member closes.
+
+        Not inside `close`: there the client no longer takes part in a rebalance that is under way, so that its
+        generation goes out of date and its last checkpoint is refused until the group throws it out.
+        """
+        self._is_leaving = True
+        self.opening.clear()
+        partitions = list(self._lane.channels)
+        consumer.pause(partitions)
+        self._release(partitions, keep_up=lambda: self._stay_member(consumer))
+
+    def _release(self, partitions: Sequence[int], keep_up: Callable[[], None]) -> None:
+        """`keep_up` is done again and again meanwhile; it may itself give up or lose some of them."""
+        lane = self._lane
         channels = [lane.channels[partition] for partition in partitions if partition in lane.channels]
         for channel in channels:
             channel.is_closing = True
             self._take_unread(channel)
-        self._drain(channels)
+        self._drain(channels, keep_up)
         for channel in channels:
-            self._give_up(channel)
-            channel.begin_release()
-        self._wait_for_last_checkpoint(channels)
+            if not channel.is_lost:
+                self._give_up(channel)
+                channel.begin_release()
+        self._wait_for_last_checkpoint(channels, keep_up)
         for channel in channels:
-            self.drop(channel)
+            if not channel.is_lost:
+                self.drop(channel)
 
     def on_lost(self, partitions: Sequence[int]) -> None:
         """The group has given them away: drop them, write nothing."""
@@ -128,12 +152,12 @@ class Assignment:
             if unread:
                 self._lane.settle.return_uncounted(channel, link.session_id, unread)
 
-    def _drain(self, channels: Sequence[OwnedChannel]) -> None:
+    def _drain(self, channels: Sequence[OwnedChannel], keep_up: Callable[[], None]) -> None:
         """Let sessions finish what the application has in hand, for a while."""
         clock, drain_ms = self._lane.parts.clock, self._lane.parts.config.revoke_drain_ms
         deadline_ms = clock.monotonic_ms() + drain_ms
-        while any(not channel.holds_nothing for channel in channels) and clock.monotonic_ms() < deadline_ms:
-            self._pump()
+        while any(_is_busy(channel) for channel in channels) and clock.monotonic_ms() < deadline_ms:
+            self._pump(keep_up)
 
     def _give_up(self, channel: OwnedChannel) -> None:
         """What is still in hand is taken from its sessions: counted as an attempt, without a delay (REDELIVER-1)."""
@@ -145,21 +169,38 @@ class Assignment:
             if tap is not None and tap.channel is channel:
                 tap.is_lost = True
 
-    def _wait_for_last_checkpoint(self, channels: Sequence[OwnedChannel]) -> None:
+    def _wait_for_last_checkpoint(self, channels: Sequence[OwnedChannel], keep_up: Callable[[], None]) -> None:
         clock = self._lane.parts.clock
         deadline_ms = clock.monotonic_ms() + LAST_CHECKPOINT_MS
-        while any(channel.needs_checkpoint or channel.freeze is not None for channel in channels):
+        while any(_is_unrecorded(channel) for channel in channels):
             if clock.monotonic_ms() > deadline_ms:
                 log.warning(
                     "group %s: the last checkpoint did not finish; the next owner repeats a little", self._lane.group
                 )
                 return
-            self._pump()
+            self._pump(keep_up)
 
-    def _pump(self) -> None:
+    def _pump(self, keep_up: Callable[[], None]) -> None:
         self._lane.pump()
         self._lane.tell_checkpointer()
+        keep_up()
+
+    def _pause(self) -> None:
         self._lane.parts.workers.pause(PUMP_S)
+
+    def _stay_member(self, consumer: GroupConsumer) -> None:
+        """Answer the group; what is read is of no use any more."""
+        self._pause()
+        with suppress(PositionOutOfRange):
+            consumer.consume(FETCH_COUNT, 0)
+
+
+def _is_busy(channel: OwnedChannel) -> bool:
+    return not channel.is_lost and not channel.holds_nothing
+
+
+def _is_unrecorded(channel: OwnedChannel) -> bool:
+    return not channel.is_lost and (channel.needs_checkpoint or channel.freeze is not None)
 
 
 def _taken(channel: OwnedChannel) -> TransactionRolledBackError:

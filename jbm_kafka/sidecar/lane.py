@@ -148,6 +148,8 @@ class Lane:
             try:
                 while not self._is_stopping and not self._is_unused():
                     yield self._turn(self.consumer)
+                self._is_stopping = True
+                self.assignment.leave(self.consumer)
             finally:
                 self._is_stopping = True
                 self.consumer.close()
