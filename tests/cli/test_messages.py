@@ -1,0 +1,140 @@
+"""`send`, `receive`, `browse`, `dead-letters list`: messages in and out of a queue by command."""
+
+import base64
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
+from tests.cli.conftest import Run
+
+
+def _rows(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_what_is_sent_is_received_with_unit_and_typed_properties(kafka: Run, queue: str) -> None:
+    options = ("--unit", "joe", "--property", "region=EU", "--property", "qty:int=3", "--property", "ratio:double=NaN")
+    said = kafka("send", queue, "--text", "zwölf\tBücher", *options, "--property", "last:null=", "--priority", "7")
+    assert (said.code, said.out) == (0, f"1 sent to queue:{queue}\n")
+    (row,) = _rows(kafka("receive", queue, "--json").out)
+    assert (row["body"], row["unit_of_order"], row["priority"]) == ("zwölf\tBücher", "joe", 7)
+    assert row["properties"] == {"region": "EU", "qty": 3, "ratio": "NaN", "last": None}
+    assert (row["delivery_count"], row["redelivered"], row["kafka"]["topic"]) == (1, False, queue)
+
+
+def test_lines_become_messages_and_all_of_them_are_received(kafka: Run, queue: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"one\r\ntwo\n\nfour")
+    assert kafka("send", queue, str(file), "--lines", "--unit", "joe").code == 0
+    said = kafka("receive", queue, "--count", "0", "--timeout", "0.5")
+    assert (said.code, said.out) == (0, "one\ntwo\n\nfour\n")
+    assert kafka("receive", queue, "--count", "0", "--timeout", "0.2").out == ""
+
+
+def test_standard_input_is_one_message_and_bytes_stay_bytes(
+    kafka: Run, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\x00two\nlines")))
+    assert kafka("send", queue, "-").code == 0
+    (row,) = _rows(kafka("receive", queue, "--json").out)
+    assert base64.b64decode(row["body_base64"]) == b"\xff\x00two\nlines"
+
+
+def test_the_same_message_is_sent_as_often_as_asked(kafka: Run, queue: str) -> None:
+    assert json.loads(kafka("send", queue, "--text", "x", "--count", "250", "--json").out)["sent"] == 250
+    assert kafka("receive", queue, "--count", "250").out == "x\n" * 250
+
+
+def test_too_few_messages_are_a_failure_and_what_was_printed_is_settled(kafka: Run, queue: str) -> None:
+    kafka("send", queue, "--text", "only")
+    said = kafka("receive", queue, "--count", "2", "--timeout", "0.3")
+    assert (said.code, said.out) == (1, "only\n")
+    assert said.err == f"jbm-kafka: queue:{queue}: only 1 of 2 messages came within 0.3 s\n"
+    said = kafka("receive", queue, "--timeout", "0.3")
+    assert (said.code, said.err) == (1, f"jbm-kafka: queue:{queue}: no message came within 0.3 s\n")
+
+
+def test_a_message_that_could_not_be_printed_stays_in_the_queue(kafka: Run, queue: str, bootstrap: str) -> None:
+    kafka("send", queue, "--text", "precious")
+    command = [sys.executable, "-m", "jbm_kafka.cli.main", "receive", queue, "--bootstrap", bootstrap]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "jbm-kafka: No space left on device\n")
+    (row,) = _rows(kafka("receive", queue, "--json").out)
+    assert (row["body"], row["redelivered"]) == ("precious", True)
+
+
+def test_a_browser_shows_the_first_of_each_unit_or_all_and_takes_nothing(kafka: Run, queue: str) -> None:
+    for text, unit in (("a1", "ann"), ("a2", "ann"), ("b1", "bob")):
+        kafka("send", queue, "--text", text, "--unit", unit)
+    kafka("send", queue, "--text", "later", "--unit", "cid", "--delay-ms", "600000")
+    deliverable = {row["body"] for row in _rows(kafka("browse", queue, "--json").out)}
+    assert deliverable == {"a1", "b1"}
+    everything = _rows(kafka("browse", queue, "--all", "--json").out)
+    assert {row["body"] for row in everything} == {"a1", "a2", "b1", "later"}
+    assert {row["state"] for row in everything} == {"new"}
+    table = kafka("browse", queue, "--all").out
+    assert table.count("\n") == 5
+    assert "later" in table
+
+
+def test_nothing_to_browse_is_said(kafka: Run, queue: str) -> None:
+    assert kafka("browse", queue).out == f"queue:{queue}: nothing to receive now (--all shows what waits)\n"
+    assert kafka("browse", queue, "--json").out == ""
+
+
+def test_dead_letters_are_listed_by_where_they_came_from(kafka: Run, queue: str, bootstrap: str) -> None:
+    address = f"{queue}-dead"
+    settings = {queue: AddressSettings(max_delivery_attempts=1, dead_letter_address=address)}
+    kafka("send", queue, "--text", "poison", "--unit", "joe")
+    with (
+        ConnectionFactory(bootstrap, address_settings=settings).create_connection() as connection,
+        connection.create_session(AcknowledgeMode.INDIVIDUAL) as session,
+    ):
+        message = session.create_consumer(Queue(queue)).receive(timeout=20)
+        assert message is not None
+        message.nack()
+    said = kafka("dead-letters", "list", "--address", address, "--from", queue, "--json")
+    (row,) = _rows(said.out)
+    assert (row["body"], row["unit_of_order"]) == ("poison", "joe")
+    assert row["properties"]["_JBM_ORIG_DESTINATION"] == f"queue:{queue}"
+    table = kafka("dead-letters", "list", "--address", address).out
+    assert "max-delivery-attempts" in table
+    none = kafka("dead-letters", "list", "--address", address, "--from", address)
+    assert none.out == f"no dead letters in queue:{address} from queue:{address}\n"
+
+
+def test_hostile_records_neither_steer_the_terminal_nor_break_the_listing(
+    kafka: Run, queue: str, bootstrap: str
+) -> None:
+    escape = "\x1b[2J\x1b]0;owned\x07[bold]x[/bold]"
+    producer = Producer({"bootstrap.servers": bootstrap})
+    refused: list[object] = []
+    headers: list[tuple[str, str | bytes | None]] = [
+        ("JBMBody", b"text"),
+        ("jms.int.n", b"no number"),
+        ("x", b"\xff"),
+        ("x", None),
+        ("JMSPriority", b"-"),
+    ]
+    producer.produce(queue, escape.encode(), escape.encode(), 0, headers=headers, timestamp=1)
+    producer.produce(queue, b"\xff" * 2000, b"\xff\xfe", 0)
+    producer.produce(queue, None, None, 0, on_delivery=lambda error, _: refused.append(error) if error else None)
+    assert producer.flush(20) == 0
+    assert not refused
+    for command in ("browse", "show", "list"):
+        said = kafka(command, *(() if command == "list" else (queue,)))
+        assert said.code == 0, said
+        assert "\x1b" not in said.out
+        assert "\x07" not in said.out
+    rows = _rows(kafka("browse", queue, "--all", "--json").out)
+    assert [row["unit_of_order"] for row in rows] == [escape, "0xfffe", None]
+    assert "[bold]x[/bold]" in kafka("browse", queue).out
+    assert [row["properties"].get("n") for row in rows] == ["no number", None, None]

@@ -1,0 +1,82 @@
+"""`create`, `list`, `show`: what a queue is and holds, for people and for programs."""
+
+import json
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
+from jbm_kafka.admin import Admin
+from tests.cli.conftest import Run
+
+
+def _shown(kafka: Run, queue: str) -> Any:
+    said = kafka("show", queue, "--json")
+    assert said.code == 0, said
+    return json.loads(said.out)
+
+
+def test_a_queue_is_created_once_and_its_partitions_are_told(kafka: Run, queue: str) -> None:
+    again = kafka("create", queue)
+    assert (again.code, again.out) == (0, f"queue:{queue} exists already, 2 partitions\n")
+    other = kafka("create", queue, "--partitions", "3")
+    assert other.code == 1
+    assert other.err == f"jbm-kafka: queue:{queue} exists with 2 partitions, not 3; more would move units\n"
+    said = kafka("create", queue, "--json", "--partitions", "2")
+    assert json.loads(said.out) == {"name": queue, "created": False, "partitions": 2}
+
+
+def test_held_messages_are_counted_with_their_time_and_settled_ones_are_not(kafka: Run, queue: str) -> None:
+    kafka("send", queue, "--text", "first", "--unit", "joe")
+    kafka("send", queue, "--text", "later", "--unit", "ann", "--delay-ms", "600000")
+    shown = _shown(kafka, queue)
+    assert (shown["held"], shown["delayed"], shown["retried"], shown["in_hand"]) == (2, 1, 0, 0)
+    assert sum(part["held"] for part in shown["by_partition"]) == 2
+    assert shown["oldest_at_ms"] == min(p["oldest_at_ms"] for p in shown["by_partition"] if p["oldest_at_ms"])
+    assert kafka("receive", queue).out == "first\n"
+    shown = _shown(kafka, queue)
+    assert (shown["held"], shown["delayed"]) == (1, 1)
+    listed = {each["name"]: each for each in json.loads(kafka("list", "--json").out)}
+    assert (listed[queue]["held"], listed[queue]["held_is_exact"], listed[queue]["partitions"]) == (1, True, 2)
+    assert queue in kafka("list").out
+    assert f"queue:{queue}: 1 held, 1 delayed" in kafka("show", queue).out
+
+
+def test_what_only_a_receiver_knows_is_not_claimed(kafka: Run, queue: str, bootstrap: str) -> None:
+    kafka("send", queue, "--text", "in somebody's hand")
+    with ConnectionFactory(bootstrap).create_connection() as connection:
+        consumer = connection.create_session(AcknowledgeMode.CLIENT).create_consumer(Queue(queue))
+        assert consumer.receive(timeout=20) is not None
+        shown = _shown(kafka, queue)
+        assert (shown["held"], shown["in_hand"], shown["receivers"]) == (1, None, 1)
+        assert "1 receivers, only its receivers know how many are in hand" in kafka("show", queue).out
+
+
+def test_messages_that_came_back_are_told(kafka: Run, queue: str, bootstrap: str) -> None:
+    kafka("send", queue, "--text", "try me")
+    with (
+        ConnectionFactory(bootstrap).create_connection() as connection,
+        connection.create_session(AcknowledgeMode.CLIENT) as session,
+    ):
+        assert session.create_consumer(Queue(queue)).receive(timeout=20) is not None
+    assert _shown(kafka, queue)["retried"] == 1
+
+
+def test_a_backlog_too_large_to_read_is_told_as_a_bound(kafka: Run, queue: str, bootstrap: str) -> None:
+    kafka("send", queue, "--text", "x", "--count", "12")
+    with Admin(bootstrap) as admin:
+        bounded = admin.counts(queue, count_max=11)
+        exact = admin.counts(queue, count_max=12)
+    assert (bounded.held, bounded.is_exact, bounded.oldest_at_ms) == (12, False, None)
+    assert (exact.held, exact.is_exact) == (12, True)
+
+
+def test_looking_joins_no_group_and_makes_no_topic(kafka: Run, queue: str, bootstrap: str) -> None:
+    kafka("send", queue, "--text", "still here")
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    before = set(admin.list_topics(timeout=20).topics)
+    for command in (("list",), ("show", queue), ("browse", queue, "--all"), ("dead-letters", "list")):
+        assert kafka(*command).code == 0
+    groups = {group.group_id for group in admin.list_consumer_groups().result(20).valid}
+    assert Queue(queue).group_id() not in groups
+    assert set(admin.list_topics(timeout=20).topics) == before

@@ -1,0 +1,119 @@
+"""What goes wrong is told in one line with the remedy: exit code 1 when it could not be done, 2 for wrong usage."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+NOWHERE = "127.0.0.1:1"
+
+COMMANDS = [
+    ("create", "q"),
+    ("list",),
+    ("show", "q"),
+    ("send", "q", "--text", "x"),
+    ("receive", "q"),
+    ("browse", "q"),
+    ("dead-letters", "list"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_broker_that_does_not_answer_is_told_soon(run: Run, command: tuple[str, ...]) -> None:
+    began_s = time.monotonic()
+    said = run(*command, "--bootstrap", NOWHERE)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f"jbm-kafka: no Kafka answers at {NOWHERE}; start a local one with")
+    assert said.err.count("\n") == 1
+    assert time.monotonic() - began_s < 10
+
+
+@pytest.mark.parametrize("command", [("show",), ("send", "--text", "x"), ("receive",), ("browse",)])
+def test_a_missing_queue_is_told_with_the_remedy_and_is_not_made(
+    kafka: Run, kafka_name: str, command: tuple[str, ...]
+) -> None:
+    for _ in range(2):
+        said = kafka(command[0], kafka_name, *command[1:])
+        assert (said.code, said.out) == (1, "")
+        assert f"jbm-kafka create {kafka_name}" in said.err
+        assert said.err.count("\n") == 1
+
+
+def test_a_missing_dead_letter_queue_is_empty_when_shipped_and_an_error_when_named(kafka: Run, kafka_name: str) -> None:
+    assert kafka("dead-letters", "list").code == 0
+    assert kafka("dead-letters", "list", "--address", kafka_name).code == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a/b", "jbm.x", "x.jbm-changelog", "x" * 201, "..", "é", "\x1b[2J", "topic:news", "queue:"]
+)
+@pytest.mark.parametrize("command", ["create", "show", "browse", "receive"])
+def test_an_illegal_name_is_wrong_usage_and_says_why(run: Run, command: str, name: str) -> None:
+    said = run(command, "--bootstrap", NOWHERE, "--", name)
+    assert (said.code, said.out) == (2, "")
+    assert "Invalid value" in said.err
+    assert "\x1b" not in said.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("create",),
+        ("create", "q", "--partitions", "0"),
+        ("send", "q"),
+        ("send", "q", "--text", "x", "-"),
+        ("send", "q", "--text", "x", "--lines"),
+        ("send", "q", "--text", "x", "--unit", ""),
+        ("send", "q", "--text", "x", "--count", "0"),
+        ("send", "q", "--text", "x", "--priority", "10"),
+        ("send", "q", "--text", "x", "--property", "novalue"),
+        ("send", "q", "--text", "x", "--property", "n:int=1.5"),
+        ("send", "q", "--text", "x", "--property", "n:byte=128"),
+        ("send", "q", "--text", "x", "--property", "n:uuid=1"),
+        ("send", "q", "--text", "x", "--property", "JMSType=1"),
+        ("send", "q", "--text", "x", "--property", "=1"),
+        ("send", "q", "/no/such/file"),
+        ("receive", "q", "--timeout", "-1"),
+        ("receive", "q", "--selector", "a = 1"),
+        ("receive", "q", "--unit", "joe"),
+        ("browse", "q", "--selector", "a = 1"),
+        ("dead-letters",),
+        ("dead-letters", "list", "--selector", "a = 1"),
+        ("list", "extra"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_tried(run: Run, arguments: tuple[str, ...]) -> None:
+    said = run(*arguments)
+    assert (said.code, said.out) == (2, ""), said
+    assert said.err.startswith("Usage: jbm-kafka")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "localhost", "localhost:", ":9092", "localhost:kafka", "h:0", "h:65536", "h:1,"]
+)
+def test_an_address_that_is_none_is_wrong_usage(run: Run, address: str) -> None:
+    said = run("list", "--bootstrap", address)
+    assert said.code == 2
+    assert "write HOST:PORT" in said.err
+
+
+def test_a_body_too_large_for_the_topic_is_told_with_the_remedy(kafka: Run, queue: str, tmp_path: Path) -> None:
+    file = tmp_path / "large"
+    file.write_bytes(os.urandom(2_000_000))  # Kafka measures what is left after compression
+    said = kafka("send", queue, str(file))
+    assert said.code == 1
+    assert "max.message.bytes" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_reader_that_has_enough_is_no_failure(kafka: Run, queue: str, bootstrap: str) -> None:
+    kafka("send", queue, "--text", "x", "--count", "2000")
+    command = f"{sys.executable} -m jbm_kafka.cli.main browse {queue} --all --json --bootstrap {bootstrap}"
+    pipeline = f"{command} | head -n 1 | wc -l; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", pipeline], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("1\n0\n", "")
