@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.contract import MessageState, Routable
+from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.errors import IllegalStateError, RoutableNotAcceptedError
 from tests.local.parts import Bench, BrokenError, Hand, Text
 
@@ -182,14 +183,15 @@ def test_a_disconnected_receiver_that_refuses_still_has_it_coming() -> None:
 
 def test_what_another_receiver_took_and_gave_back_is_nothing_to_the_lost_one() -> None:
     """STATE-9"""
-    bench = Bench()
+    bench = Bench(AddressSettings(redelivery_delay_ms=100))
     lost = bench.receiver("r1")
     bench.send("m")
     bench.queue.deliver()
     bench.queue.remove_receiver("r1")
-    bench.receiver("r2")
+    other = bench.receiver("r2")
     bench.queue.deliver()
-    bench.queue.remove_receiver("r2")
+    assert bench.queue.redeliver(other)
+    bench.clock.now_ms += 100
     lost.got = []
     assert bench.queue.redeliver(lost)
     assert lost.got == []
@@ -263,6 +265,29 @@ class Wants:
 
     def accept(self, routable: Routable, /) -> bool:
         return routable.message_id == self.wanted
+
+
+def test_a_message_without_its_body_holds_up_nothing_but_its_unit() -> None:
+    """STATE-12"""
+    bench = Bench()
+    receiver = bench.receiver(answer=True)
+    bench.send("a1", "a2", unit="a")
+    bench.send("m")
+    bench.store.remove("a1")
+    assert not bench.queue.deliver()
+    assert receiver.ids == ["m"]
+
+
+def test_a_receiver_that_closes_the_channel_ends_the_pass() -> None:
+    bench = Bench()
+    receiver = bench.receiver(answer=True)
+    receiver.meanwhile = lambda routable: bench.queue.close()
+    bench.send("m", "n")
+    with pytest.raises(IllegalStateError, match="closed"):
+        bench.queue.deliver()
+    assert receiver.ids == ["m"]
+    bench.queue = bench.open()
+    assert [message.message_id for message in bench.queue.browse()] == ["n"]
 
 
 def test_a_closed_channel_does_nothing_but_close_again() -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from jbm_kafka.contract import MessageState
+from jbm_kafka.contract import MessageState, TransactionResource
 from jbm_kafka.core.errors import (
     IllegalStateError,
     TransactionInDoubtError,
@@ -296,6 +296,39 @@ def test_a_resource_that_fails_after_another_committed_leaves_it_in_doubt() -> N
     with pytest.raises(TransactionInDoubtError, match="1 of 2"):
         manager.commit()
     assert told == ["a committed", "b rolled back"]
+
+
+class OnePhase(LocalTransactionManager):
+    """A manager of the application's own, which asks nobody before it commits."""
+
+    def enlist(self, resource: TransactionResource, /) -> None:
+        super().enlist(Unprepared(resource))
+
+
+class Unprepared:
+    """A resource, without the question whether it can commit."""
+
+    def __init__(self, resource: TransactionResource) -> None:
+        self._resource = resource
+
+    def commit_transaction(self, transaction_id: str, /) -> None:
+        self._resource.commit_transaction(transaction_id)
+
+    def rollback_transaction(self, transaction_id: str, /) -> None:
+        self._resource.rollback_transaction(transaction_id)
+
+
+def test_an_expiry_is_noticed_under_any_transaction_manager() -> None:
+    """STATE-2: the commit itself refuses, and has undone its part."""
+    queue = QueueChannel(
+        "q", message_store=MemoryMessageStore("s"), transaction_manager=OnePhase(), clock_ms=lambda: 1_000
+    )
+    assert queue.transaction_manager is not None
+    queue.transaction_manager.begin()
+    queue.handle(Text("m", expiration_ms=1_000))
+    with pytest.raises(TransactionRolledBackError, match="expired"):
+        queue.transaction_manager.commit()
+    assert queue.state.references() == []
 
 
 def test_a_receiver_s_transaction_spans_two_queues() -> None:
