@@ -15,7 +15,7 @@ picks = st.integers(min_value=0, max_value=7)
 """Which of those there are."""
 subsets = st.sampled_from([255, 255]) | st.integers(min_value=0, max_value=255)
 """Which of a short list: bit n takes every item whose place is n modulo 8."""
-times = st.sampled_from([0, 0, 0, 0, -50, 30, 200])
+times = st.sampled_from([0, 0, 0, 0, -50, 30, 50])
 """When a message expires or may be delivered, from now on; 0: never, or at once."""
 drafts = st.tuples(
     st.sampled_from([None, None, b"a", b"a", b"b"]),
@@ -28,6 +28,9 @@ drafts = st.tuples(
 plain_drafts = st.tuples(
     st.sampled_from([None, b"a", b"a", b"b"]), st.just(4), st.just(0), st.just(0), st.sampled_from([0, 0, 0, 2])
 )
+plain_batches = st.lists(plain_drafts, min_size=1, max_size=6)
+"""Nothing special about any: they stay among the arrivals until a session asks."""
+mixed_batches = st.lists(plain_drafts | drafts, min_size=1, max_size=6)
 own_delays = st.sampled_from([None, None, 0, 25, 400])
 
 

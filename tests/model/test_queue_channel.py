@@ -15,10 +15,10 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.reference import GateKey
 from tests.model.histories import (
     SESSIONS,
-    drafts,
+    mixed_batches,
     own_delays,
     picks,
-    plain_drafts,
+    plain_batches,
     sessions,
     some,
     subsets,
@@ -49,7 +49,7 @@ class QueueChannelMachine(JudgedChannel):
 
     @precondition(lambda self: len(self.paper.unsettled()) < 40)
     @rule(
-        rows=st.lists(plain_drafts | drafts, min_size=1, max_size=8),
+        rows=plain_batches | plain_batches | mixed_batches,
         is_read_at_once=st.sampled_from([True] * 5 + [False]),
     )
     def send(self, rows: list[tuple[bytes | None, int, int, int, int]], is_read_at_once: bool) -> None:
@@ -72,7 +72,7 @@ class QueueChannelMachine(JudgedChannel):
         """Read on, sometimes not to the end, sometimes past it (transaction markers)."""
         self.read_to(self.paper.log_end - back)
 
-    @rule(ms=st.sampled_from([1, 20, 60, 500]))
+    @rule(ms=st.sampled_from([1, 25, 30, 50, 500]))
     def pass_time(self, ms: int) -> None:
         self.paper.now_ms += ms
         self.carrier.state.apply(c.TimePassed(self.paper.now_ms))
