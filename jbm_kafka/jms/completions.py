@@ -13,6 +13,7 @@ from jbm_kafka.jms.messages import Message
 
 log = logging.getLogger(__name__)
 
+CALLBACKS_TIMEOUT_S = 60.0
 CompletionListener = Callable[[Message, Exception | None], object]
 
 
@@ -67,6 +68,16 @@ class Completions:
         self.refuse_inside("wait for sends")
         with self._all_done:
             return self._all_done.wait_for(lambda: not self._pending and not self._running, timeout_s)
+
+    def wait_before(self, call: str) -> None:
+        """Let a call begin that comes after the callbacks of earlier sends (SEND-9).
+
+        Raises:
+            IllegalStateError: it was called inside a callback.
+        """
+        self.refuse_inside(call)
+        if self._pending or self._running:
+            self.wait_done(CALLBACKS_TIMEOUT_S)
 
     def refuse_inside(self, call: str) -> None:
         """Raises IllegalStateError when called inside a callback."""

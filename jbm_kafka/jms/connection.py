@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import secrets
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -21,6 +23,7 @@ from jbm_kafka.sidecar.config import SidecarConfig
 
 log = logging.getLogger(__name__)
 
+_connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 CLOSE_TIMEOUT_S = 60.0
 ExceptionListener = Callable[[Exception], object]
 
@@ -59,6 +62,9 @@ class Connection:
         """Called with errors that no call can raise, such as an acknowledgement refused later (ACK-9)."""
         self.is_started = False
         self.is_closed = False
+        self.is_forked = False
+        """This process got the connection by a fork: it belongs to the parent."""
+        _connections.add(self)
         self._client_id = defaults.client_id
         self._sessions: list[Session] = []
         self._lock = threading.Lock()
@@ -108,6 +114,7 @@ class Connection:
 
     def close(self) -> None:
         """Close every session, wait for sends, leave the groups in order. Any thread; again: nothing happens."""
+        self.check_process()
         self.completions.refuse_inside("connection.close()")
         with self._lock:
             if self.is_closed:
@@ -166,6 +173,26 @@ class Connection:
         except Exception:
             log.exception("the exception listener raised on: %s", error)
 
+    def check_process(self) -> None:
+        """Raises IllegalStateError in a child of the process that made the connection."""
+        if self.is_forked:
+            raise IllegalStateError("this connection belongs to the parent process; after fork make a new factory's")
+
+    def forked(self) -> None:
+        """The child holds every session's guard for ever: each call is refused, and `Session.busy` says why."""
+        self.is_forked = True
+        for session in self._sessions:
+            session.guard.acquire(blocking=False)
+
     def _check_open(self) -> None:
+        self.check_process()
         if self.is_closed:
             raise IllegalStateError("the connection is closed; make a new one")
+
+
+def _after_fork() -> None:
+    for connection in list(_connections):
+        connection.forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)

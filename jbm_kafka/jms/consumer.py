@@ -46,7 +46,7 @@ class MessageConsumer:
             lock=session.lock,
             one_per_unit=session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL,
         )
-        self.link.on_trouble = session.lost
+        self.link.on_trouble = session.connection.tell
         self.credit = Credit(prefetch)
         self._guard = session.guard
         self._filled = session.filled

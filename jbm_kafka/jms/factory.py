@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import with_namespace
-from jbm_kafka.core.errors import InvalidSettingError, JMSSecurityError
+from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
 from jbm_kafka.jms.connection import Connection, ConnectionDefaults
 from jbm_kafka.jms.context import Context
@@ -60,7 +61,11 @@ class ConnectionFactory:
         persist_delivery_count_before_delivery: bool = False,
         prefetch: int = 1000,
     ) -> None:
-        with_namespace("jbm.registry", namespace)
+        _check_namespace(namespace)
+        _check_type("client_id", client_id, str, "a str, or None")
+        _check_type("state_dir", state_dir, str, "the path of a folder as a str, or None")
+        _check_type("kafka", kafka, Mapping, "a dict of librdkafka properties, or None")
+        _check_type("address_settings", address_settings, Mapping, "a dict from pattern to AddressSettings, or None")
         check_client_settings(kafka or {})
         self._installation = Installation(
             bootstrap=_bootstrap(url),
@@ -119,6 +124,19 @@ def _bootstrap(url: str) -> str:
     return rest
 
 
+def _check_namespace(value: object) -> None:
+    _check_type("namespace", value, str, "a str, '' for none", may_be_none=False)
+    try:
+        with_namespace("jbm.registry", str(value))
+    except InvalidDestinationError as fault:
+        raise InvalidSettingError(str(fault), setting="namespace", value=value) from None
+
+
+def _check_type(name: str, value: object, wanted: type, what: str, *, may_be_none: bool = True) -> None:
+    if not isinstance(value, wanted) and not (may_be_none and value is None):
+        raise InvalidSettingError(f"{name} is {value!r}: it is {what}", setting=name, value=value)
+
+
 def _whole(name: str, value: object, least: int, most: int, unit: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidSettingError(
@@ -143,6 +161,7 @@ def _unit(value: object) -> str | UnitMarker | None:
 
 def _address_settings(given: Mapping[str, AddressSettings]) -> Mapping[str, AddressSettings]:
     for pattern, settings in given.items():
+        check_pattern(pattern)
         if not isinstance(settings, AddressSettings):
             raise InvalidSettingError(
                 f"address_settings[{pattern!r}] is a {type(settings).__name__}: it is an AddressSettings(…)",

@@ -66,7 +66,7 @@ class ListenerThread:
                 self._rest()
             except JMSError as error:
                 taken = None
-                session.lost(error)
+                session.connection.tell(error)
                 self._rest()
             if taken is not None:
                 self._deliver(*taken)
@@ -115,7 +115,7 @@ class ListenerThread:
             else:
                 session.settling.listener_returned()
         except JMSError as error:
-            session.lost(error)
+            session.connection.tell(error)
         finally:
             if consumer.is_closed:
                 release_closed(session)

@@ -147,9 +147,7 @@ class MessageProducer:
             return self.destination
         if destination is None:
             raise InvalidDestinationError("the producer has no destination: name one in send(destination=…)")
-        if not isinstance(destination, Destination):
-            raise InvalidDestinationError(f"{destination!r} is no destination; use session.create_queue(name)")
-        return destination
+        return as_destination(destination)
 
     def _record(
         self,
@@ -199,6 +197,13 @@ class MessageProducer:
             report = _Report()
             provider.send(record, report)
             report.wait()
+
+
+def as_destination(destination: object) -> Destination:
+    """Raises InvalidDestinationError when it is none, such as a bare name."""
+    if not isinstance(destination, Destination):
+        raise InvalidDestinationError(f"{destination!r} is no destination; use session.create_queue(name)")
+    return destination
 
 
 class _Report:

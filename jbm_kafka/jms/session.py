@@ -19,7 +19,7 @@ from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.listening import ListenerThread
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.producer import MessageProducer
+from jbm_kafka.jms.producer import MessageProducer, as_destination
 from jbm_kafka.jms.settling import Settling
 from jbm_kafka.jms.settling_in_hand import settling_for
 from jbm_kafka.jms.siblings import release_closed, tell_siblings
@@ -65,7 +65,7 @@ class Session:
         """A producer; without a destination every send names one."""
         with self.in_use(beside_listener=True):
             if destination is not None:
-                self.connection.provider.ensure(destination)
+                self.connection.provider.ensure(as_destination(destination))
             return MessageProducer(self, destination)
 
     def create_consumer(
@@ -110,11 +110,9 @@ class Session:
         return Message()
 
     def create_text_message(self, text: str | None = None) -> TextMessage:
-        """A text message."""
         return TextMessage(text)
 
     def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
-        """A bytes message."""
         return BytesMessage(data)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
@@ -146,6 +144,7 @@ class Session:
             IllegalStateError: the session is not transacted.
         """
         with self.in_use():
+            self.connection.completions.wait_before("commit()")
             self.settling.commit()
 
     def rollback(self) -> None:
@@ -155,6 +154,7 @@ class Session:
             IllegalStateError: the session is not transacted.
         """
         with self.in_use():
+            self.connection.completions.wait_before("rollback()")
             self.settling.rollback()
 
     @contextmanager
@@ -178,6 +178,8 @@ class Session:
 
     def close(self) -> None:
         """Give back what is in hand, drop uncommitted sends, end. Any thread; again: nothing happens (UNIT-7)."""
+        self.connection.check_process()
+        self.connection.completions.wait_before("session.close()")
         with self.filled:
             if self.is_closed:
                 return
@@ -206,7 +208,7 @@ class Session:
         self.close()
 
     def check_open(self) -> None:
-        """Raises IllegalStateError when the session is closed."""
+        """Raises IllegalStateError when it is closed."""
         if self.is_closed:
             raise IllegalStateError("the session is closed; make a new one")
 
@@ -230,7 +232,8 @@ class Session:
             self.guard.release()
 
     def busy(self) -> IllegalStateError:
-        """What a second thread is told."""
+        """What a second thread is told, and a second process."""
+        self.connection.check_process()
         owner = " (it has a listener, which runs on a thread of its own)" if self._thread is not None else ""
         return IllegalStateError(f"the session is in use by another thread{owner}; use one session per thread")
 
@@ -288,10 +291,6 @@ class Session:
     def own_partition(self, count: int) -> int:
         """Where this session's messages without a unit go, so that they stay in order (ORDER-1)."""
         return partition_for(self.session_id.encode(), count)
-
-    def lost(self, error: Exception) -> None:
-        """Tell the exception listener."""
-        self.connection.tell(error)
 
 
 def _queue(destination: Destination) -> Queue:

@@ -124,7 +124,7 @@ class AutoSettling(Settling):
         self.previous = None
         tap = previous.granted.tap
         if tap.is_lost:
-            self._session.lost(refusal(tap.channel, [previous.reference.offset]))
+            self._session.connection.tell(refusal(tap.channel, [previous.reference.offset]))
         elif self._session.connection.block_on_acknowledge:
             self._record([previous])
         else:
@@ -159,4 +159,4 @@ class AutoSettling(Settling):
         try:
             self.before_receive()
         except JMSError as error:
-            self._session.lost(error)
+            self._session.connection.tell(error)

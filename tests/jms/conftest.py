@@ -11,6 +11,7 @@ from jbm_kafka.jms.session import Session
 from tests.jms.support import SETTINGS
 from tests.support.topics import delete_topics_beginning_with
 
+Connect = Callable[..., Connection]
 RUN = f"jms-{uuid.uuid4().hex[:8]}"
 
 

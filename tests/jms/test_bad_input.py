@@ -1,0 +1,159 @@
+"""Bad input: one clear line each, nothing lost."""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, errors
+from jbm_kafka.core.destination import Topic
+from jbm_kafka.devbroker.ports import free_port
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from tests.jms.conftest import make_factory
+from tests.jms.support import receive, send
+
+
+def one_line(error: pytest.ExceptionInfo[BaseException]) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    assert "Traceback" not in text
+    assert "KafkaError{" not in text
+    return text
+
+
+def test_an_unreachable_broker_is_named(free: int) -> None:
+    with pytest.raises(errors.JMSError) as refused:
+        ConnectionFactory(f"127.0.0.1:{free}").create_connection()
+    assert f"127.0.0.1:{free}" in one_line(refused)
+
+
+@pytest.fixture
+def free() -> int:
+    return free_port()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kafka": {"sesion.timeout.ms": 1}}, "sesion.timeout.ms"),
+        ({"kafka": {"group.id": "mine"}}, "group.id"),
+        ({"kafka": {"socket.timeout.ms": "soon"}}, "socket.timeout.ms"),
+        ({"session_timeout_ms": "10s"}, "session_timeout_ms"),
+        ({"session_timeout_ms": 1}, "milliseconds"),
+        ({"checkpoint_interval_ms": 0.5}, "checkpoint_interval_ms"),
+        ({"memory_budget_bytes": 256}, "bytes"),
+        ({"prefetch": 0}, "prefetch"),
+        ({"prefetch": True}, "prefetch"),
+        ({"auto_create": "yes"}, "True or False"),
+        ({"block_on_acknowledge": 1}, "True or False"),
+        ({"persist_delivery_count_before_delivery": None}, "True or False"),
+        ({"default_unit_of_order": ""}, "default_unit_of_order"),
+        ({"namespace": "a b"}, "namespace"),
+        ({"namespace": None}, "namespace"),
+        ({"client_id": 7}, "client_id"),
+        ({"state_dir": 7}, "state_dir"),
+        ({"kafka": "security"}, "kafka"),
+        ({"address_settings": {"#": {"max_delivery_attempts": 3}}}, "AddressSettings"),
+        ({"address_settings": {"a*.b": AddressSettings()}}, "a*.b"),
+        ({"address_settings": [1]}, "address_settings"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_remedy(options: dict[str, object], said: str) -> None:
+    with pytest.raises(errors.InvalidSettingError) as refused:
+        ConnectionFactory("127.0.0.1:9092", **options)  # type: ignore[arg-type]
+    assert said in one_line(refused)
+
+
+@pytest.mark.parametrize("url", ["", "localhost", "http://localhost:9092", "amqp://localhost:5672", 9092, "a b:1"])
+def test_a_wrong_url_is_refused_with_an_example(url: object) -> None:
+    with pytest.raises(errors.InvalidSettingError, match=r"host:port|localhost:9092"):
+        ConnectionFactory(url)  # type: ignore[arg-type]
+
+
+def test_an_unknown_setting_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="retries"):
+        ConnectionFactory("127.0.0.1:9092", retries=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 201, "jbm.mine", "a.jbm-changelog", "ö", ".", ".."])
+def test_an_illegal_queue_name_is_refused(session: Session, name: str) -> None:
+    with pytest.raises(errors.InvalidDestinationError) as refused:
+        session.create_queue(name)
+    one_line(refused)
+
+
+def test_names_that_collide_in_kafka_are_refused(session: Session, orders: Queue) -> None:
+    session.create_producer(Queue(f"{orders.name}.eu"))
+    with pytest.raises(errors.InvalidDestinationError, match="collide"):
+        session.create_producer(Queue(f"{orders.name}_eu"))
+
+
+def test_what_this_version_has_not_is_said_so(session: Session, orders: Queue) -> None:
+    with pytest.raises(errors.InvalidSelectorError, match="selector"):
+        session.create_consumer(orders, selector="region = 'EU'")
+    with pytest.raises(errors.IllegalStateError, match="topics"):
+        session.create_consumer(orders, no_local=True)
+    with pytest.raises(errors.JMSError, match="map"):
+        session.create_producer(orders).send({"a": 1})
+    with pytest.raises(errors.IllegalStateError, match="AcknowledgeMode"):
+        session.connection.create_session("auto")  # type: ignore[arg-type]
+    with pytest.raises(errors.IllegalStateError, match="queues only"):
+        session.create_consumer(Topic("prices"))
+    with pytest.raises(errors.InvalidDestinationError):
+        session.create_producer("orders")  # type: ignore[arg-type]
+
+
+def test_a_state_folder_in_use_or_of_another_installation_is_refused(bootstrap: str, tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    with make_factory(bootstrap, state_dir=str(folder), namespace="test-one").create_connection():
+        pass
+    with pytest.raises(errors.JMSError, match="test-one") as refused:
+        make_factory(bootstrap, state_dir=str(folder), namespace="test-two").create_connection()
+    assert str(folder) in one_line(refused)
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(errors.JMSError) as refused:
+        make_factory(bootstrap, state_dir=str(tmp_path / "file")).create_connection()
+    assert str(tmp_path / "file") in one_line(refused)
+
+
+def test_a_corrupt_changelog_record_is_told_and_no_message_is_lost(
+    bootstrap: str, orders: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    """LOG-3: what cannot be read is told in one line; the messages are delivered."""
+    queue = Queue(f"{orders.name}.one")
+    factory = make_factory(bootstrap, namespace="")
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        send(session, queue, "a", unit="u")
+        send(session, queue, "b", unit="v")
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    group = queue.group_id("")
+    for kind in ("held|0", "settled|0", "nonsense|0", "position|0"):
+        producer.produce(queue.changelog_topic(""), key=f"{group}|{kind}".encode(), value=b"\xc3\x01rubbish")
+    assert producer.flush(10) == 0
+    with factory.create_connection() as connection:
+        consumer = connection.create_session().create_consumer(queue)
+        assert {receive(consumer).body, receive(consumer).body} == {"a", "b"}
+    warnings = [record.getMessage() for record in caplog.records if queue.changelog_topic("") in record.getMessage()]
+    assert warnings
+    assert not any("\n" in line for line in warnings)
+
+
+def test_a_failing_exception_listener_harms_nobody(connection: Connection, orders: Queue) -> None:
+    def fail(error: Exception) -> None:
+        raise RuntimeError("listener")
+
+    connection.exception_listener = fail
+    try:
+        connection.tell(errors.JMSError("told"))
+    finally:
+        connection.exception_listener = None
+    send(connection.create_session(), orders, "a")
+
+
+def test_messages_that_were_not_received_cannot_be_settled(session: Session, orders: Queue) -> None:
+    sent = session.create_producer(orders).send("a")
+    for call in (sent.acknowledge, sent.nack):
+        with pytest.raises(errors.IllegalStateError, match="not received"):
+            call()

@@ -1,0 +1,168 @@
+"""Connections and contexts: start, stop, close, fork, and what a factory shares."""
+
+import os
+import threading
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, errors
+from jbm_kafka.jms.connection import Connection
+from tests.jms.conftest import RUN, make_factory
+from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, left, receive, send
+
+
+def test_a_connection_is_made_stopped_and_started_by_entering(warm: ConnectionFactory, orders: Queue) -> None:
+    """CONN-1: start gates delivery."""
+    connection = warm.create_connection()
+    session = connection.create_session()
+    send(session, orders, "a")
+    consumer = session.create_consumer(orders)
+    assert consumer.receive(0.1) is None
+    with connection:
+        assert receive(consumer).body == "a"
+    assert connection.is_closed
+    connection.close()
+    for call in (connection.create_session, connection.start, connection.stop):
+        with pytest.raises(errors.IllegalStateError, match="closed"):
+            call()
+    with pytest.raises(errors.IllegalStateError, match="closed"):
+        session.create_producer(orders)
+
+
+def test_stop_hands_nothing_over_until_started_again(warm: ConnectionFactory, orders: Queue) -> None:
+    """CONN-1: not even what was read ahead; it goes back uncounted."""
+    with warm.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.CLIENT)
+        send(session, orders, *(f"m{number}" for number in range(20)), unit="u")
+        consumer = session.create_consumer(orders)
+        got = [receive(consumer) for _ in range(5)]
+        connection.stop()
+        assert consumer.receive_nowait() is None
+        assert consumer.receive(0.1) is None
+        connection.start()
+        connection.start()
+        got += [receive(consumer) for _ in range(15)]
+        assert bodies(got) == [f"m{number}" for number in range(20)]
+        assert all(message.delivery_count == 1 for message in got)
+
+
+def test_stop_waits_for_a_running_listener(warm: ConnectionFactory, orders: Queue) -> None:
+    """CONN-1: it finishes first."""
+    may_end = threading.Event()
+    seen = Seen(lambda message: may_end.wait(SOON_S))
+    with warm.create_connection() as connection:
+        send(connection.create_session(), orders, "a", "b")
+        connection.create_session().create_consumer(orders).set_listener(seen)
+        seen.wait(1)
+        stopping = Aside(connection.stop)
+        assert stopping.is_running
+        may_end.set()
+        stopping.result()
+        assert len(seen.messages) == 1
+        connection.start()
+        seen.wait(2)
+
+
+def test_leaving_a_connection_by_an_exception_gives_back_the_message_in_hand(
+    warm: ConnectionFactory, connection: Connection, orders: Queue
+) -> None:
+    def fail() -> None:
+        with warm.create_connection() as inner:
+            session = inner.create_session()
+            send(session, orders, "a")
+            receive(session.create_consumer(orders))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert receive(connection.create_session().create_consumer(orders)).delivery_count == 2
+
+
+def test_a_context_is_connection_and_session_in_one(warm: ConnectionFactory, orders: Queue) -> None:
+    with warm.create_context(AcknowledgeMode.CLIENT) as jms:
+        producer = jms.create_producer()
+        producer.unit_of_order = "u"
+        producer.send(orders, "a", properties={"region": "EU"})
+        message = receive(jms.create_consumer(jms.create_queue(orders.name)))
+        assert (message.body, message.unit_of_order, message.properties["region"]) == ("a", "u", "EU")
+        assert bodies(jms.create_browser(orders, include="all")) == ["a"]
+        jms.acknowledge()
+        with pytest.raises(TypeError, match="swapped"):
+            producer.send("a", orders)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="destination"):
+            producer.send(orders, orders)  # type: ignore[arg-type]
+    with pytest.raises(errors.IllegalStateError, match="closed"):
+        jms.create_producer()
+
+
+def test_a_context_starts_with_its_first_consumer(warm: ConnectionFactory, orders: Queue) -> None:
+    jms = warm.create_context(AcknowledgeMode.TRANSACTED)
+    jms.create_producer().send(orders, "a")
+    jms.commit()
+    assert receive(jms.create_consumer(orders)).body == "a"
+    jms.rollback()
+    jms.close()
+
+
+def test_after_a_fork_the_child_is_told_so(warm: ConnectionFactory, orders: Queue) -> None:
+    with warm.create_connection() as connection:
+        session = connection.create_session()
+        producer = session.create_producer(orders)
+        producer.send("a")
+        consumer = session.create_consumer(orders)
+        child = os.fork()
+        if child == 0:
+            told = 0
+            calls = (
+                lambda: producer.send("b"),
+                lambda: consumer.receive(1),
+                session.recover,
+                connection.create_session,
+                connection.close,
+            )
+            for call in calls:
+                try:
+                    call()
+                except errors.IllegalStateError as error:
+                    told += "fork" in str(error)
+                except BaseException:
+                    os._exit(100)
+            os._exit(told)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 5
+        assert receive(consumer).body == "a"
+
+
+def test_a_namespace_keeps_installations_apart(bootstrap: str, connection: Connection, orders: Queue) -> None:
+    with make_factory(bootstrap, namespace=f"{RUN}-ns").create_connection() as apart:
+        session = apart.create_session()
+        send(session, orders, "a")  # the log is Kafka's and shared; what is settled is each installation's own
+        for each in (session, connection.create_session()):
+            consumer = each.create_consumer(orders)
+            assert receive(consumer).body == "a"
+            assert consumer.receive(NOTHING_S) is None
+
+
+def test_without_auto_create_a_missing_queue_is_refused_but_the_shipped_ones_exist(
+    bootstrap: str, orders: Queue
+) -> None:
+    factory = make_factory(bootstrap, namespace=f"{RUN}-strict", auto_create=False)
+    with factory.create_connection() as connection:
+        session = connection.create_session()
+        for call in (session.create_producer, session.create_consumer, lambda q: list(session.create_browser(q))):
+            with pytest.raises(errors.InvalidDestinationError, match=f"jbm-kafka create {orders.name}"):
+                call(orders)
+        for name in ("DLQ", "ExpiryQueue"):
+            session.create_producer(Queue(name)).send("a", unit_of_order=orders.name)
+            assert "a" in left(connection, Queue(name))
+
+
+def test_connections_say_what_they_are(warm: ConnectionFactory) -> None:
+    connection = warm.create_connection()
+    assert connection.metadata.provider_name == "jbm-kafka"
+    connection.client_id = "billing"
+    connection.create_session()
+    with pytest.raises(errors.IllegalStateError, match="first session"):
+        connection.client_id = "other"
+    assert connection.client_id == "billing"
+    connection.close()

@@ -1,0 +1,170 @@
+"""Redelivery delays, dead letters, and what is not removed."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from tests.jms.support import DEAD_LETTERS, NOTHING_S, bodies, copies, eventually, left, receive, send
+
+
+@pytest.fixture
+def individual(connection: Connection) -> Session:
+    return connection.create_session(AcknowledgeMode.INDIVIDUAL)
+
+
+def test_after_the_last_attempt_the_message_is_a_dead_letter_once(
+    connection: Connection, individual: Session, orders: Queue
+) -> None:
+    """REDELIVER-3, REDELIVER-4, REDELIVER-8, UNIT-15, UNIT-16: all of it is kept, and its unit goes on."""
+    queue = Queue(f"{orders.name}.twice")
+    sent = individual.create_producer(queue).send(
+        "poison", unit_of_order="joe", properties={"n": 1}, time_to_live_ms=600_000, correlation_id="c"
+    )
+    send(individual, queue, "next", unit="joe")
+    consumer = individual.create_consumer(queue)
+    for count in (1, 2):
+        message = receive(consumer)
+        assert (message.body, message.delivery_count) == ("poison", count)
+        message.nack()
+    assert receive(consumer).body == "next"
+    [letter] = copies(connection, DEAD_LETTERS, of=queue)
+    assert message.kafka is not None
+    expected = {
+        "n": 1,
+        "_JBM_ORIG_DESTINATION": f"queue:{queue.name}",
+        "_JBM_ORIG_MESSAGE_ID": sent.message_id,
+        "_JBM_ORIG_PARTITION": message.kafka.partition,
+        "_JBM_ORIG_OFFSET": message.kafka.offset,
+        "_JBM_DELIVERY_COUNT": 2,
+        "_JBM_DEAD_LETTER_REASON": "max-delivery-attempts",
+    }
+    assert {name: letter.properties[name] for name in expected} == expected
+    assert (letter.body, letter.unit_of_order, letter.correlation_id) == ("poison", "joe", "c")
+    assert (letter.expiration, letter.delivery_time) == (0, 0)
+    assert left(connection, queue) == ["next"]
+
+
+def test_without_a_dead_letter_address_it_is_removed(
+    connection: Connection, individual: Session, orders: Queue
+) -> None:
+    """REDELIVER-3: None removes."""
+    queue = Queue(f"{orders.name}.removed")
+    send(individual, queue, "poison", "next", unit="u")
+    consumer = individual.create_consumer(queue)
+    receive(consumer).nack()
+    assert receive(consumer).body == "next"
+    eventually(lambda: left(connection, queue) == ["next"], "it is still there")
+    assert copies(connection, DEAD_LETTERS, of=queue) == []
+
+
+def test_on_the_dead_letter_queue_failures_never_remove(
+    connection: Connection, individual: Session, orders: Queue
+) -> None:
+    """REDELIVER-3: nor copy to itself; more failures than any default allows."""
+    unit = orders.name
+    send(individual, DEAD_LETTERS, "letter", unit=unit)
+    consumer = individual.create_consumer(DEAD_LETTERS)
+    failures = 0
+    while failures < 12:
+        message = receive(consumer)
+        if message.unit_of_order == unit:
+            failures += 1
+            assert message.delivery_count == failures
+            message.nack()
+    while (message := receive(consumer)).unit_of_order != unit:
+        pass
+    message.acknowledge()
+
+
+def test_on_dead_letter_hold_keeps_the_unit_blocked(connection: Connection, individual: Session, orders: Queue) -> None:
+    """UNIT-16: until an operator releases it; other units go on."""
+    queue = Queue(f"{orders.name}.one.held")
+    send(individual, queue, "poison", "behind", unit="a")
+    consumer = individual.create_consumer(queue)
+    receive(consumer).nack()
+    send(individual, queue, "other", unit="b")
+    assert receive(consumer).body == "other"
+    assert consumer.receive(NOTHING_S) is None
+    assert copies(connection, DEAD_LETTERS, of=queue) == []
+
+
+def test_delays_grow_by_the_multiplier_up_to_the_cap(individual: Session, orders: Queue) -> None:
+    """REDELIVER-2: 100, 300, then the cap of 500 ms."""
+    queue = Queue(f"{orders.name}.growing")
+    send(individual, queue, "a")
+    consumer = individual.create_consumer(queue)
+    waits = []
+    receive(consumer).nack()
+    for _ in range(4):
+        begin = time.monotonic()
+        message = receive(consumer)
+        waits.append(round((time.monotonic() - begin) * 1000))
+        message.nack()
+    for waited, wanted in zip(waits, (100, 300, 500, 500), strict=True):
+        assert wanted - 20 <= waited < wanted + 400, waits
+
+
+def test_delays_are_spread(individual: Session, orders: Queue) -> None:
+    """REDELIVER-2: by half of 400 ms around it."""
+    queue = Queue(f"{orders.name}.spread")
+    for number in range(8):
+        send(individual, queue, f"m{number}", unit=f"u{number}")
+    consumer = individual.create_consumer(queue)
+    for message in [receive(consumer) for _ in range(8)]:
+        message.nack()
+    begin = time.monotonic()
+    waits = []
+    for _ in range(8):
+        receive(consumer)
+        waits.append((time.monotonic() - begin) * 1000)
+    assert min(waits) >= 150
+    assert max(waits) < 1_000
+    assert max(waits) - min(waits) > 30
+
+
+def test_rollback_waits_the_delay_and_counts_each(connection: Connection, session: Session, orders: Queue) -> None:
+    """REDELIVER-1, REDELIVER-2, UNIT-4: the unit waits; nothing is skipped."""
+    queue = Queue(f"{orders.name}.delayed")
+    send(session, queue, "a", "b", unit="u")
+    transacted = connection.create_session(AcknowledgeMode.TRANSACTED)
+    consumer = transacted.create_consumer(queue)
+    receive(consumer)
+    receive(consumer)
+    transacted.rollback()
+    begin = time.monotonic()
+    again = [receive(consumer), receive(consumer)]
+    assert time.monotonic() - begin >= 0.35
+    assert [(m.body, m.delivery_count) for m in again] == [("a", 2), ("b", 2)]
+    transacted.commit()
+
+
+def test_acknowledgements_are_durable_at_once_when_asked(orders: Queue, connect: Callable[..., Connection]) -> None:
+    """ACK-9: with block_on_acknowledge the call returns when the changelog has it, in every mode."""
+    connection = connect(block_on_acknowledge=True)
+    for mode in (AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL, AcknowledgeMode.AUTO):
+        queue = Queue(f"{orders.name}.{mode.value}")
+        session = connection.create_session(mode)
+        send(session, queue, "a", "b")
+        consumer = session.create_consumer(queue)
+        first = receive(consumer)
+        if mode is AcknowledgeMode.AUTO:
+            receive(consumer)
+        else:
+            first.acknowledge()
+        assert left(connection, queue) == ["b"], mode
+
+
+def test_bodies_of_dead_letters_are_the_same_bytes(connection: Connection, individual: Session, orders: Queue) -> None:
+    """REDELIVER-4: bytes too."""
+    queue = Queue(f"{orders.name}.twice")
+    individual.create_producer(queue).send(b"\x00\xff", unit_of_order="u")
+    send(individual, queue, "next", unit="u")
+    consumer = individual.create_consumer(queue)
+    receive(consumer).nack()
+    receive(consumer).nack()
+    receive(consumer)
+    assert bodies(copies(connection, DEAD_LETTERS, of=queue)) == [b"\x00\xff"]

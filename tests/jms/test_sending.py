@@ -1,0 +1,237 @@
+"""Sending: when a send returns, callbacks, and what a send sets."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, DeliveryMode, Message, Queue, TextMessage, errors
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from tests.jms.support import EXPIRED, NOTHING_S, Aside, bodies, copies, eventually, left, receive, receive_all, send
+
+
+def test_a_persistent_send_is_in_the_log_when_it_returns(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """SEND-1: returned means that every in-sync replica has it."""
+    message = session.create_producer(orders).send("a")
+    assert left(connection, orders) == ["a"]
+    assert message.message_id is not None
+    assert message.message_id.startswith("ID:")
+    assert (message.destination, message.priority, message.expiration) == (orders, 4, 0)
+
+
+def test_completion_callbacks_come_in_send_order_on_another_thread(session: Session, orders: Queue) -> None:
+    """SEND-1, SEND-9: over partitions and units."""
+    seen: list[tuple[object, Exception | None, threading.Thread]] = []
+    producer = session.create_producer(orders)
+    for number in range(50):
+        producer.send(
+            f"m{number}",
+            unit_of_order=f"u{number % 7}",
+            on_completion=lambda m, e: seen.append((m.body, e, threading.current_thread())),
+        )
+    producer.close()
+    assert [body for body, _, _ in seen] == [f"m{number}" for number in range(50)]
+    assert all(error is None and thread is not threading.current_thread() for _, error, thread in seen)
+
+
+def test_closing_and_waiting_calls_inside_a_callback_are_refused(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """SEND-9: they would wait for themselves."""
+    transacted = connection.create_session(AcknowledgeMode.TRANSACTED)
+    producer = session.create_producer(orders)
+    refused: list[str] = []
+
+    def inside(message: Message, error: Exception | None) -> None:
+        for name, call in {
+            "producer.close": producer.close,
+            "session.close": session.close,
+            "connection.close": connection.close,
+            "flush": producer.flush,
+            "commit": transacted.commit,
+            "rollback": transacted.rollback,
+        }.items():
+            try:
+                call()
+            except errors.IllegalStateError:
+                refused.append(name)
+
+    producer.send("a", on_completion=inside)
+    producer.flush()
+    assert refused == ["producer.close", "session.close", "connection.close", "flush", "commit", "rollback"]
+
+
+def test_session_close_waits_for_callbacks(connection: Connection, orders: Queue) -> None:
+    """SEND-9: close returns after the last callback."""
+    may_end = threading.Event()
+    session = connection.create_session()
+    session.create_producer(orders).send("a", on_completion=lambda m, e: may_end.wait(10))
+    closing = Aside(session.close)
+    closing._thread.join(0.3)
+    assert closing.is_running
+    may_end.set()
+    closing.result()
+
+
+def test_a_message_too_large_is_refused_and_later_ones_go(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """SEND-4: the failed send raises; the message is not there."""
+    producer = session.create_producer(orders)
+    body = os.urandom(3_000_000)  # what compresses well may fit after all
+    with pytest.raises(errors.MessageTooLargeError, match="larg"):
+        producer.send(body, unit_of_order="u")
+    told: list[Exception | None] = []
+    producer.send(body, on_completion=lambda m, e: told.append(e))
+    producer.send("b", unit_of_order="u")
+    producer.flush()
+    assert left(connection, orders) == ["b"]
+    assert [type(error) for error in told] == [errors.MessageTooLargeError]
+
+
+def test_non_persistent_messages_arrive_and_say_what_they_are(session: Session, orders: Queue) -> None:
+    """SEND-2: the same producer, not waited for."""
+    producer = session.create_producer(orders)
+    producer.delivery_mode = DeliveryMode.NON_PERSISTENT
+    producer.send("a")
+    assert receive(session.create_consumer(orders)).delivery_mode is DeliveryMode.NON_PERSISTENT
+
+
+def test_an_expired_message_goes_to_the_expiry_queue(connection: Connection, session: Session, orders: Queue) -> None:
+    """SEND-5, REDELIVER-8, UNIT-15: never handed over; its coordinates, unit and expiry are kept."""
+    sent = session.create_producer(orders).send("late", time_to_live_ms=1, unit_of_order="u", properties={"n": 7})
+    send(session, orders, "next", unit="u")
+    consumer = session.create_consumer(orders)
+    assert receive(consumer).body == "next"
+    assert consumer.receive(NOTHING_S) is None
+    [copy] = copies(connection, EXPIRED, of=orders)
+    assert (copy.body, copy.unit_of_order, copy.properties["n"]) == ("late", "u", 7)
+    assert copy.properties["_JBM_ORIG_MESSAGE_ID"] == sent.message_id
+    assert int(str(copy.properties["_JBM_ACTUAL_EXPIRY"])) >= sent.expiration
+    assert copy.expiration == 0
+
+
+def test_an_expired_message_is_removed_without_an_expiry_address(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """SEND-5: or is removed."""
+    queue = Queue(f"{orders.name}.removed")
+    session.create_producer(queue).send("late", time_to_live_ms=1, unit_of_order="u")
+    send(session, queue, "next", unit="u")
+    consumer = session.create_consumer(queue)
+    assert receive(consumer).body == "next"
+    assert consumer.receive(NOTHING_S) is None
+    eventually(lambda: left(connection, queue) == [], "it is still there")
+    assert copies(connection, EXPIRED, of=queue) == []
+
+
+def test_a_message_that_expires_unread_in_a_buffer_is_not_handed_over(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """SEND-5: prefetched in time, asked for too late."""
+    producer = session.create_producer(orders)
+    client = connection.create_session(AcknowledgeMode.CLIENT)
+    consumer = client.create_consumer(orders)
+    for _ in range(8):  # the credit grows with the pace, so that the last ones are prefetched
+        send(session, orders, "pace", unit="u")
+    receive_all(consumer, 8)
+    client.acknowledge()
+    producer.send("late", time_to_live_ms=300, unit_of_order="u")
+    send(session, orders, "next", unit="u")
+    deadline = time.time() * 1000 + 400
+    assert threading.Event().wait(0.4) is False
+    assert time.time() * 1000 >= deadline - 50
+    assert receive(consumer).body == "next"
+
+
+def test_a_delivery_delay_holds_its_unit_and_no_other(session: Session, orders: Queue) -> None:
+    """SEND-6, UNIT-4: not before its time, counted from the send."""
+    queue = Queue(f"{orders.name}.one")
+    begin = time.time()
+    session.create_producer(queue).send("a1", delivery_delay_ms=700, unit_of_order="a")
+    send(session, queue, "a2", unit="a")
+    send(session, queue, "b1", unit="b")
+    got = receive_all(session.create_consumer(queue), 3)
+    assert bodies(got) == ["b1", "a1", "a2"]
+    assert time.time() - begin >= 0.7
+    assert got[1].delivery_time > got[1].timestamp
+
+
+def test_priority_orders_the_heads_of_units_and_nothing_within_one(session: Session, orders: Queue) -> None:
+    """SEND-7, UNIT-6: the higher first among what is deliverable."""
+    queue = Queue(f"{orders.name}.one")
+    producer = session.create_producer(queue)
+    for body, unit, priority in (("a1", "a", 1), ("a2", "a", 9), ("b1", "b", 5), ("c1", None, 8), ("d1", None, 4)):
+        producer.send(body, unit_of_order=unit, priority=priority)
+    got = receive_all(session.create_consumer(queue, prefetch=1), 5)
+    assert bodies(got) == ["c1", "b1", "d1", "a1", "a2"]
+    assert [m.priority for m in got] == [8, 5, 4, 1, 9]
+
+
+def test_messages_without_a_unit_keep_the_order_of_their_session(session: Session, orders: Queue) -> None:
+    """ORDER-1: one session, one order."""
+    send(session, orders, *(f"m{number}" for number in range(20)))
+    assert bodies(receive_all(session.create_consumer(orders), 20)) == [f"m{number}" for number in range(20)]
+
+
+def test_spread_uses_every_partition(session: Session, orders: Queue) -> None:
+    producer = session.create_producer(orders)
+    producer.spread = True
+    for number in range(4):
+        producer.send(f"m{number}")
+    got = receive_all(session.create_consumer(orders), 4)
+    assert {m.kafka.partition for m in got if m.kafka is not None} == {0, 1}
+
+
+def test_a_received_message_can_be_sent_on(session: Session, orders: Queue) -> None:
+    target = Queue(f"{orders.name}.out")
+    message = TextMessage("a")
+    message.properties["n"] = 1
+    session.create_producer(orders).send(message, unit_of_order="joe", correlation_id="c", reply_to=target, type="t")
+    got = receive(session.create_consumer(orders))
+    session.create_producer(target).send(got)
+    again = receive(session.create_consumer(target))
+    assert (again.body, again.properties["n"], again.unit_of_order) == ("a", 1, "joe")
+    assert (again.correlation_id, again.reply_to, again.type, again.destination) == ("c", target, "t", target)
+    assert again.message_id == got.message_id
+    with pytest.raises(errors.MessageNotWriteableError):
+        again.set_int_property("n", 2)
+
+
+def test_a_producer_without_a_destination_needs_one_for_each_send(session: Session, orders: Queue) -> None:
+    producer = session.create_producer()
+    producer.send("a", destination=orders)
+    with pytest.raises(errors.InvalidDestinationError, match="destination"):
+        producer.send("a")
+    with pytest.raises(errors.IllegalStateError, match="without a destination"):
+        session.create_producer(orders).send("a", destination=Queue("other"))
+    with pytest.raises(TypeError, match="message first"):
+        producer.send(orders, destination=orders)  # type: ignore[arg-type]
+    producer.close()
+    with pytest.raises(errors.IllegalStateError, match="closed"):
+        producer.send("a", destination=orders)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "remedy"),
+    [
+        ("priority", 10, "0 to 9"),
+        ("priority", True, "0 to 9"),
+        ("time_to_live_ms", 1.5, "milliseconds"),
+        ("time_to_live_ms", -1, "milliseconds"),
+        ("delivery_delay_ms", "1s", "milliseconds"),
+        ("unit_of_order", "", "non-empty"),
+        ("unit_of_order", 7, "non-empty"),
+        ("delivery_mode", 99, "99"),
+    ],
+)
+def test_a_wrong_option_is_refused_by_name_and_nothing_is_sent(
+    connection: Connection, session: Session, orders: Queue, option: str, value: object, remedy: str
+) -> None:
+    with pytest.raises((ValueError, errors.JMSError), match=remedy):
+        session.create_producer(orders).send("a", **{option: value})  # type: ignore[arg-type]
+    assert left(connection, orders) == []
