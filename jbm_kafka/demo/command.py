@@ -19,6 +19,9 @@ from jbm_kafka.demo.spark_report import figures, show, spark_needed, spark_repor
 POISON_NEEDED = 8
 """With fewer customers there is no order that nobody can fulfil."""
 
+PLAIN_WIDTH = 120
+"""Where no terminal says how wide it is."""
+
 
 @click.command()
 @click.option("--bootstrap", metavar="HOST:PORT", envvar="JBM_BOOTSTRAP",
@@ -32,6 +35,8 @@ def demo(bootstrap: str | None, customers: int, no_spark: bool, checked_run: str
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
     if not no_spark:
         spark_needed()
     lines = day(customers)

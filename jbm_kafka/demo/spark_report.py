@@ -1,5 +1,6 @@
 """Lets Spark read the same topics: its dead-letter job runs in a process of its own, and its figures count too."""
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -17,6 +18,7 @@ from jbm_kafka.demo.check import Figure
 from jbm_kafka.demo.errors import DemoError
 
 TIMEOUT_S = 150.0
+GRACE_S = 5.0
 
 
 def spark_needed() -> None:
@@ -41,14 +43,23 @@ def spark_report(bootstrap: str, names: Names) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         raise DemoError(f"Spark's job did not end within {TIMEOUT_S:g} s") from None
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)  # Python and its JVM
-            process.wait()
+        _end(process)
     if process.returncode != 0:
         lines = complained.strip().splitlines()
         raise DemoError(f"Spark's job failed: {lines[-1] if lines else 'it said nothing'}")
     report: dict[str, Any] = json.loads(said.strip().splitlines()[-1])
     return report
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Nothing of it runs any more, neither Python nor its JVM; with a moment to remove its temporary files."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def figures(report: dict[str, Any], names: Names, *, messages: int, letters: int) -> list[Figure]:

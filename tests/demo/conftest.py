@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def start_demo(bootstrap: str) -> Iterator[Start]:
+def start_demo(bootstrap: str, tmp_path: Path) -> Iterator[Start]:
     """Starts `jbm-kafka demo` on the tests' broker with the given options; it dies with the test."""
     with ExitStack() as started:
 
@@ -26,7 +27,8 @@ def start_demo(bootstrap: str) -> Iterator[Start]:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     text=True,
-                    env={**os.environ, "COLUMNS": "150"},
+                    # What a killed demo cannot remove goes with the test.
+                    env={**os.environ, "COLUMNS": "150", "TMPDIR": str(tmp_path)},
                 )
             )
             started.callback(demo.kill)
