@@ -18,7 +18,7 @@ bodies = st.one_of(
 
 @given(body=bodies)
 def test_a_body_reads_back_as_it_was_sent(body: tuple[BodyShape, str | bytes | None]) -> None:
-    """MSG-1."""
+    """Of MSG-1."""
     kind, value = encode_body(*body)
     headers: list[Header] = [] if kind is None else [("JBMBody", kind)]
     assert decode_body(headers, value) == (*body, None)

@@ -44,7 +44,7 @@ values = st.one_of(
 def test_headers_read_back_as_they_were_written(
     fields: dict[str, Any], priority: int, expiration_ms: int, delivery_time_ms: int, duplicate_id: str | None
 ) -> None:
-    """MSG-1."""
+    """Of MSG-1."""
     headers = encode_headers(
         **fields,
         priority=priority,
@@ -179,7 +179,7 @@ FOREIGN: list[Header] = [("content-type", b"x"), ("binary", b"\xff"), ("content-
 
 
 def test_what_is_not_ours_is_carried_on_untouched() -> None:
-    """MSG-1: a received message can be sent on; its foreign headers go along, in order."""
+    """Of MSG-1: a received message can be sent on; its foreign headers go along, in order."""
     headers: list[Header] = [
         ("JMSMessageID", b"ID:1"),
         ("JMSExpiration", b"5"),

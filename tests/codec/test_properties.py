@@ -41,7 +41,7 @@ properties: st.SearchStrategy[Property] = st.one_of(
 
 @given(held=properties)
 def test_a_property_reads_back_with_its_type_and_value(held: Property) -> None:
-    """MSG-1: all property types go through unchanged."""
+    """Of MSG-1: all property types go through unchanged."""
     again = parse_property(held.type, property_text(held))
     assert again.type == held.type
     assert again.value == held.value or (again.value != again.value and held.value != held.value)
@@ -65,7 +65,7 @@ def test_a_property_reads_back_with_its_type_and_value(held: Property) -> None:
     ],
 )
 def test_the_text_of_a_value_is_what_java_and_spark_read(held: Property, text: str) -> None:
-    """MSG-1."""
+    """Of MSG-1."""
     assert property_text(held) == text
 
 
@@ -130,13 +130,13 @@ def test_a_float_is_the_nearest_one_of_32_bits(value: float) -> None:
     ],
 )
 def test_a_python_value_gets_the_type_that_holds_it(value: object, expected: Property) -> None:
-    """MSG-1: bool before int, int by its size, float as double."""
+    """Of MSG-1: bool before int, int by its size, float as double."""
     assert property_of(value) == expected
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, [1], b"x", {"a": 1}, 1j])
 def test_a_value_no_property_holds_is_refused(value: Any) -> None:
-    """MSG-1: beyond 64 bits, or of no property type."""
+    """Of MSG-1: beyond 64 bits, or of no property type."""
     with pytest.raises(MessageFormatError):
         property_of(value)
 

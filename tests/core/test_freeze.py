@@ -34,7 +34,7 @@ def test_an_acknowledgement_behind_the_watermark_needs_no_bitmap() -> None:
 
 
 def test_a_block_is_deleted_once_the_watermark_has_passed_it() -> None:
-    """LOG-8."""
+    """Of LOG-8."""
     channel = Channel(message(0), message(1), message(BLOCK_SIZE))
     channel.got("a")
     channel.acknowledge("a", 1)
@@ -45,7 +45,7 @@ def test_a_block_is_deleted_once_the_watermark_has_passed_it() -> None:
 
 
 def test_a_block_that_somebody_left_below_the_watermark_is_deleted() -> None:
-    """LOG-8: though nothing of it changed."""
+    """Of LOG-8: though nothing of it changed."""
     position = Position("topic", "jbm.test:1", BLOCK_SIZE + 5, BLOCK_SIZE + 9, BLOCK_SIZE + 9, 0)
     channel = recovered(position, Settled(block=0, bitmap=BitMap([3]).serialize()))
     assert Settled(block=0, bitmap=None) in channel.checkpoint(offered=BLOCK_SIZE + 9)

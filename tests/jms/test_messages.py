@@ -49,7 +49,7 @@ def received(record: Record, *, delivery_count: int = 1, settler: Verdicts | Non
 
 
 def test_a_received_message_shows_what_its_record_tells() -> None:
-    """MSG-1."""
+    """Of MSG-1."""
     message = received(Record(value=b"hello", key=b"joe", headers=HEADERS), delivery_count=2)
     assert isinstance(message, TextMessage)
     assert message.body == "hello"
@@ -113,7 +113,7 @@ def test_a_name_that_is_no_attribute_is_refused() -> None:
 
 
 def test_a_received_message_is_read_only_until_cleared() -> None:
-    """MSG-1."""
+    """Of MSG-1."""
     message = received(Record(value=b"hello", headers=HEADERS))
     assert isinstance(message, TextMessage)
     with pytest.raises(MessageNotWriteableError, match=r"ID:p:1 is read-only; call clear_body\(\) first"):
@@ -225,7 +225,7 @@ def test_a_message_can_be_copied() -> None:
 
 
 def test_a_made_message_becomes_a_record() -> None:
-    """MSG-1."""
+    """Of MSG-1."""
     message = TextMessage("hello")
     message.message_id, message.priority, message.reply_to = "ID:p:2", 9, Queue("replies")
     message.set_float_property("f", 0.1)
@@ -248,7 +248,7 @@ def test_a_made_message_becomes_a_record() -> None:
 
 
 def test_a_received_message_sent_on_takes_everything_along_but_what_a_send_writes() -> None:
-    """MSG-1."""
+    """Of MSG-1."""
     headers = [*HEADERS, ("JBMDuplicateID", b"d"), ("jms.int.bad", b"x")]
     message = received(Record(value=b"hello", headers=headers))
     message.message_id, message.priority, message.expiration, message.delivery_time = "ID:q:9", 4, 0, 0
@@ -268,7 +268,7 @@ def test_a_received_message_sent_on_takes_everything_along_but_what_a_send_write
 
 
 def test_cleared_properties_do_not_go_along_and_what_jms_cannot_show_does() -> None:
-    """MSG-1."""
+    """Of MSG-1."""
     message = received(Record(value=b"hello", headers=[*HEADERS, ("seen", b"1")]))
     message.clear_properties()
     message.properties["only"] = True

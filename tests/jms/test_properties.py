@@ -51,7 +51,7 @@ def message_with(kind: str, value: Any) -> TextMessage:
 
 @pytest.mark.parametrize(("written", "wanted"), list(product(TYPES, TYPES)))
 def test_a_property_reads_as_the_table_allows_and_as_nothing_else(written: str, wanted: str) -> None:
-    """MSG-1: with the conversions of the specification."""
+    """Of MSG-1: with the conversions of the specification."""
     message = message_with(written, SAMPLES[written])
     read = getattr(message, f"get_{wanted}_property")
     if wanted not in SPEC[written].split():

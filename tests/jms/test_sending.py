@@ -94,7 +94,7 @@ def test_a_message_too_large_is_refused_and_later_ones_go(
 
 
 def test_non_persistent_messages_arrive_and_say_what_they_are(session: Session, orders: Queue) -> None:
-    """SEND-2: the same producer, not waited for."""
+    """Of SEND-2: the same producer, not waited for."""
     producer = session.create_producer(orders)
     producer.delivery_mode = DeliveryMode.NON_PERSISTENT
     producer.send("a")

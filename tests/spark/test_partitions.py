@@ -12,7 +12,7 @@ PARTITIONS = 7
 
 
 def test_the_spark_sink_and_our_murmur2_agree_on_every_key(spark: SparkSession, topics: Topics) -> None:
-    """UNIT-11: all messages of a unit live in one partition, whoever sends them."""
+    """Of UNIT-11: all messages of a unit live in one partition, whoever sends them."""
     chance = random.Random(11)
     keys = {chance.randbytes(chance.randint(1, 24)) for _ in range(400)} | {f"kunde-{n}ü".encode() for n in range(100)}
     topic = topics.create(PARTITIONS)

@@ -28,7 +28,7 @@ def test_the_latest_value_of_every_key_counts_and_null_deletes() -> None:
 
 
 def test_other_groups_entries_do_not_count() -> None:
-    """TOPIC-1: subscriptions of one topic share its changelog."""
+    """Of TOPIC-1: subscriptions of one topic share its changelog."""
     world = World()
     mine = world.checkpoint(10, held(12))
     world.checkpoint(90, settled(0, 95), held(12, 9), group="jbm.queue.orders.eu")
@@ -108,7 +108,7 @@ def test_an_open_transaction_in_front_of_the_end_is_waited_for_and_told() -> Non
 
 
 def test_a_long_sparse_changelog_is_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LOG-8: memory is bounded by the slice, time by what compaction left."""
+    """Of LOG-8: memory is bounded by the slice, time by what compaction left."""
     monkeypatch.setattr("jbm_kafka.store.changelog_reader.OFFSETS_PER_READ", 16)
     world = World()
     for number in range(40):

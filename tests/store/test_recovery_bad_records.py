@@ -50,7 +50,7 @@ def test_without_a_readable_position_the_committed_offset_decides(caplog: pytest
 
 
 def test_without_position_and_offset_all_is_delivered_again() -> None:
-    """LOG-4: settled blocks of an unknown log must not hide messages."""
+    """Of LOG-4: settled blocks of an unknown log must not hide messages."""
     world = World()
     corrupt(world, world.checkpoint(10, settled(0, 15)))
     world.kafka.offsets.clear()
@@ -70,7 +70,7 @@ def test_a_foreign_record_in_the_changelog_is_ignored_and_told(caplog: pytest.Lo
 
 
 def test_above_a_lost_end_nothing_counts_as_settled() -> None:
-    """LOG-4: new messages will get those offsets."""
+    """Of LOG-4: new messages will get those offsets."""
     world = World()
     world.checkpoint(10, settled(0, 15, 60_000), settled(1, 70_000), held(12), held(60_001))
     world.kafka.topics[TOPIC].ends[0] = 50_000
