@@ -105,7 +105,7 @@ class RoutableNotAcceptedError(JMSError):
     """A receiver refuses what it was handed; the message is as if it had never been offered."""
 
 
-class ChannelLost(Exception):  # noqa: N818 - it tells what happened to the channel, not what the caller did
+class ChannelLost(Exception):
     """The channel can no longer be trusted. Whoever runs it closes it and recovers it from its changelog."""
 
 

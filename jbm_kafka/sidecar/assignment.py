@@ -107,11 +107,12 @@ class Assignment:
             channel.is_closing = True
             self._take_unread(channel)
         self._drain(channels, keep_up)
+        self._wait_for(channels, _is_frozen, keep_up)
         for channel in channels:
             if not channel.is_lost:
                 self._give_up(channel)
                 channel.begin_release()
-        self._wait_for_last_checkpoint(channels, keep_up)
+        self._wait_for(channels, _is_unrecorded, keep_up)
         for channel in channels:
             if not channel.is_lost:
                 self.drop(channel)
@@ -169,10 +170,16 @@ class Assignment:
             if tap is not None and tap.channel is channel:
                 tap.is_lost = True
 
-    def _wait_for_last_checkpoint(self, channels: Sequence[OwnedChannel], keep_up: Callable[[], None]) -> None:
+    def _wait_for(
+        self,
+        channels: Sequence[OwnedChannel],
+        is_waited_for: Callable[[OwnedChannel], bool],
+        keep_up: Callable[[], None],
+    ) -> None:
+        """Wait for the end of a checkpoint under way, since what it settles may be committed, or of the last."""
         clock = self._lane.parts.clock
         deadline_ms = clock.monotonic_ms() + LAST_CHECKPOINT_MS
-        while any(_is_unrecorded(channel) for channel in channels):
+        while any(is_waited_for(channel) for channel in channels):
             if clock.monotonic_ms() > deadline_ms:
                 log.warning(
                     "group %s: the last checkpoint did not finish; the next owner repeats a little", self._lane.group
@@ -197,6 +204,10 @@ class Assignment:
 
 def _is_busy(channel: OwnedChannel) -> bool:
     return not channel.is_lost and not channel.holds_nothing
+
+
+def _is_frozen(channel: OwnedChannel) -> bool:
+    return not channel.is_lost and channel.freeze is not None
 
 
 def _is_unrecorded(channel: OwnedChannel) -> bool:

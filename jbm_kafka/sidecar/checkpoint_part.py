@@ -118,5 +118,13 @@ class CheckpointPart:
                 for settling in part.settlings:
                     # The freeze told the changelog and the events already; only the live state follows.
                     channel.state.apply(Acknowledged(session=settling.session, offsets=settling.offsets, durable=True))
+            else:
+                self._return_orphans(part)
             for waiter in waiters:
                 waiter.complete()
+
+    def _return_orphans(self, part: FrozenChannel) -> None:
+        """A session that closed while its commit was under way gave nothing back: it might have been committed."""
+        present = {link.session_id for link in self._lane.links.values()} | {LEAVING}
+        for session in {settling.session for settling in part.settlings} - present:
+            self._lane.settle.return_all(session)

@@ -68,6 +68,8 @@ class OwnedChannel:
         """The next durable freeze is the last: it records exactly what was handed over."""
         self.freeze: Freeze | None = None
         """Taken by a checkpoint whose end is not known yet."""
+        self.tentative: frozenset[int] = frozenset()
+        """What the taken freeze settles for its transfers: in hand until its end is known, come what may."""
         self._waiters: list[Completion] = []
         self._frozen_waiters: list[Completion] = []
         self._acknowledged: list[int] = []
@@ -105,10 +107,18 @@ class OwnedChannel:
         """No session has anything of it in hand."""
         return not any(self.state.in_hand.values())
 
-    def raise_reserve(self) -> None:
-        """Record ahead that more may be handed over; called when a quarter of the mark is left."""
+    def raise_reserve(self, *, is_at_mark: bool = False) -> None:
+        """Record ahead that more may be handed over; called when a quarter of the mark is left.
+
+        `is_at_mark`: what comes next lies beyond the mark, however far the last hand-over is from it: there may be a
+        wide gap between them, such as a transaction that was aborted.
+        """
         ahead = self._reserve_offsets
-        if self.reserve == self.state.offered and self.state.handed_to + ahead // 4 > self.reserve:
+        if self.reserve != self.state.offered:
+            return
+        if is_at_mark:
+            self.reserve = max(self.state.handed_to, self.state.watermark, self.reserve) + ahead
+        elif self.state.handed_to + ahead // 4 > self.reserve:
             self.reserve = max(self.state.handed_to, self.state.watermark) + ahead
 
     def begin_release(self) -> None:
@@ -144,6 +154,7 @@ class OwnedChannel:
         )
         self.state.apply(taken.frozen)
         self.freeze = taken
+        self.tentative = frozenset(tentative)
         self._frozen_waiters, self._waiters = self._waiters, []
         self._frozen_events = (self._acknowledged, self._events)
         self._acknowledged, self._events = [], []
@@ -171,6 +182,7 @@ class OwnedChannel:
         taken = self.freeze
         assert taken is not None, self.name
         self.freeze = None
+        self.tentative = frozenset()
         waiters, self._frozen_waiters = self._frozen_waiters, []
         acknowledged, events = self._frozen_events
         self._frozen_events = ([], [])

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import Held
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaTrouble
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
@@ -116,12 +116,7 @@ class ChannelOpener:
 
     def _state(self, recovered: RecoveredChannel) -> ChannelState:
         state = ChannelState()
-        now_ms = self._clock.now_ms()
+        state.apply(TimePassed(self._clock.now_ms()))  # first: due times from a clock that was ahead are cut to ours
         for entry in recovered.entries:
-            if isinstance(entry, Held) and entry.due_at_ms > now_ms + entry.delay_ms:
-                # The clock of the earlier owner was ahead: nobody waits longer than the delay itself.
-                entry = Held(
-                    entry.offset, entry.attempts, now_ms + entry.delay_ms, entry.delay_ms, entry.unit, entry.reason
-                )
             state.apply(entry)
         return state
