@@ -74,9 +74,7 @@ class MessageProducer:
             MessageFormatError: it cannot be carried.
         """
         if isinstance(message, Destination):
-            raise TypeError(
-                "a producer's send takes the message first; only a context's producer takes the destination"
-            )
+            raise TypeError("a producer's send takes the message first; only a context's takes the destination")
         session = self.session
         with session.in_use():
             self._check_open()
