@@ -45,7 +45,10 @@ def body_kind(headers: Sequence[Header] | None) -> bytes | None:
 
 def decode_body(headers: Sequence[Header] | None, value: bytes | None) -> DecodedBody:
     """The body that the value is, by the last `JBMBody` header."""
-    kind = body_kind(headers)
+    kind: bytes | None = None
+    for name, held in headers or ():  # as `body_kind`, whose call would be felt here
+        if name == BODY_HEADER:
+            kind = held
     if value is None:
         return (_TEXT_SHAPE if kind == TEXT else _NONE_SHAPE), None, None
     if kind == TEXT:

@@ -49,6 +49,7 @@ class MessageConsumer:
         self.link.on_trouble = session.connection.tell
         self.credit = Credit(prefetch)
         self._guard = session.guard
+        self._settling = session.settling
         self._filled = session.filled
         self._waiting = Waiting(self)
 
@@ -66,7 +67,7 @@ class MessageConsumer:
         if timeout is not None and timeout < 0:
             raise ValueError(f"timeout is {timeout!r}: seconds, 0 not to wait, None to wait for ever")
         session = self.session
-        if not self._guard.acquire(blocking=False):
+        if not self._guard.acquire(False):
             raise session.busy()
         try:
             if self.listener is not None:
@@ -74,7 +75,7 @@ class MessageConsumer:
             if session.is_closed or self.is_closed:
                 session.check_open()
                 return None
-            session.settling.before_receive()
+            self._settling.before_receive()
             granted = self.poll()
             if granted is None:
                 if timeout == 0:
@@ -131,12 +132,13 @@ class MessageConsumer:
     def present(self, granted: Granted) -> Message:
         """Hand a message to the application."""
         _, reference, delivery = granted
+        # Arguments by position: by keyword the call costs a tenth of a microsecond more, for every message.
         return from_record(
             reference[5],  # type: ignore[arg-type]
-            destination=self.destination,
-            delivery_count=delivery.delivery_count,
-            redelivered=delivery.redelivered,
-            settler=self.session.settling.handed_over(self, granted),
+            self.destination,
+            delivery.delivery_count,
+            delivery.redelivered,
+            self._settling.handed_over(self, granted),
         )
 
     def _ask(self, *, ahead: bool) -> None:

@@ -27,7 +27,6 @@ class EncodedMessage(NamedTuple):
 
 def from_record(
     record: KafkaRecord,
-    *,
     destination: Destination,
     delivery_count: int,
     redelivered: bool,

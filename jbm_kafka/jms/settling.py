@@ -115,27 +115,38 @@ class AutoSettling(Settling):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self.previous: InHand | None = None
+        self._previous: Granted | None = None
+        """What the application has in hand."""
+        self._link: Link | None = None
+        """Where it came from. Beside it, for an object that holds both would be one more for each message."""
+        self._is_blocking = session.connection.block_on_acknowledge
 
     def before_receive(self) -> None:
-        previous = self.previous
+        previous = self._previous
         if previous is None:
             return
-        self.previous = None
-        tap = previous.granted.tap
+        tap, reference, _ = previous
         if tap.is_lost:
-            self._session.connection.tell(refusal(tap.channel, [previous.reference.offset]))
-        elif self._session.connection.block_on_acknowledge:
-            self._record([previous])
+            self._previous = None
+            self._session.lost(refusal(tap.channel, [reference.offset]))
+        elif self._is_blocking:
+            self._record([item for item in (self._take_previous(),) if item is not None])
         else:
-            tap.acked.append(previous.granted.reference[0])
+            self._previous = None
+            tap.acked.append(reference[0])
 
     def handed_over(self, consumer: MessageConsumer, granted: Granted) -> Settling:
-        self.previous = InHand(granted, consumer.link)
+        self._previous = granted
+        self._link = consumer.link
         return self
 
     def in_hand(self, link: Link) -> int:
-        return 1 if self.previous is not None and self.previous.link is link else 0
+        return 1 if self._previous is not None and self._link is link else 0
+
+    def _take_previous(self) -> InHand | None:
+        """What the application has in hand, which it has no more."""
+        previous, self._previous = self._previous, None
+        return None if previous is None or self._link is None else InHand(previous, self._link)
 
     def recover(self) -> None:
         self.before_receive()
@@ -144,7 +155,7 @@ class AutoSettling(Settling):
         self.listener_raised(delay_ms=None)
 
     def listener_raised(self, delay_ms: int | None = None) -> None:
-        previous, self.previous = self.previous, None
+        previous = self._take_previous()
         if previous is not None and not previous.granted.tap.is_lost:
             give_back([previous], counted=True, delay_ms=delay_ms)
 
@@ -152,11 +163,11 @@ class AutoSettling(Settling):
         self.before_receive()
 
     def consumer_closes(self, consumer: MessageConsumer) -> None:
-        if self.previous is not None and self.previous.link is consumer.link:
+        if self._link is consumer.link:
             self.before_receive()
 
     def close(self) -> None:
         try:
             self.before_receive()
         except JMSError as error:
-            self._session.connection.tell(error)
+            self._session.lost(error)

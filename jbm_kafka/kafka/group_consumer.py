@@ -91,21 +91,25 @@ class ConfluentGroupConsumer:
             records += self._consumer.consume(count_max - 1, 0)
         if revocations != self._revocations:
             records = [record for record in records if record.partition() in self._owned]
-        if any(record.error() is not None for record in records):
-            records = [record for record in records if record.error() is None or self._note_error(record)]
+        good = [record for record in records if record.error() is None]
+        if len(good) < len(records):
+            for record in records:
+                if record.error() is not None:
+                    self._note_error(record)
+            records = good
         if self._waiting:
             records = [record for record in records if record.partition() not in self._waiting]
         return records
 
-    def _note_error(self, record: Message) -> bool:
-        """Keep, log or drop an error event; never a record, so always False."""
+    def _note_error(self, record: Message) -> None:
+        """Keep, log or drop an error event; it is never a record."""
         error = record.error()
         partition = record.partition()
         assert error is not None
         if error.code() == KafkaError._PARTITION_EOF:
             if partition is not None and partition not in self._waiting:
                 self._ends[partition] = record.offset() or 0
-            return False
+            return
         if error.code() in _OUT_OF_RANGE and partition is not None:
             if partition in self._owned:
                 self._stopped.add(partition)
@@ -116,7 +120,6 @@ class ConfluentGroupConsumer:
             self._errors.append(self._told(error))
         else:
             LOG.info("group %s reading topic %s: %s; it keeps trying", self._group, self._topic, one_line(error))
-        return False
 
     def _told(self, error: KafkaError) -> KafkaTrouble:
         return trouble(error, f"group {self._group} reading topic {self._topic}", self._bootstrap, group=self._group)

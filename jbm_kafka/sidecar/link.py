@@ -34,10 +34,17 @@ class Tap:
     def __init__(self, channel: OwnedChannel, link: Link) -> None:
         self.channel = channel
         self.link = link
-        self.acked: deque[int] = deque()
-        """Acknowledged offsets on their way to the lane: the session appends, the lane takes from the left."""
+        self.acked: list[int] = []
+        """Acknowledged offsets on their way to the lane: the session appends, the lane takes what is there."""
         self.is_lost = False
         """The channel is no longer ours: nothing more can be said about its messages."""
+
+    def take_acked(self) -> list[int]:
+        """What was acknowledged until now; the lane only, while sessions go on appending."""
+        acked = self.acked
+        taken = acked[:]
+        del acked[: len(taken)]
+        return taken
 
 
 class Granted(NamedTuple):

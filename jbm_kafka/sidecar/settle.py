@@ -40,8 +40,7 @@ class Settle:
         """Acknowledgements first: a session settles before it gives back."""
         for tap in list(link.taps.values()):
             if tap.acked:
-                acked = tap.acked
-                self._acknowledge(tap, [acked.popleft() for _ in range(len(acked))])
+                self._acknowledge(tap, tap.take_acked())
         while link.verdicts:
             self._carry_out(link, link.verdicts.popleft())
 
@@ -60,7 +59,7 @@ class Settle:
 
     def refuse_late(self, tap: Tap) -> None:
         """The channel is gone; acknowledgements that were on their way cannot be recorded."""
-        offsets = [tap.acked.popleft() for _ in range(len(tap.acked))]
+        offsets = tap.take_acked()
         if offsets:
             tap.link.on_trouble(refusal(tap.channel, offsets))
 
