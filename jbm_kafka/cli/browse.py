@@ -50,7 +50,9 @@ def dead_letters() -> None:
 
 @dead_letters.command(name="list")
 @click.option("--from", "origin", callback=as_queue, metavar="DEST", help="Only those that came from this queue.")
-@click.option("--address", callback=as_queue, default="DLQ", show_default=True, help="The dead-letter queue.")
+@click.option(
+    "--address", metavar="DEST", callback=as_queue, default="DLQ", show_default=True, help="The dead-letter queue."
+)
 @click.option("--selector", metavar="S", help="Comes with a later version.")
 @bootstrap_option
 @json_option

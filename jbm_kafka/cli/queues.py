@@ -16,7 +16,7 @@ UNKNOWN = "?"
 
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="NAME")
-@click.option("--partitions", type=click.IntRange(1, 10_000),
+@click.option("--partitions", metavar="N", type=click.IntRange(1, 10_000),
               help="How many receivers can share it at most; fixed from then on. [16]")  # fmt: skip
 @bootstrap_option
 @json_option

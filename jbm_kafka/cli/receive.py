@@ -21,7 +21,7 @@ ACKNOWLEDGE_EVERY = 100
 
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="DEST")
-@click.option("--count", type=click.IntRange(0), default=1, show_default=True,
+@click.option("--count", type=click.IntRange(0), metavar="N", default=1, show_default=True,
               help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(0), default=5.0, show_default=True, metavar="S",
               help="Seconds to wait for each.")  # fmt: skip
@@ -38,9 +38,9 @@ def receive(
     bootstrap: str,
     as_json: bool,
 ) -> None:
-    """Receive messages and print their bodies, one a line, or all of them with --json. What is printed is settled;
+    """Receive messages and print their bodies, one a line; with --json everything of each.
 
-    what could not be printed, because the reader went away say, stays in the queue.
+    What was printed is settled; what could not be printed, because the reader went away say, stays in the queue.
     """
     later("--selector", selector)
     later("--unit", unit)

@@ -48,10 +48,13 @@ def _property(value: str) -> Typed:
 @click.option("--unit", metavar="U", help="Unit of order: messages of one unit are received one at a time, in order.")
 @click.option("--property", "properties", callback=as_properties, multiple=True, metavar="K=V",
               help="A property, as text; K:int=3 for other types. Again for more.")  # fmt: skip
-@click.option("--priority", type=click.IntRange(0, 9), default=4, show_default=True)
-@click.option("--delay-ms", type=click.IntRange(0), default=0, help="Not to be received earlier.")
-@click.option("--time-to-live-ms", type=click.IntRange(0), default=0, help="Expires after that; 0: never.")
-@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="Send it so often.")
+@click.option("--priority", type=click.IntRange(0, 9), metavar="0..9", default=4, show_default=True,
+              help="The higher first, between units.")  # fmt: skip
+@click.option("--delay-ms", metavar="MS", type=click.IntRange(0), default=0, help="Not to be received earlier.")
+@click.option(
+    "--time-to-live-ms", metavar="MS", type=click.IntRange(0), default=0, help="Expires after that; 0: never."
+)
+@click.option("--count", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="Send each so often.")
 @bootstrap_option
 @json_option
 def send(

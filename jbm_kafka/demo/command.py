@@ -13,7 +13,7 @@ from jbm_kafka.demo.bookstore import Names, day, is_poison, new_run, refusals
 from jbm_kafka.demo.check import Figure, check
 from jbm_kafka.demo.errors import WrongFiguresError
 from jbm_kafka.demo.evidence import gather
-from jbm_kafka.demo.run import Told, broker, play
+from jbm_kafka.demo.run import Told, broker, check_exists, play
 from jbm_kafka.demo.spark_report import figures, show, spark_needed, spark_report
 
 POISON_NEEDED = 8
@@ -26,8 +26,8 @@ PLAIN_WIDTH = 120
 @click.command()
 @click.option("--bootstrap", metavar="HOST:PORT", envvar="JBM_BOOTSTRAP",
               help="Kafka's address. [JBM_BOOTSTRAP; else the local broker, which is started if need be]")  # fmt: skip
-@click.option("--customers", type=click.IntRange(POISON_NEEDED, 300), default=300, show_default=True,
-              help="Fewer make a shorter run.")  # fmt: skip
+@click.option("--customers", metavar="N", type=click.IntRange(POISON_NEEDED, 300), default=300, show_default=True,
+              help="8 to 300; fewer make a shorter run.")  # fmt: skip
 @click.option("--no-spark", is_flag=True, help="Leave Spark's report out.")
 @click.option("--check", "checked_run", metavar="RUN", help="Only check the topics of an earlier run once more.")
 def demo(bootstrap: str | None, customers: int, no_spark: bool, checked_run: str | None) -> None:
@@ -44,7 +44,9 @@ def demo(bootstrap: str | None, customers: int, no_spark: bool, checked_run: str
         names = Names(checked_run) if checked_run is not None else new_run()
         console.print(f"the bookstore, run {names.run}, on Kafka at {address}")
         started_s = time.monotonic()
-        if checked_run is None:
+        if checked_run is not None:
+            check_exists(address, names)
+        else:
             _introduce(lines, console)
             _tell(play(address, names, lines, console), console)
         found = check(lines, gather(address, names))
@@ -61,6 +63,9 @@ def demo(bootstrap: str | None, customers: int, no_spark: bool, checked_run: str
                 "the figures are wrong: " + "; ".join(f"{f.name}: {f.found}, not {f.wanted}" for f in wrong)
             )
         console.print(f"[green]all figures are right[/], {time.monotonic() - started_s:.0f} s")
+        console.print(
+            f"its queues stay for a while: jbm-kafka show {names.orders}; jbm-kafka dead-letters list", soft_wrap=True
+        )
 
 
 def _introduce(lines: Sequence[dict[str, object]], console: Console) -> None:

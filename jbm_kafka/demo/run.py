@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from rich.console import Console
 
-from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names
+from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names, run_of
 from jbm_kafka.demo.errors import DemoError
 from jbm_kafka.demo.log import Follower
 from jbm_kafka.demo.progress import Progress, Show
 from jbm_kafka.demo.shop import Clerk, open_shop, session_timeout_ms, tidy
 from jbm_kafka.demo.staff import Colleague, Staff
 from jbm_kafka.devbroker import LocalBroker, LocalBrokerError, answers
+from jbm_kafka.jms.factory import ConnectionFactory
 
 WORKERS = 3
 KILL_AT = 0.4
@@ -40,7 +42,8 @@ class Told:
 def broker(wanted: str | None, console: Console) -> Iterator[str]:
     """`host:port` of the wanted Kafka, else of the user's local broker; one started here is stopped at the end."""
     if wanted is not None:
-        if not answers(wanted, timeout_s=5):
+        ConnectionFactory(wanted)  # raises when it is no address at all
+        if not any(answers(address, timeout_s=5) for address in wanted.removeprefix("kafka://").split(",")):
             raise DemoError(f"no Kafka answers at {wanted}; leave --bootstrap out to use a local broker")
         yield wanted
         return
@@ -54,6 +57,14 @@ def broker(wanted: str | None, console: Console) -> Iterator[str]:
         if is_new:
             with contextlib.suppress(LocalBrokerError):
                 local.stop()
+
+
+def check_exists(bootstrap: str, names: Names) -> None:
+    """Raises DemoError when the run's topics are not there (any more)."""
+    topics = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=10).topics
+    if names.orders not in topics:
+        kept = sorted(run for topic in topics if (run := run_of(topic)) and Names(run).orders == topic)
+        raise DemoError(f"there is no run {names.run!r} at {bootstrap}; there are: {', '.join(kept) or 'none'}")
 
 
 def play(bootstrap: str, names: Names, day: Sequence[Line], console: Console) -> Told:

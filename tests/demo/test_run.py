@@ -12,7 +12,7 @@ from jbm_kafka.demo.worker import LEAVE_S
 from jbm_kafka.devbroker.waiting import wait_until
 from tests.demo.conftest import Start
 
-CUSTOMERS = ("--customers", "40")
+CUSTOMERS = ("--customers", "20")
 
 
 def _workers_of(demo_pid: int) -> list[int]:
@@ -76,8 +76,20 @@ def test_an_interrupted_demo_leaves_no_worker_behind(start_demo: Start, number: 
         assert said.rstrip().endswith("jbm-kafka: interrupted")
 
 
-def test_a_broker_that_is_not_there_is_one_line(start_demo: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo = start_demo("--no-spark", "--bootstrap", "127.0.0.1:1")
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (
+            ("--bootstrap", "127.0.0.1:1"),
+            "jbm-kafka: no Kafka answers at 127.0.0.1:1; leave --bootstrap out to use a local broker\n",
+        ),
+        (("--bootstrap", "nonsense"), "jbm-kafka: url 'nonsense': write 'host:port', several separated by commas\n"),
+        (("--check", "never"), "jbm-kafka: there is no run 'never' at "),
+    ],
+)
+def test_what_cannot_be_played_is_told_in_one_line(start_demo: Start, options: tuple[str, ...], line: str) -> None:
+    demo = start_demo("--no-spark", *options)
     said = demo.communicate()[0]
     assert demo.returncode == 1
-    assert said == "jbm-kafka: no Kafka answers at 127.0.0.1:1; leave --bootstrap out to use a local broker\n"
+    assert line in said
+    assert "Traceback" not in said
