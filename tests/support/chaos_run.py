@@ -65,7 +65,7 @@ class Run:
             act()
 
     def wait_done(self, count: int | None = None) -> None:
-        """Return when so many are done; all of them without a number, dead letters too."""
+        """Return when so many are done; without a number: all, and nothing is owed any more."""
         wanted = len(self.sent.good) if count is None else count
         pause = threading.Event()
 
@@ -75,22 +75,35 @@ class Run:
 
         wait_until(is_done, about=self.explain(f"{wanted} messages done"), timeout_s=DONE_S)
         if count is None:
-            wait_until(self._all_dead_letters, about=self.explain("all poison dead-lettered"), timeout_s=DONE_S)
+            self.wait_settled()
 
-    def _all_dead_letters(self) -> bool:
-        return sum(end_offsets(self.bootstrap, self.task.dead_letters).values()) >= len(self.sent.poison)
+    def wait_settled(self) -> None:
+        """Return when the group has committed the end of the queue."""
+        wait_until(lambda: self.lag() == 0, about=self.explain("everything settled"), timeout_s=DONE_S)
+
+    def wait_dead_letters(self, count: int) -> None:
+        """Return when about so many are there: the ends count the transactions' markers too."""
+        wait_until(
+            lambda: sum(end_offsets(self.bootstrap, self.task.dead_letters).values()) >= count,
+            about=self.explain(f"{count} dead letters"),
+            timeout_s=DONE_S,
+        )
+
+    def lag(self) -> int:
+        """How many messages lie between the group's committed offsets and the ends of the queue."""
+        committed = committed_offsets(self.bootstrap, self.task.queue)
+        ends = end_offsets(self.bootstrap, self.task.queue)
+        return sum(end - max(committed.get(partition, 0), 0) for partition, end in ends.items())
 
     def evidence(self, kills: Mapping[str, int]) -> Evidence:
         """When all have left."""
-        committed = committed_offsets(self.bootstrap, self.task.queue)
-        ends = end_offsets(self.bootstrap, self.task.queue)
         return Evidence(
             sent=self.sent,
             steps=read_journals(self.folder),
             kills=kills,
             events=channel_events(self.bootstrap, self.task.queue),
             dead_letters=bodies(read_committed(self.bootstrap, self.task.dead_letters)),
-            lag=sum(end - max(committed.get(partition, 0), 0) for partition, end in ends.items()),
+            lag=self.lag(),
         )
 
     def explain(self, what: str) -> str:

@@ -17,13 +17,14 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from jbm_kafka.core.murmur2 import partition_for
 from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
 
 SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "ChannelEvents.avsc"
 SINGLE_OBJECT_BYTES = 10
+LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def send_input(
     poisoned = frozenset((u, chance.randrange(each)) for u in chance.sample(names, min(poison, units)))
     turns = [u for u in names for _ in range(each)]
     chance.shuffle(turns)
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
     sent = dict.fromkeys(names, 0)
     for unit in turns:
         number, sent[unit] = sent[unit], sent[unit] + 1
@@ -70,7 +71,7 @@ def end_offsets(
     """The stable end of each partition, or the high watermark with READ_UNCOMMITTED."""
     admin = admin_client(bootstrap)
     partitions = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics[topic].partitions
-    asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in partitions}
+    asked = {TopicPartition(topic, p): LATEST for p in partitions}
     futures = admin.list_offsets(asked, isolation_level=isolation, request_timeout=ADMIN_TIMEOUT_S)
     return {place.partition: future.result(ADMIN_TIMEOUT_S).offset for place, future in futures.items()}
 

@@ -1,0 +1,109 @@
+"""A process that uses the API as it is told, one JSON line a call; so a test can stop it between any two.
+
+    python -m tests.support.chaos_puppet '{"bootstrap": …, "options": {…}, "settings": {…}}'
+"""
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
+from jbm_kafka.errors import JMSError
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.session import Session
+from tests.support.chaos_crew import Process
+
+
+class Puppet(Process):
+    """The test's end of the strings."""
+
+    def __init__(
+        self, bootstrap: str, folder: Path, name: str, *, settings: Mapping[str, object] | None = None, **options: object
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        given = {"session_timeout_ms": 2_000, "state_dir": str(folder / f"{name}-state"), **options}
+        what = {"bootstrap": bootstrap, "options": given, "settings": settings or {}}
+        super().__init__("tests.support.chaos_puppet", json.dumps(what), folder / f"{name}.log")
+
+    def tell(self, call: str, *arguments: object) -> None:
+        """Begin a call."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([call, *arguments]) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> Any:
+        """What the call returned; an error as `ErrorName: text`."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, f"it ended, see {self.said}: {self.last_words()}"
+        return json.loads(line)
+
+    def ask(self, call: str, *arguments: object) -> Any:
+        """Make a call and wait for its end."""
+        self.tell(call, *arguments)
+        return self.answer()
+
+
+class _Strings:
+    """The process's end: sessions by name, messages by session and number."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._sessions: dict[str, Session] = {}
+        self._consumers: dict[str, MessageConsumer] = {}
+        self._messages: dict[str, list[Message]] = {}
+        self._troubles: list[str] = []
+        connection.exception_listener = lambda error: self._troubles.append(f"{type(error).__name__}: {error}")
+        self.calls: dict[str, Callable[..., object]] = {
+            "open": self._open,
+            "receive": self._receive,
+            "acknowledge": lambda name, number: self._messages[name][number].acknowledge(),
+            "nack": lambda name, number, delay_ms=None: self._messages[name][number].nack(delay_ms),
+            "commit": lambda name: self._sessions[name].commit(),
+            "rollback": lambda name: self._sessions[name].rollback(),
+            "send": self._send,
+            "troubles": lambda: self._troubles,
+        }
+
+    def _open(self, name: str, mode: str, queue: str) -> None:
+        self._sessions[name] = self._connection.create_session(AcknowledgeMode[mode])
+        self._consumers[name] = self._sessions[name].create_consumer(Queue(queue))
+        self._messages[name] = []
+
+    def _receive(self, name: str, timeout: float) -> object:
+        message = self._consumers[name].receive(timeout)
+        if message is None:
+            return None
+        self._messages[name].append(message)
+        return [message.body, message.delivery_count, message.redelivered]
+
+    def _send(self, name: str, queue: str, body: str, count: int = 1) -> None:
+        producer = self._sessions[name].create_producer(Queue(queue))
+        for _ in range(count):
+            producer.send(body)
+
+
+def main() -> None:
+    """Obeys until its standard input ends."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(threadName)s %(name)s %(levelname)s %(message)s")
+    given = json.loads(sys.argv[1])
+    settings = {pattern: AddressSettings(**fields) for pattern, fields in given["settings"].items()}
+    factory = ConnectionFactory(given["bootstrap"], address_settings=settings, **given["options"])
+    with factory.create_connection() as connection:
+        strings = _Strings(connection)
+        print("ready", flush=True)
+        for line in sys.stdin:
+            call, *arguments = json.loads(line)
+            try:
+                returned: object = strings.calls[call](*arguments)
+            except JMSError as error:
+                returned = f"{type(error).__name__}: {error}"
+            print(json.dumps(returned), flush=True)
+
+
+if __name__ == "__main__":
+    main()
