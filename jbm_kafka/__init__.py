@@ -1,13 +1,17 @@
 """JMS queues on plain Kafka topics: one at a time per unit of order, verdicts per message, dead letters once."""
 
-from jbm_kafka import errors
-from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.delivery_mode import DeliveryMode
-from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED
-from jbm_kafka.jms.factory import ConnectionFactory
-from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
-from jbm_kafka.jms.modes import AcknowledgeMode
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jbm_kafka import errors
+    from jbm_kafka.core.address_settings import AddressSettings
+    from jbm_kafka.core.delivery_mode import DeliveryMode
+    from jbm_kafka.core.destination import Queue
+    from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED
+    from jbm_kafka.jms.factory import ConnectionFactory
+    from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+    from jbm_kafka.jms.modes import AcknowledgeMode
 
 __all__ = [
     "NO_UNIT",
@@ -22,3 +26,30 @@ __all__ = [
     "TextMessage",
     "errors",
 ]
+
+_HOME = {
+    "NO_UNIT": "core.markers",
+    "SYSTEM_GENERATED": "core.markers",
+    "AcknowledgeMode": "jms.modes",
+    "AddressSettings": "core.address_settings",
+    "BytesMessage": "jms.messages",
+    "ConnectionFactory": "jms.factory",
+    "DeliveryMode": "core.delivery_mode",
+    "Message": "jms.messages",
+    "Queue": "core.destination",
+    "TextMessage": "jms.messages",
+}
+"""Where each name is made: imported when first asked for, since every part of the package comes through here, and
+neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafka client loaded."""
+
+if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
+
+    def __getattr__(name: str) -> object:
+        """The public name, from its module."""
+        if name == "errors":
+            return import_module("jbm_kafka.errors")
+        if name not in _HOME:
+            raise AttributeError(f"module 'jbm_kafka' has no attribute {name!r}")
+        value = getattr(import_module(f"jbm_kafka.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
