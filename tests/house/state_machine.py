@@ -1,0 +1,49 @@
+"""Writes docs/state-machine.md from the transition table: `python -m tests.house.state_machine`."""
+
+import ast
+import inspect
+
+from jbm_kafka.core import states
+from tests.house.sources import ROOT
+
+PAGE = ROOT / "docs" / "state-machine.md"
+
+_HEAD = """# The states of a message
+
+Generated from `TRANSITIONS` in jbm_kafka/core/states.py by `python -m tests.house.state_machine`; a test compares.
+A message known to a channel is in one state. What is not in the table is refused and changes nothing (STATE-1).
+"""
+
+
+def page() -> str:
+    """The page as it should be."""
+    told = _docstrings()
+    rows = ["| from | move | to |", "| --- | --- | --- |"]
+    for (state, move), target in states.TRANSITIONS.items():
+        end = target.name if isinstance(target, states.MessageState) else f"*{target.name}*"
+        rows.append(f"| {state.name} | {move.name} | {end} |")
+    parts = [_HEAD, "\n".join(rows), "An outcome, in *italics*, is final: the message has left the channel."]
+    for kind, title in ((states.MessageState, "States"), (states.Move, "Moves"), (states.Outcome, "Outcomes")):
+        members = [f"| {member.name} | {told[kind.__name__, member.name]} |" for member in kind]
+        parts.append("\n".join([f"## {title}", "| name | means |", "| --- | --- |", *members]))
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _docstrings() -> dict[tuple[str, str], str]:
+    """What is written below each member of the enums; Python itself does not keep it."""
+    found: dict[tuple[str, str], str] = {}
+    for node in ast.parse(inspect.getsource(states)).body:
+        if isinstance(node, ast.ClassDef):
+            for member, text in zip(node.body, node.body[1:], strict=False):
+                if (
+                    isinstance(member, ast.Assign)
+                    and isinstance(text, ast.Expr)
+                    and isinstance(text.value, ast.Constant)
+                ):
+                    [name] = member.targets
+                    found[node.name, ast.unparse(name)] = " ".join(str(text.value.value).split())
+    return found
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
