@@ -74,7 +74,7 @@ class Dispatch:
                 state.apply(offer.change)
                 granted += self._hand_over(link, channel, offer)
             if offer.needs_offered:
-                channel.raise_reserve()
+                channel.raise_reserve(is_at_mark=True)
                 break
             if not offer.change.heads:
                 break
@@ -90,15 +90,22 @@ class Dispatch:
         granted = _presented(self._tap(link, channel), channel, references)
         link.count_down(len(granted))
         if channel.records_attempts:
-            channel.wait_durable(Completion(lambda error: self._put(link, channel, granted) if error is None else None))
-        else:
-            self._put(link, channel, granted)
+            link.announce(granted)
+            channel.wait_durable(Completion(lambda error: self._arrived(link, channel, granted, error)))
+        elif not link.put(granted):
+            self._return(link, channel, granted)
         return len(references)
 
-    def _put(self, link: Link, channel: OwnedChannel, granted: Sequence[Granted]) -> None:
-        """Into the link's buffer; back when the link was closed meanwhile."""
-        if not link.put(granted):
-            self._lane.settle.return_uncounted(channel, link.session_id, [g.offset for g in granted])
+    def _arrived(self, link: Link, channel: OwnedChannel, granted: list[Granted], error: Exception | None) -> None:
+        """The hand-over is recorded, or the channel is gone; what was taken back meanwhile is not in the list."""
+        if error is not None:
+            granted.clear()
+        if not link.arrive(granted):
+            self._return(link, channel, granted)
+
+    def _return(self, link: Link, channel: OwnedChannel, granted: Sequence[Granted]) -> None:
+        """The link was closed meanwhile."""
+        self._lane.settle.return_uncounted(channel, link.session_id, [g.offset for g in granted])
 
     def _tap(self, link: Link, channel: OwnedChannel) -> Tap:
         tap = link.taps.get(channel.partition)

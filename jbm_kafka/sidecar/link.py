@@ -106,6 +106,8 @@ class Link:
         self.is_attached = False
         """Its lane serves it."""
         self.buffer: deque[Granted] = deque()
+        self.coming: list[list[Granted]] = []
+        """Granted, but not to be seen before that is durable; the lane's."""
         self.wanted = 0
         """How many more the session would take now; the lane grants and counts down."""
         self.verdicts: deque[Verdict] = deque()
@@ -208,10 +210,12 @@ class Link:
             self.verdicts.append(Verdict(returned=returned, done=done, fences=fences))
 
     def take_unread(self) -> list[Granted]:
-        """Empty the buffer: the caller gives it back uncounted, or is the lane itself."""
+        """Empty the buffer, and what is coming: the caller gives it back uncounted, or is the lane itself."""
         with self.lock:
-            unread = list(self.buffer)
+            unread = [*self.buffer, *(granted for batch in self.coming for granted in batch)]
             self.buffer.clear()
+            for batch in self.coming:
+                batch.clear()
             self.wanted = 0
             return unread
 
@@ -239,22 +243,35 @@ class Link:
             self.filled.notify_all()  # a session's listener thread waits here too, also when it listens no more
             return True
 
+    def announce(self, granted: list[Granted]) -> None:
+        """These come when `arrive` is told, unless they are taken out of the list before."""
+        with self.lock:
+            self.coming.append(granted)
+
+    def arrive(self, granted: list[Granted]) -> bool:
+        """Hand over what is left of an announced list; False when the link was closed meanwhile."""
+        with self.lock:
+            self.coming = [batch for batch in self.coming if batch is not granted]
+        return self.put(granted)
+
     def count_down(self, count: int) -> None:
         """So many of those wanted are on their way."""
         with self.lock:
             self.wanted = max(self.wanted - count, 0)
 
     def remove(self, partition: int, offsets: frozenset[int] | None) -> list[Granted]:
-        """Take messages of a partition out of the buffer: these offsets, or all when None."""
+        """Take messages of a partition out of what is unread or coming: these offsets, or all when None."""
         with self.lock:
             out = [
                 g
-                for g in self.buffer
+                for g in (*self.buffer, *(granted for batch in self.coming for granted in batch))
                 if g.tap.channel.partition == partition and (offsets is None or g.reference[0] in offsets)
             ]
             if out:
                 gone = {(g.tap.channel.partition, g.reference[0]) for g in out}
                 self.buffer = deque(g for g in self.buffer if g.place not in gone)
+                for batch in self.coming:
+                    batch[:] = [g for g in batch if g.place not in gone]
             return out
 
     def return_is_done(self) -> None:

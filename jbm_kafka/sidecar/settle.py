@@ -96,7 +96,7 @@ class Settle:
             channel.state.apply(change)
         returned = frozenset(reference.offset for reference, _ in decision.returned)
         for link in self._lane.links.values():
-            if link.session_id == session and link.buffer:
+            if link.session_id == session and (link.buffer or link.coming):
                 link.remove(channel.partition, returned)
         for reference, attempts in decision.returned:
             if attempts:
