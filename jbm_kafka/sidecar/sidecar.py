@@ -130,13 +130,15 @@ class Sidecar:
         self._check()
         info = self.ensure(queue)
         self._ensure_targets(self.settings_of(queue.name))
+        group = queue.group_id(self.config.namespace)
+        ending = self._lanes.get(group)
+        if ending is not None and not ending.is_running:
+            # Not under the lock: what it waits for may be a commit of this process, which needs the lock.
+            ending.join(STOP_TIMEOUT_S)
         with self._lock:
             self._start()
-            group = queue.group_id(self.config.namespace)
             lane = self._lanes.get(group)
             if lane is None or not lane.is_running:
-                if lane is not None:
-                    lane.join(STOP_TIMEOUT_S)
                 lane = self._lanes[group] = Lane(
                     destination=queue, group=group, partitions=info.partitions, parts=self._parts()
                 )
