@@ -128,7 +128,7 @@ class AutoSettling(Settling):
         tap, reference, _ = previous
         if tap.is_lost:
             self._previous = None
-            self._session.lost(refusal(tap.channel, [reference.offset]))
+            self._session.connection.tell(refusal(tap.channel, [reference.offset]))
         elif self._is_blocking:
             self._record([item for item in (self._take_previous(),) if item is not None])
         else:
@@ -170,4 +170,4 @@ class AutoSettling(Settling):
         try:
             self.before_receive()
         except JMSError as error:
-            self._session.lost(error)
+            self._session.connection.tell(error)
