@@ -94,9 +94,9 @@ class Acts:
             prefetch=self._chance.randint(1, self._world.profile.prefetch),
             recorder=self._world.recorder,
         )
-        node.receivers.append(receiver)
         self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {queues}, prefetch {receiver.prefetch}")
         receiver.attach()
+        node.receivers.append(receiver)
 
     def _receive(self) -> None:
         receivers = self._receivers()
@@ -201,7 +201,7 @@ class Acts:
         if not nodes:
             return
         node = self._chance.choice(nodes)
-        if node.is_stopping:
+        if node.is_stopping or any(worker.is_in_step for worker in node.workers.all):
             return
         self._world.note(f"{node.name} closes")
         node.is_stopping = True

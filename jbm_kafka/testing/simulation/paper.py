@@ -59,6 +59,9 @@ class Epoch:
     not_before: dict[int, tuple[int, int]] = field(default_factory=dict)
     """(time on the node's clock, how often that had jumped) before which a nacked message may not come."""
 
+    compared: tuple[int, int] = (-1, -1)
+    """(changelog version, messages owed) when it was last compared message by message."""
+
     def __str__(self) -> str:
         return f"epoch {self.number} of {self.place[0]}[{self.place[1]}] at {self.node}"
 
@@ -120,6 +123,8 @@ class Paper:
     by_name: dict[str, Message] = field(default_factory=dict)
     journals_checked: dict[tuple[int, Place], tuple[int, int]] = field(default_factory=dict)
     """(position, entries) of each journal when it was looked at last."""
+    version: int = 0
+    """Grows with everything that was written down of the brokers or of a commit's end."""
     hand_overs: int = 0
     zombie_hand_overs: int = 0
 

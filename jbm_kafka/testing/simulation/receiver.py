@@ -186,7 +186,10 @@ class Receiver:
         )
         self.commit_under_way = commit
         self._recorder.committing(commit)
-        self.node.sidecar.submit(transfer)
+        try:
+            self.node.sidecar.submit(transfer)
+        except JMSError as error:
+            transfer.done.complete(TransactionRolledBackError(str(error)))
 
     def close(self) -> None:
         """End the session (UNIT-7)."""

@@ -65,6 +65,7 @@ class Recorder:
             self._look_at_queue(place)
         for (topic, _), view in self._target_views.items():
             for record in view.news():
+                self.paper.version += 1
                 self.paper.copies[topic][(record.value() or b"").decode()] += 1
         for place in self._changelog_views:
             self._look_at_changelog(place)
@@ -72,6 +73,7 @@ class Recorder:
     def _look_at_queue(self, place: Place) -> None:
         for record in self._queue_views[place].news():
             message = _message(place, record)
+            self.paper.version += 1
             self.paper.messages[place][message.offset] = message
             self.paper.by_name[message.name] = message
 
@@ -81,6 +83,7 @@ class Recorder:
             self.raw_changelogs[place].append((record.offset(), record.key() or b"", record.value()))
             held_before = set(changelog.held) if record.value() is None else set()
             entry = changelog.take(record)
+            self.paper.version += 1
             if isinstance(entry, Position):
                 self._world.wrote(place, entry, record.offset())
             elif isinstance(entry, Held):
@@ -184,6 +187,7 @@ class Recorder:
 
     def commit_ended(self, commit: Commit, error: Exception | None) -> None:
         """The session is told how its commit ended."""
+        self.paper.version += 1
         if error is None:
             commit.outcome = "committed"
         else:

@@ -15,11 +15,16 @@ from jbm_kafka.testing.simulation.node import Node
 from jbm_kafka.testing.simulation.paper import Place
 from jbm_kafka.testing.simulation.profile import draw
 from jbm_kafka.testing.simulation.receiver import Mode
+from jbm_kafka.testing.simulation.workers import Blocked
 from jbm_kafka.testing.simulation.world import DLQ, OUT, World
 
 DEPTH_MAX = 4
 """How many steps may stand in the middle of each other."""
-CALM_ROUNDS = 3_000
+CALM_ROUNDS = 10_000
+CALM_MS = 40
+"""Time that passes in each."""
+STUCK_ROUNDS = 500
+"""With no checkpoint in so many rounds nothing will come any more: 20 s, more than any timeout here."""
 LINES_SHOWN = 60
 
 
@@ -56,6 +61,7 @@ class Simulation:
         self.world = World(seed, draw(random.Random(f"profile {seed}")), self._meanwhile)
         self.acts = Acts(self.world)
         self._depth = 0
+        self._checked_version = -1
         self.acts_done = 0
         self._alarms = _Alarms()
         weights = self.world.profile.weights
@@ -85,7 +91,7 @@ class Simulation:
     def _act(self) -> None:
         self.acts_done += 1
         name = self.world.random.choices(self._names, self._weights)[0]
-        with self._checked(), suppress(ProcessCrashed):  # somebody's process may end in the middle of it
+        with self._checked(), suppress(ProcessCrashed, Blocked):  # a process may end in the middle of it
             self.acts.by_name[name]()
 
     @contextmanager
@@ -93,8 +99,12 @@ class Simulation:
         try:
             yield
             self.world.recorder.look()
-            for promise in invariants.AFTER_EVERY_STEP:
+            for promise in invariants.LIVE:
                 promise(self.world)
+            version = self.world.recorder.paper.version
+            for promise in invariants.ON_PAPER if version != self._checked_version else ():
+                promise(self.world)
+            self._checked_version = version
         except AssertionError as error:
             raise _Broken(str(error)) from error
         if self._alarms.seen:
@@ -156,9 +166,12 @@ class Simulation:
                 with self._checked():
                     for mode in (Mode.CLIENT, Mode.TRANSACTED):
                         self.acts.open_session(node, mode)
+        progress, idle = -1, 0
         for _ in range(CALM_ROUNDS):
             self._calm_round()
-            if self._is_finished():
+            done = sum(changelog.version for changelog in world.recorder.changelogs.values())
+            progress, idle = done, idle + 1 if done == progress else 0
+            if self._is_finished() or idle > STUCK_ROUNDS:
                 break
         with self._checked():
             invariants.everything_is_finished(world)
@@ -174,7 +187,7 @@ class Simulation:
                     self.acts.receive_at(receiver)
                     if receiver.can_act and receiver.items:
                         self.acts.settle_at(receiver, is_kind=True)
-        world.clock.advance(10)
+        world.clock.advance(CALM_MS)
 
     def _is_finished(self) -> bool:
         recorder = self.world.recorder

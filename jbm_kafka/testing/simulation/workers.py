@@ -10,6 +10,13 @@ from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import ProcessCrashed
 
 
+class Blocked(BaseException):
+    """Whoever acts waits for a step that cannot end before its own act does; the act is tried again later.
+
+    Not an Exception: the code under test must not take it for an answer.
+    """
+
+
 class SteppedWorker:
     """One piece of work; `step` makes its next step."""
 
@@ -52,6 +59,8 @@ class SteppedWorker:
                 self._steps.close()  # type: ignore[attr-defined]
 
     def wait_end(self, timeout_s: float) -> bool:
+        if self.is_in_step:
+            raise Blocked
         end_ms = self._owner.clock.monotonic_ms() + int(timeout_s * 1000)
         while self.is_alive and self._owner.clock.monotonic_ms() < end_ms:
             self._owner.pause(0.05)
