@@ -197,7 +197,11 @@ class ConfluentAdmin:
         return self._questions.ask(f"members of group {group}", question)
 
     def cluster_id(self) -> str:
-        return self._questions.ask("cluster id", lambda deadline: self._client.cluster_id(deadline.remaining_s()))
+        def question(deadline: Deadline) -> str:
+            cluster = result(self._client.describe_cluster(request_timeout=deadline.remaining_s()), deadline)
+            return str(cluster.cluster_id)
+
+        return self._questions.ask("describe the cluster", question)
 
     def close(self) -> None:
         """Nothing to do: the client ends with its last reference."""
