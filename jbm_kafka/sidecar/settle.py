@@ -87,10 +87,11 @@ class Settle:
         decision = decide_return(
             channel.state,
             session,
-            rows,
+            [row for row in rows if row.offset not in channel.tentative],
             settings=channel.settings,
             now_ms=parts.clock.now_ms(),
             chance=parts.chance(),
+            keep=channel.tentative,
         )
         for change in decision.changes:
             channel.state.apply(change)
