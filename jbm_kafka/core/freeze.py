@@ -45,11 +45,13 @@ def freeze(
     tentative: Collection[int] = (),
     records_attempts: bool = False,
 ) -> Freeze:
-    """The entries of a checkpoint. `offered` is the mark to record: ahead of hand-over, or exact on a clean release.
+    """The entries of a checkpoint. `offered` is the mark to record: ahead of hand-over, or, on a clean release,
+    below what was handed over, when nothing of it is in hand any more.
 
     `records_attempts` adds what is in hand, so that a crash forgets no attempt (REDELIVER-7).
     """
-    assert offered >= state.handed_to, (offered, state.handed_to)
+    assert offered >= state.suspect_below, (offered, state.suspect_below)
+    assert offered >= state.handed_to or not _is_in_hand(state), (offered, state.handed_to)
     watermark = state.owed.first_without(state.fetched, tentative) if tentative else state.watermark
     blocks = state.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
     blocks |= {number for number in state.written_blocks if (number + 1) << BLOCK_BITS <= watermark}
@@ -75,6 +77,10 @@ def freeze(
         ),
         failed=FreezeFailed(frozen=frozen),
     )
+
+
+def _is_in_hand(state: ChannelState) -> bool:
+    return any(hand for session, hand in state.in_hand.items() if session != LEAVING)
 
 
 def _attempted(state: ChannelState, tentative: Collection[int], *, records_attempts: bool) -> dict[int, bytes | None]:

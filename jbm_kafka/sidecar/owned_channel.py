@@ -122,10 +122,15 @@ class OwnedChannel:
             self.reserve = max(self.state.handed_to, self.state.watermark) + ahead
 
     def begin_release(self) -> None:
-        """On a clean release `offered` goes back to exactly what was handed over."""
+        """On a clean release nothing is left that may have been handed over without a record of it.
+
+        What was handed over is settled, or came back and is remembered with its attempts; so the mark goes back to
+        where an earlier owner left it in doubt. The call follows the return of everything in hand.
+        """
         self.is_closing = True
-        if self.reserve > self.state.handed_to:
-            self.reserve = self.state.handed_to
+        in_doubt_below = max(self.state.watermark, self.state.suspect_below)
+        if self.reserve > in_doubt_below:
+            self.reserve = in_doubt_below
             self.is_releasing = True
 
     def acknowledge(self, session: SessionId, offsets: Sequence[int], *, durable: bool = False) -> None:

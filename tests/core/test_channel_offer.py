@@ -178,7 +178,7 @@ def test_an_expired_message_without_a_unit_leaves_alone() -> None:
 
 
 def test_what_left_was_not_handed_over() -> None:
-    """REDELIVER-7: `handed_to` is what a clean release records."""
+    """REDELIVER-7: `handed_to` is what may be with an application; the mark of a checkpoint is never lower."""
     channel = Channel(message(0), message(1, priority=9, expires=START_MS))
     channel.ask("a")
     assert channel.state.handed_to == 1

@@ -132,7 +132,7 @@ def test_offered_is_raised_when_the_checkpoint_is_durable_and_not_before() -> No
 
 
 def test_a_new_owner_tells_redelivered_of_what_may_have_been_handed_over_and_of_nothing_else() -> None:
-    """REDELIVER-7: and a clean release records exactly what was handed over."""
+    """REDELIVER-7: what lies below the recorded mark, and is not settled."""
     first = Channel(message(0), message(1), message(2))
     first.got("a", 1)
     first.give_back("a", GivenBack(0, counted=False))
@@ -140,6 +140,23 @@ def test_a_new_owner_tells_redelivered_of_what_may_have_been_handed_over_and_of_
     channel.fetch(message(0), message(1), message(2))
     assert [delivery_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
     assert [delivery_of(channel.state, offset).delivery_count for offset in (0, 1, 2)] == [2, 1, 1]
+
+
+def test_after_a_clean_release_only_what_was_counted_is_told_redelivered() -> None:
+    """REDELIVER-1: what came back unseen, and what waited behind it, is new to the next owner too."""
+    first = Channel(message(0), message(1), message(2))
+    first.got("a", 3)
+    first.give_back("a", GivenBack(0, counted=True), GivenBack(1, counted=False), GivenBack(2, counted=False))
+    channel = recovered(*first.checkpoint(offered=first.state.suspect_below))
+    channel.fetch(message(0), message(1), message(2))
+    assert [delivery_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
+
+
+def test_the_mark_is_not_lowered_while_anything_is_in_hand() -> None:
+    channel = Channel(message(0))
+    channel.got("a", 1)
+    with pytest.raises(AssertionError):
+        channel.checkpoint(offered=channel.state.suspect_below)
 
 
 def test_a_new_owner_delivers_nothing_that_was_settled() -> None:

@@ -181,10 +181,12 @@ class QueueChannelMachine(JudgedChannel):
     @precondition(lambda self: self.pending is None and self.since_owner > 8)
     @rule()
     def release_cleanly(self) -> None:
-        """Everything returned, `offered` back to what was handed over, and a new owner."""
+        """Everything returned, `offered` back to what was in doubt before, and a new owner."""
         for session in SESSIONS:
             self.take_back(session, dict.fromkeys(self.paper.in_hand(session), (False, None)))
-        self.freeze(self.paper.handed_to, set())
+        # What came back uncounted never reached an application, and what was counted is remembered as that.
+        self.paper.handed.clear()
+        self.freeze(self.paper.suspect_below, set())
         self.carrier.end_checkpoint(durable=True)
         assert self.pending is not None
         self.paper.durable = self.pending
