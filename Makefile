@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 SPARK  := $(wildcard spark/jbm_spark)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-slow check cover bench lock clean
+.PHONY: help setup spark-jars demo test test-slow chaos check cover bench lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -34,6 +34,9 @@ test: check       ## every test but the slow ones (JBM_TEST_BROKER=testcontainer
 
 test-slow: setup  ## the long targets: many kills, many seeds
 	$(BIN)/python -m pytest -m slow --timeout 1800
+
+chaos: setup      ## the failure tests, full size: processes killed, frozen and replaced on a real broker
+	$(BIN)/python -m pytest tests/chaos -m "slow or not slow" --timeout 600
 
 check: setup      ## ruff, mypy --strict, layers
 	$(BIN)/ruff check jbm_kafka tests $(SPARK)

@@ -1,6 +1,6 @@
 """A process that uses the API as it is told, one JSON line a call; so a test can stop it between any two.
 
-    python -m tests.support.chaos_puppet '{"bootstrap": …, "options": {…}, "settings": {…}}'
+python -m tests.support.chaos_puppet '{"bootstrap": …, "options": {…}, "settings": {…}}'
 """
 
 import json
@@ -17,16 +17,19 @@ from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from tests.support.chaos_crew import Process
 
+EVERYWHERE: Mapping[str, object] = {}
+"""Settings of addresses: the shipped ones."""
+
 
 class Puppet(Process):
     """The test's end of the strings."""
 
     def __init__(
-        self, bootstrap: str, folder: Path, name: str, *, settings: Mapping[str, object] | None = None, **options: object
+        self, bootstrap: str, folder: Path, name: str, *, settings: Mapping[str, object] = EVERYWHERE, **options: object
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         given = {"session_timeout_ms": 2_000, "state_dir": str(folder / f"{name}-state"), **options}
-        what = {"bootstrap": bootstrap, "options": given, "settings": settings or {}}
+        what = {"bootstrap": bootstrap, "options": given, "settings": dict(settings)}
         super().__init__("tests.support.chaos_puppet", json.dumps(what), folder / f"{name}.log")
 
     def tell(self, call: str, *arguments: object) -> None:
@@ -66,6 +69,7 @@ class _Strings:
             "commit": lambda name: self._sessions[name].commit(),
             "rollback": lambda name: self._sessions[name].rollback(),
             "send": self._send,
+            "count": lambda name: len(self._messages[name]),
             "troubles": lambda: self._troubles,
         }
 

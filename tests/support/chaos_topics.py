@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from jbm_kafka.core.murmur2 import partition_for
 from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
 
-SCHEMA = Path(__file__).resolve().parents[2] / "schemas" / "ChannelEvents.avsc"
+SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 SINGLE_OBJECT_BYTES = 10
 LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
@@ -65,15 +65,31 @@ def send_input(
     return Input(sent, poisoned)
 
 
-def end_offsets(
-    bootstrap: str, topic: str, *, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
-) -> Mapping[int, int]:
-    """The stable end of each partition, or the high watermark with READ_UNCOMMITTED."""
+def end_offsets(bootstrap: str, topic: str) -> Mapping[int, int]:
+    """The stable end of each partition."""
     admin = admin_client(bootstrap)
     partitions = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics[topic].partitions
     asked = {TopicPartition(topic, p): LATEST for p in partitions}
-    futures = admin.list_offsets(asked, isolation_level=isolation, request_timeout=ADMIN_TIMEOUT_S)
+    level = IsolationLevel.READ_COMMITTED
+    futures = admin.list_offsets(asked, isolation_level=level, request_timeout=ADMIN_TIMEOUT_S)
     return {place.partition: future.result(ADMIN_TIMEOUT_S).offset for place, future in futures.items()}
+
+
+class OpenTransactions:
+    """Looks for open transactions on one partition, fast enough to see one that lasts for moments."""
+
+    def __init__(self, bootstrap: str, topic: str, partition: int = 0) -> None:
+        self._admin = admin_client(bootstrap)
+        self._place = TopicPartition(topic, partition)
+
+    def is_there_one(self) -> bool:
+        """Something is written that is neither committed nor aborted."""
+        stable, written = (self._end(level) for level in IsolationLevel)
+        return bool(stable.result(ADMIN_TIMEOUT_S).offset != written.result(ADMIN_TIMEOUT_S).offset)
+
+    def _end(self, level: IsolationLevel) -> Any:
+        asked = {self._place: LATEST}
+        return self._admin.list_offsets(asked, isolation_level=level, request_timeout=ADMIN_TIMEOUT_S)[self._place]
 
 
 def read_committed(bootstrap: str, topic: str) -> list[Message]:
@@ -136,12 +152,27 @@ def committed_offsets(bootstrap: str, queue: str, admin: AdminClient | None = No
 
 def channel_events(bootstrap: str, queue: str) -> list[dict[str, Any]]:
     """What every committed checkpoint says it did to the queue, decoded by Avro alone."""
-    schema = fastavro.parse_schema(json.loads(SCHEMA.read_text()))
-    rows: list[dict[str, Any]] = []
-    for message in read_committed(bootstrap, "jbm.events"):
-        if (message.key() or b"").decode() == group_of(queue):
-            value = io.BytesIO((message.value() or b"")[SINGLE_OBJECT_BYTES:])
-            row = fastavro.schemaless_reader(value, schema, None)
-            assert isinstance(row, dict)
-            rows.append(row)
-    return rows
+    found = read_committed(bootstrap, "jbm.events")
+    return [_decode("ChannelEvents", message) for message in found if message.key() == group_of(queue).encode()]
+
+
+def checkpoint_writers(bootstrap: str, queue: str) -> list[str]:
+    """The transactional ids that wrote the changelog's positions, oldest first by partition."""
+    found = read_committed(bootstrap, f"{queue}.jbm-changelog")
+    positions = [m for m in found if m.value() is not None and (m.key() or b"").split(b"|")[1] == b"position"]
+    return [_decode("Position", message)["checkpoint_id"].rpartition(":")[0] for message in positions]
+
+
+def _decode(name: str, message: Message) -> dict[str, Any]:
+    schema = fastavro.parse_schema(json.loads((SCHEMAS / f"{name}.avsc").read_text()))
+    row = fastavro.schemaless_reader(io.BytesIO((message.value() or b"")[SINGLE_OBJECT_BYTES:]), schema, None)
+    assert isinstance(row, dict)
+    return row
+
+
+def send_texts(bootstrap: str, topic: str, texts: Sequence[str], *, unit: str | None = None) -> None:
+    """To partition 0, in order."""
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for text in texts:
+        producer.produce(topic, value=text, key=unit, partition=0, headers=[("JBMBody", b"text")])
+    assert producer.flush(30) == 0
