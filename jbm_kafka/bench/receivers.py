@@ -1,11 +1,13 @@
 """The receivers that are measured; each call receives so many messages and tells how long that took.
 
 The clock runs from the first message to the last. Before it runs, every client has joined and waits for messages.
-The processor time of the whole process is told beside it: on a machine that others use too it says more.
+The processor time of the whole process and the machine's load are told beside it: the share consumer, whose broker
+does most of its work, was seen at 112,000 and at 458,000 msg/s within half an hour, by what else the machine did.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -39,6 +41,7 @@ class Stopwatch:
             "messages": messages,
             "seconds": time.perf_counter() - wall,
             "cpu_seconds": time.process_time() - processor,
+            "load_average": os.getloadavg()[0],
         }
 
 
