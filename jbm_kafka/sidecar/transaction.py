@@ -15,6 +15,7 @@ from jbm_kafka.ports import (
     GroupFenced,
     Journal,
     Kafka,
+    KafkaAdmin,
     KafkaTrouble,
     OutcomeUnknown,
     Outgoing,
@@ -58,6 +59,10 @@ class TransactionWriter:
         self._tokens: frozenset[object] = frozenset()
         self._records: dict[FrozenChannel, Mapping[bytes, bytes | None]] = {}
         self._positions: Mapping[tuple[str, int], int] = {}
+        self._has_marker = False
+        """The latest transaction carries the marker."""
+        self._marker_from: int | None = None
+        """Where to look for it: older ones end before; None: not asked yet."""
 
     def next_id(self) -> str:
         """The name of the next checkpoint."""
@@ -85,6 +90,7 @@ class TransactionWriter:
             GroupFenced, TransactionAborted, RecordTooLarge: it was aborted; the error says what to leave out.
             OutcomeUnknown: nobody knows; `find_out` does.
         """
+        self._positions, self._has_marker = {}, False
         producer = self._ready()
         producer.begin()
         try:
@@ -118,9 +124,11 @@ class TransactionWriter:
             for record in transfer.sends:
                 producer.produce(record, transfer)
         self._tokens = frozenset()
-        if not frozen:
-            marker = f"checkpoint|{self._transactional_id}".encode()
-            producer.produce(Outgoing(self._topics.registry_topic, 0, marker, checkpoint_id.encode()))
+        if any(transfer.sends for transfer in transfers):
+            # Sends must never go twice, and a group's offset does not tell for long whether they went: its next owner
+            # may have overwritten it. Nobody else writes this key.
+            self._has_marker = True
+            producer.produce(Outgoing(self._topics.registry_topic, 0, self._marker_key, checkpoint_id.encode()))
         for part in frozen:
             for row in part.channels:
                 yield GO_ON
@@ -167,21 +175,30 @@ class TransactionWriter:
     def _is_committed(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> bool:
         admin = self._kafka.admin()
         try:
-            if frozen:
-                part = frozen[0]
-                partition = part.channels[0].channel.partition
-                found = admin.committed(part.lane.group, part.lane.topic, [partition]).get(partition)
-                return found is not None and found.metadata == checkpoint_id
-            return self._marker(admin.end_positions(self._topics.registry_topic, [0], stable=True)[0]) == checkpoint_id
+            if self._has_marker:
+                # Not the stable end: another sidecar's open transaction may hold that before our marker.
+                end = admin.end_positions(self._topics.registry_topic, [0], stable=False)[0]
+                return self._marker(end) == checkpoint_id
+            return any(self._names(admin, part, checkpoint_id) for part in frozen)
         finally:
             admin.close()
+
+    def _names(self, admin: KafkaAdmin, part: FrozenLane, checkpoint_id: str) -> bool:
+        """Whether an offset of the group is of this checkpoint. A no is safe: what lanes write may be written twice."""
+        partitions = [row.channel.partition for row in part.channels]
+        found = admin.committed(part.lane.group, part.lane.topic, partitions)
+        return any(offset.metadata == checkpoint_id for offset in found.values())
+
+    @property
+    def _marker_key(self) -> bytes:
+        return f"checkpoint|{self._transactional_id}".encode()
 
     def _marker(self, end: int) -> str | None:
         reader = self._kafka.log_reader()
         try:
-            marker = f"checkpoint|{self._transactional_id}".encode()
-            records = reader.read(self._topics.registry_topic, {0: (0, end)}, timeout_s=COMMIT_TIMEOUT_S)
-            values = [record.value() for record in records if record.key() == marker]
+            ranges = {0: (self._marker_from or 0, end)}
+            records = reader.read(self._topics.registry_topic, ranges, timeout_s=COMMIT_TIMEOUT_S)
+            values = [record.value() for record in records if record.key() == self._marker_key]
             return (values[-1] or b"").decode() if values else None
         finally:
             reader.close()
@@ -202,8 +219,17 @@ class TransactionWriter:
                 self._transactional_id, transaction_timeout_ms=self._timeout_ms
             )
             producer.initialise(INITIALISE_TIMEOUT_S)
+            if self._marker_from is None:
+                self._marker_from = self._registry_end()
             self._producer = producer
         return self._producer
+
+    def _registry_end(self) -> int:
+        admin = self._kafka.admin()
+        try:
+            return admin.end_positions(self._topics.registry_topic, [0], stable=False)[0]
+        finally:
+            admin.close()
 
     def _abort(self, producer: TransactionalProducer) -> None:
         try:
