@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.changes import Acknowledged
@@ -43,20 +43,32 @@ class FrozenLane:
     """Transfers whose messages are no longer in the hand they were in."""
 
 
-@dataclass(slots=True, eq=False)
 class FreezeRequest:
-    """What the checkpointer asks of a lane."""
+    """What the checkpointer asks of a lane. Either it is answered in time or it is withdrawn, never both."""
 
-    checkpoint_id: str
-    transfers: Sequence[Transfer]
-    """Those that settle messages of the lane."""
-    reply: FrozenLane | None = None
-    is_answered: threading.Event = field(default_factory=threading.Event)
+    def __init__(self, checkpoint_id: str, transfers: Sequence[Transfer]) -> None:
+        self.checkpoint_id = checkpoint_id
+        self.transfers = transfers
+        """Those that settle messages of the lane."""
+        self.is_answered = threading.Event()
+        self.is_withdrawn = False
+        self._reply: FrozenLane | None = None
+        self._lock = threading.Lock()
 
-    def answer(self, reply: FrozenLane) -> None:
-        """The lane's answer; given once."""
-        self.reply = reply
+    def answer(self, reply: FrozenLane) -> bool:
+        """The lane's answer; False when nobody waits for it any more, so that nobody will tell how it ended."""
+        with self._lock:
+            if self.is_withdrawn:
+                return False
+            self._reply = reply
         self.is_answered.set()
+        return True
+
+    def take_or_withdraw(self) -> FrozenLane | None:
+        """The answer, if it is here; else none will be taken any more."""
+        with self._lock:
+            self.is_withdrawn = self._reply is None
+            return self._reply
 
 
 class CheckpointPart:
@@ -67,6 +79,8 @@ class CheckpointPart:
 
     def freeze(self, request: FreezeRequest) -> None:
         """Freeze every dirty channel, transfers included, and reply."""
+        if request.is_withdrawn:
+            return
         lane = self._lane
         # What sessions have said until now belongs into this checkpoint.
         lane.settle.take_all()
@@ -86,9 +100,11 @@ class CheckpointPart:
         channels = [
             self._freeze_channel(channel, request.checkpoint_id, settlings.get(channel, []))
             for channel in lane.channels.values()
-            if channel.freeze is None and (channel.needs_checkpoint or channel in settlings)
+            if channel.needs_checkpoint or channel in settlings
         ]
-        request.answer(FrozenLane(lane, metadata, channels, refused))
+        frozen = FrozenLane(lane, metadata, channels, refused)
+        if not request.answer(frozen):
+            self.finish(frozen, durable=False)
 
     def _holds_all(self, transfer: Transfer) -> bool:
         return all(
@@ -126,5 +142,6 @@ class CheckpointPart:
     def _return_orphans(self, part: FrozenChannel) -> None:
         """A session that closed while its commit was under way gave nothing back: it might have been committed."""
         present = {link.session_id for link in self._lane.links.values()} | {LEAVING}
-        for session in {settling.session for settling in part.settlings} - present:
-            self._lane.settle.return_all(session)
+        for session in dict.fromkeys(settling.session for settling in part.settlings):
+            if session not in present:
+                self._lane.settle.return_all(session)

@@ -264,8 +264,9 @@ def _freeze(
     frozen: list[FrozenLane] = []
     for request in requests:
         yield Wait(FREEZE_TIMEOUT_S, request.is_answered)
-        if request.reply is not None:
-            frozen.append(request.reply)
+        reply = request.take_or_withdraw()
+        if reply is not None:
+            frozen.append(reply)
         else:
             log.warning(
                 "a channel group did not answer within %g s; the checkpoint goes on without it", FREEZE_TIMEOUT_S
