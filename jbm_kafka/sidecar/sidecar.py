@@ -23,6 +23,7 @@ from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.topics import TopicInfo, Topics, dead_letter_queue
@@ -52,7 +53,7 @@ class Sidecar:
         self._workers = workers or ThreadWorkers()
         self._chance = chance or random.SystemRandom().random
         self._kafka = kafka
-        self._clock = clock
+        clock = self._clock = SteadyClock(clock)
         self.config = config
         self._stores = stores
         self._admin = kafka.admin()
