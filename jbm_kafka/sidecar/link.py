@@ -179,7 +179,7 @@ class Link:
     @property
     def is_asking(self) -> bool:
         """The lane owes it an answer."""
-        return self.wanted > 0 or self._is_asking_alone
+        return self.wanted > 0 or self._is_asking_alone or any(self.coming)
 
     def asked_lately(self) -> bool:
         """It asked a moment ago, or has got what it asked for then: the application is about to come for it."""
