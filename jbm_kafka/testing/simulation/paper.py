@@ -57,7 +57,7 @@ class Epoch:
     handed: set[int] = field(default_factory=set)
     """Whatever any application got."""
     not_before: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """(time on the node's clock, how often that had jumped) before which a nacked message may not come."""
+    """(monotonic time, how often the node's clock had jumped forward) before which a nacked message may not come."""
 
     compared: tuple[int, int] = (-1, -1)
     """(changelog version, messages owed) when it was last compared message by message."""

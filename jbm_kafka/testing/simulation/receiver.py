@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from jbm_kafka.testing.simulation.recorder import Recorder
 
 
+SIBLING_TURN_MS = 500
+
+
 class Mode(Enum):
     """How it settles."""
 
@@ -70,6 +73,8 @@ class Receiver:
         """The same, to choose from."""
         self.commit_under_way: Commit | None = None
         self.is_closed = False
+        self._turn: tuple[Link | None, int] = (None, 0)
+        """Which consumer asked last, and until when the others leave it what it gets."""
         lock = threading.Lock()
         filled = threading.Condition(lock)
         self.links: list[tuple[str, Link]] = []
@@ -108,8 +113,16 @@ class Receiver:
         """Ask for messages, within the prefetch."""
         with link.lock:
             room = self.prefetch - len(link.buffer) - self.hand.count(lambda item: item.link is link)
-            if not link.is_asking:
+            if not link.is_asking and self._is_turn_of(link):
                 link.want(min(1 if link.siblings else count, room))
+
+    def _is_turn_of(self, link: Link) -> bool:
+        """One consumer after the other: what one asked for is not taken from it before it can have come."""
+        now_ms = self.node.clock.monotonic_ms()
+        if link.siblings and link is not self._turn[0] and now_ms < self._turn[1]:
+            return False
+        self._turn = (link, now_ms + SIBLING_TURN_MS)
+        return True
 
     def receive(self, queue: str, link: Link) -> Item | None:
         """The next message, if one is here."""

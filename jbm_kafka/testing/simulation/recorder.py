@@ -161,7 +161,7 @@ class Recorder:
                 self.paper.attempts[epoch.place][offset] += 1
             if delay_ms:
                 node = self._world.node(epoch.node)
-                epoch.not_before[offset] = (node.clock.now_ms() + delay_ms, node.clock.jumps)
+                epoch.not_before[offset] = (node.clock.monotonic_ms() + delay_ms, node.clock.jumps)
             self._world.note(f"{hand.session} returns {hand.message}{'' if counted else ' uncounted'}, {delay_ms=}")
 
     def refused(self, hands: Sequence[HandOver]) -> None:
