@@ -18,6 +18,7 @@ from jbm_kafka.core.destination import Destination, Queue, with_namespace
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.ports import Clock, Kafka, KafkaTrouble
 from jbm_kafka.sidecar.checkpointer import Checkpointer
+from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
@@ -203,6 +204,7 @@ class Sidecar:
             except KafkaTrouble as error:
                 self._is_started = False
                 raise JMSError(f"cannot use the cluster: {error}") from None
+            give_messages_time_to_die()
             self.checkpointer.start()
 
     def _parts(self) -> LaneParts:
