@@ -144,13 +144,16 @@ class PartitionLog:
             del self._entries[: offset - self.begin]
             self.begin = offset
 
-    def compact(self) -> None:
-        """Keep the last record of each key below the last stable offset; offsets stay, holes are left."""
+    def compact(self, *, keeps_deletions: bool = False) -> None:
+        """Keep the last record of each key below the last stable offset; offsets stay, holes are left.
+
+        `keeps_deletions`: as while `delete.retention.ms` is not over.
+        """
         latest: dict[bytes | None, int] = {}
         for index, record in self._decided():
             latest[record.key()] = index
         for index, record in self._decided():
-            if latest[record.key()] != index or record.value() is None:
+            if latest[record.key()] != index or (record.value() is None and not keeps_deletions):
                 self._entries[index].record = None
 
     def _decided(self) -> Iterator[tuple[int, MemoryRecord]]:

@@ -276,4 +276,4 @@ class Acts:
     def _compact(self) -> None:
         for queue, partitions in self._world.queues.items():
             for partition in range(partitions):
-                self._world.cluster.log(self._world.changelog_of(queue), partition).compact()
+                self._world.cluster.log(self._world.changelog_of(queue), partition).compact(keeps_deletions=True)
