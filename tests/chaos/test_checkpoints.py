@@ -15,7 +15,7 @@ TRANSACTION_TIMEOUT_S = 10.0
 SCAN_INTERVAL_S = 1.0
 """How often the brokers of the tests look for transactions past their timeout."""
 SLACK_S = 3.0
-SENDS = 20_000
+SENDS, SEND_BYTES = 12_000, 4_000
 """Enough to keep a transaction open for longer than it takes to see that it has begun."""
 
 
@@ -33,7 +33,7 @@ def test_a_kill_in_a_checkpoint_loses_nothing_of_earlier_ones(
     wait_until(lambda: channel_events(bootstrap, queue), about="the acknowledgements recorded", timeout_s=10)
     victim.ask("open", "s", "TRANSACTED", queue)
     taken = victim.ask("receive", "s", 10)[0]
-    assert victim.ask("send", "s", out, "x" * 1000, SENDS) is None
+    assert victim.ask("send_noise", "s", out, SENDS, SEND_BYTES) is None
     changelog = OpenTransactions(bootstrap, f"{queue}.jbm-changelog")
     assert not changelog.is_there_one()
     victim.tell("commit", "s")

@@ -14,9 +14,11 @@ from types import TracebackType
 from typing import Self
 
 from tests.support.chaos_worker import Task
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_S = 40.0
+START_S = 60.0
 
 
 class Process:
@@ -122,7 +124,7 @@ class Crew:
 
     def kill_one(self) -> str:
         """SIGKILL one of those at work, by chance, and start its replacement; returns whom."""
-        name = self._random.choice(sorted(name for name in self.present if self._is_at_work(name)))
+        name = self._random.choice(wait_until(self._at_work, about="somebody at work", timeout_s=START_S))
         self.kills[name] = self.present.pop(name).kill()
         self.hire(desk=self._desks[name])
         return name
@@ -135,10 +137,10 @@ class Crew:
         process.wait_stopped()
         return name
 
-    def _is_at_work(self, name: str) -> bool:
-        """It has had a message: others may not even have joined yet."""
-        journal = self._folder / f"{name}.journal"
-        return journal.exists() and journal.stat().st_size > 0
+    def _at_work(self) -> Sequence[str]:
+        """Who of those present has had a message; others may not even have joined yet."""
+        journals = {name: self._folder / f"{name}.journal" for name in self.present}
+        return sorted(name for name, path in journals.items() if path.exists() and path.stat().st_size > 0)
 
     def stop(self) -> None:
         """All leave in order."""

@@ -5,6 +5,7 @@ python -m tests.support.chaos_puppet '{"bootstrap": …, "options": {…}, "sett
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -69,6 +70,7 @@ class _Strings:
             "commit": lambda name: self._sessions[name].commit(),
             "rollback": lambda name: self._sessions[name].rollback(),
             "send": self._send,
+            "send_noise": self._send_noise,
             "count": lambda name: len(self._messages[name]),
             "troubles": lambda: self._troubles,
         }
@@ -85,10 +87,14 @@ class _Strings:
         self._messages[name].append(message)
         return [message.body, message.delivery_count, message.redelivered]
 
-    def _send(self, name: str, queue: str, body: str, count: int = 1) -> None:
+    def _send(self, name: str, queue: str, body: str) -> None:
+        self._sessions[name].create_producer(Queue(queue)).send(body)
+
+    def _send_noise(self, name: str, queue: str, count: int, size_bytes: int) -> None:
+        """What no compression makes small."""
         producer = self._sessions[name].create_producer(Queue(queue))
         for _ in range(count):
-            producer.send(body)
+            producer.send(os.urandom(size_bytes))
 
 
 def main() -> None:
