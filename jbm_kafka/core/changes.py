@@ -82,6 +82,8 @@ class ReturnedMessage:
     delay_ms: int
     """The delay behind `due_at_ms`: a new owner waits at most this long."""
     reason: str
+    was_seen: bool = False
+    """The application had it, though that counts as no attempt: next time it is marked as redelivered."""
 
 
 @dataclass(frozen=True, slots=True)

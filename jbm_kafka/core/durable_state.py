@@ -166,7 +166,7 @@ class DurableState:
         self.is_dirty = True
 
     def remember(self, message: c.ReturnedMessage, reference: Reference) -> None:
-        if message.attempts or message.due_at_ms or message.offset in self.past:
+        if message.attempts or message.due_at_ms or message.was_seen or message.offset in self.past:
             self.past[message.offset] = Past(
                 attempts=message.attempts,
                 due_at_ms=message.due_at_ms,

@@ -27,6 +27,8 @@ class GivenBack(NamedTuple):
     """True when it reached the application: one more attempt (REDELIVER-1)."""
     delay_ms: int | None = None
     """How long it must wait; None: as the destination's settings say. Ignored unless counted."""
+    was_seen: bool = False
+    """The application had it, though that counts as no attempt of it. Ignored when counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def delivery_of(state: ChannelState, offset: int) -> Delivery:
     """The delivery count and redelivered flag of a message about to be handed over (REDELIVER-1, REDELIVER-7)."""
     past = state.past.get(offset)
     attempts = 0 if past is None else past.attempts
-    redelivered = attempts > 0 or offset < state.suspect_below
+    redelivered = past is not None or offset < state.suspect_below
     if not redelivered:
         return FIRST_DELIVERY
     return Delivery(attempts=attempts, delivery_count=max(attempts + 1, 2), redelivered=True)
@@ -88,20 +90,22 @@ def decide_return(
     now_ms: int,
     chance: float,
     keep: Collection[int] = (),
+    unread: Collection[int] | None = None,
 ) -> Return:
     """Take messages back from a session, and with each the later ones of its unit that the session holds (UNIT-3).
 
     A counted one waits its delay, or leaves when its attempts are used up; on the way out its unit stays held. Only
     the first of its unit leaves at once: a later one waits its turn and leaves when it is offered. An offset named
     twice is given back once, as named first. What to `keep` (acknowledged in an open transaction) stays in hand, and
-    nothing of its unit leaves before it is settled.
+    nothing of its unit leaves before it is settled. What goes back with an earlier one and is not `unread` was seen by
+    the application: it comes again marked (REDELIVER-1); None: nothing of it was seen.
     """
     hand = state.in_hand.get(session, {})
     known: dict[int, GivenBack] = {}
     for row in given_back:
         if row.offset in hand:
             known.setdefault(row.offset, row)
-    rows = [*known.values(), *(row for row in _stragglers(hand, known) if row.offset not in keep)]
+    rows = [*known.values(), *(row for row in _stragglers(hand, known, unread) if row.offset not in keep)]
     kept = {hand[offset].gate_key for offset in keep if offset in hand}
     back: list[c.ReturnedMessage] = []
     out: list[c.ReturnedMessage] = []
@@ -135,7 +139,9 @@ def decide_return(
     )
 
 
-def _stragglers(hand: Mapping[int, Reference], named: Mapping[int, GivenBack]) -> list[GivenBack]:
+def _stragglers(
+    hand: Mapping[int, Reference], named: Mapping[int, GivenBack], unread: Collection[int] | None
+) -> list[GivenBack]:
     """Later messages of the returned units still in the session's hand: they go back with them, uncounted."""
     first: dict[bytes, int] = {}
     for offset in named:
@@ -145,7 +151,7 @@ def _stragglers(hand: Mapping[int, Reference], named: Mapping[int, GivenBack]) -
     if not first:
         return []
     return [
-        GivenBack(offset, counted=False)
+        GivenBack(offset, counted=False, was_seen=unread is not None and offset not in unread)
         for offset, reference in hand.items()
         if reference.unit in first and offset > first[reference.unit] and offset not in named
     ]
@@ -168,7 +174,7 @@ def _returned_message(
     past = state.past.get(row.offset)
     attempts = 0 if past is None else past.attempts
     if not row.counted:
-        return c.ReturnedMessage(offset=row.offset, attempts=attempts, due_at_ms=0, delay_ms=0, reason=RETURNED)
+        return c.ReturnedMessage(row.offset, attempts, 0, 0, RETURNED, was_seen=row.was_seen)
     attempts += 1
     if is_exhausted(settings, attempts):
         if settings.on_dead_letter == "hold":

@@ -274,6 +274,12 @@ class Link:
                     batch[:] = [g for g in batch if g.place not in gone]
             return out
 
+    def unread(self, partition: int) -> list[int]:
+        """Offsets of a partition that are granted and not in the application's hand."""
+        with self.lock:
+            rows = (*self.buffer, *(granted for batch in self.coming for granted in batch))
+            return [g.reference[0] for g in rows if g.tap.channel.partition == partition]
+
     def return_is_done(self) -> None:
         """A fenced verdict was carried out and its stragglers removed."""
         with self.lock:

@@ -84,6 +84,7 @@ class Settle:
     def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[GivenBack]) -> None:
         """Return messages; what is out of attempts goes on its way, stragglers leave the session's buffers."""
         parts = self._lane.parts
+        links = [x for x in self._lane.links.values() if x.session_id == session and (x.buffer or x.coming)]
         decision = decide_return(
             channel.state,
             session,
@@ -92,13 +93,13 @@ class Settle:
             now_ms=parts.clock.now_ms(),
             chance=parts.chance(),
             keep=channel.tentative,
+            unread=frozenset(offset for link in links for offset in link.unread(channel.partition)),
         )
         for change in decision.changes:
             channel.state.apply(change)
         returned = frozenset(reference.offset for reference, _ in decision.returned)
-        for link in self._lane.links.values():
-            if link.session_id == session and (link.buffer or link.coming):
-                link.remove(channel.partition, returned)
+        for link in links:
+            link.remove(channel.partition, returned)
         for reference, attempts in decision.returned:
             if attempts:
                 channel.note(_event(MessageFate.RETURNED, reference, attempts, None, "returned"))
@@ -143,7 +144,7 @@ class Settle:
             past = channel.state.past.get(reference.offset)
             self._leave(channel, Leaving(reference, 0 if past is None else past.attempts, reason))
 
-    def _leave(self, channel: OwnedChannel, leaving: Leaving) -> None:
+    def _leave(self, channel: OwnedChannel, leaving: Leaving, *, is_first_try: bool = True) -> None:
         settings = channel.settings
         address = settings.expiry_address if leaving.reason == EXPIRED else settings.dead_letter_address
         fate = MessageFate.EXPIRED if leaving.reason == EXPIRED else MessageFate.DEAD_LETTERED
@@ -156,7 +157,7 @@ class Settle:
             return
         event = _event(fate, leaving.reference, leaving.attempts, address, leaving.reason)
         done = Completion(lambda error: self._lane.post(lambda: self._left(channel, leaving, error)))
-        self._lane.copy_away(channel, leaving, address, event, done)
+        self._lane.copy_away(channel, leaving, event, done, trusts_compression=is_first_try)
 
     def _left(self, channel: OwnedChannel, leaving: Leaving, error: Exception | None) -> None:
         """The copy is durable, and so is the end of the original; or it could not be written."""
@@ -180,7 +181,7 @@ class Settle:
         self._copies_to_retry = [row for row in self._copies_to_retry if row[0] > now_ms]
         for _, channel, leaving in due:
             if not channel.is_lost and not channel.is_closing:
-                self._leave(channel, leaving)
+                self._leave(channel, leaving, is_first_try=False)
 
 
 def refusal(channel: OwnedChannel, offsets: Sequence[int]) -> IllegalStateError:

@@ -51,7 +51,7 @@ class Channel:
     def acknowledge(self, session: str, *offsets: int, durable: bool = False) -> None:
         self.state.apply(c.Acknowledged(session=session, offsets=offsets, durable=durable))
 
-    def give_back(self, session: str, *rows: GivenBack | int) -> Return:
+    def give_back(self, session: str, *rows: GivenBack | int, unread: Collection[int] | None = None) -> Return:
         """A bare offset goes back counted, with the delay of the settings."""
         decision = decide_return(
             self.state,
@@ -60,6 +60,7 @@ class Channel:
             settings=self.settings,
             now_ms=self.now_ms,
             chance=0.5,
+            unread=unread,
         )
         for change in decision.changes:
             self.state.apply(change)

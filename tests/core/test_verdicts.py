@@ -52,6 +52,15 @@ def test_an_earlier_attempt_is_not_forgotten_when_it_goes_back_uncounted() -> No
     assert delivery_of(channel.state, 0).attempts == 1
 
 
+def test_what_goes_back_with_an_earlier_one_is_marked_if_it_was_seen_and_not_counted() -> None:
+    """REDELIVER-1: JMSRedelivered is set from the second hand-over on, counted or not."""
+    channel = unit(3)
+    channel.give_back("a", 0, unread=[2])
+    assert channel.got("b") + channel.got("b") == [0, 1, 2]
+    assert delivery_of(channel.state, 1) == Delivery(attempts=0, delivery_count=2, redelivered=True)
+    assert delivery_of(channel.state, 2) == FIRST_DELIVERY
+
+
 def test_messages_given_back_go_before_those_that_wait() -> None:
     """UNIT-5."""
     channel = Channel(*(message(offset, b"u") for offset in range(4)))

@@ -88,14 +88,10 @@ def attempts_are_what_was_counted(hand: HandOver) -> None:
 
 
 def what_may_have_been_seen_is_marked(world: World, hand: HandOver) -> None:
-    """REDELIVER-7: what any application had before, of whatever owner, comes with JMSRedelivered."""
+    """REDELIVER-1, REDELIVER-7: what any application had before, of whatever owner, comes with JMSRedelivered."""
     offset = hand.message.offset
-    if hand.redelivered:
-        return
-    for epoch in world.recorder.paper.epochs[hand.message.place]:
-        if epoch is not hand.epoch:
-            assert offset not in epoch.handed, f"what_may_have_been_seen_is_marked: {hand.message} was seen in {epoch}"
-    assert not hand.epoch.counted[offset], f"what_may_have_been_seen_is_marked: {hand.message} was returned"
+    for epoch in world.recorder.paper.epochs[hand.message.place] if not hand.redelivered else ():
+        assert offset not in epoch.handed, f"what_may_have_been_seen_is_marked: {hand.message} was seen in {epoch}"
 
 
 def reserved_before_handed_over(changelog: PaperChangelog, hand: HandOver) -> None:
