@@ -15,15 +15,12 @@ from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
 
-ACKNOWLEDGE_EVERY = 100
-"""Printed messages that a crash here may bring again, at most."""
-
 
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="DEST")
 @click.option("--count", type=click.IntRange(0), metavar="N", default=1, show_default=True,
               help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(0), default=5.0, show_default=True, metavar="S",
+@click.option("--timeout", type=click.FloatRange(0, 1e9), default=5.0, show_default=True, metavar="S",
               help="Seconds to wait for each.")  # fmt: skip
 @click.option("--unit", metavar="U", help="Comes with a later version.")
 @click.option("--selector", metavar="S", help="Comes with a later version.")
@@ -44,7 +41,7 @@ def receive(
     """
     later("--selector", selector)
     later("--unit", unit)
-    factory = ConnectionFactory(reach(bootstrap), auto_create=False, block_on_acknowledge=True)
+    factory = ConnectionFactory(reach(bootstrap), auto_create=False)
     with factory.create_connection() as connection, connection.create_session(AcknowledgeMode.CLIENT) as session:
         printed = _print_all(session, session.create_consumer(queue), count, timeout, as_json=as_json)
     if printed < count:
@@ -53,31 +50,18 @@ def receive(
 
 
 def _print_all(session: Session, consumer: MessageConsumer, count: int, timeout: float, *, as_json: bool) -> int:
-    """How many were printed and acknowledged."""
-    printed = pending = 0
+    """How many were printed and acknowledged: each once it has really left this process, so that none repeats."""
+    printed = 0
     while count == 0 or printed < count:
-        message = consumer.receive_nowait()
-        if message is None:
-            # While waiting nothing that was printed may be left unsettled.
-            pending = _settle(session, pending)
-            message = consumer.receive(timeout)
+        message = consumer.receive(timeout)
         if message is None:
             break
         _print(message, as_json=as_json)
-        printed += 1
-        pending += 1
-        if pending == ACKNOWLEDGE_EVERY:
-            pending = _settle(session, pending)
-    _settle(session, pending)
-    return printed
-
-
-def _settle(session: Session, pending: int) -> int:
-    """Acknowledge what was printed, once it has really left this process; nothing is pending then."""
-    if pending:
         sys.stdout.flush()
-        session.acknowledge()
-    return 0
+        message.acknowledge()
+        printed += 1
+    session.close()
+    return printed
 
 
 def _print(message: Message, *, as_json: bool) -> None:

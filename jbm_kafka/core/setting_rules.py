@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from jbm_kafka.core.destination import name_fault
+from jbm_kafka.core.durations import duration_fault
 from jbm_kafka.core.markers import SYSTEM_GENERATED
 
 PARTITIONS_MAX = 10_000
@@ -19,9 +20,7 @@ def setting_fault(name: str, value: object) -> str | None:
 
 
 def _milliseconds(value: object) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return "it is an int of milliseconds, as in 1500 for a second and a half"
-    return None if value >= 0 else "it cannot be negative"
+    return duration_fault(value)
 
 
 def _attempts(value: object) -> str | None:

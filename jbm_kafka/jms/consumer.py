@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from threading import TIMEOUT_MAX
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -15,7 +16,7 @@ from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.siblings import release_closed
-from jbm_kafka.jms.waiting import Waiting
+from jbm_kafka.jms.waiting import PLAIN_NUMBERS, Waiting, checked_timeout_s
 from jbm_kafka.sidecar.link import Granted, Link
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ class MessageConsumer:
         Raises:
             ResourceAllocationError: the session holds its whole prefetch unacknowledged, so nothing can ever come.
         """
-        if timeout is not None and timeout < 0:
-            raise ValueError(f"timeout is {timeout!r}: seconds, 0 not to wait, None to wait for ever")
+        if timeout is not None and (type(timeout) not in PLAIN_NUMBERS or not 0 <= timeout <= TIMEOUT_MAX):
+            timeout = checked_timeout_s(timeout)
         session = self.session
         if not self._guard.acquire(False):
             raise session.busy()

@@ -104,7 +104,7 @@ class ListenerThread:
             assert listener is not None, consumer.destination
             try:
                 listener(message)
-            except Exception as error:
+            except BaseException as error:  # sys.exit() in a handler as well: the message was not processed
                 log.warning(
                     "a listener of %s raised for message %s; it comes again as its session's mode says",
                     consumer.destination,

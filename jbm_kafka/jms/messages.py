@@ -13,6 +13,7 @@ from jbm_kafka.codec.properties import Property
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.properties import DELIVERY_COUNT, GROUP_ID, UNIT_OF_ORDER, TypedProperties, check_property_name
@@ -142,11 +143,9 @@ class Message(TypedProperties):
 
         Raises:
             IllegalStateError: the message was not received, its session is closed or has no nack.
-            ValueError: the delay is negative or no int.
+            ValueError: the delay is no duration.
         """
-        if delay_ms is not None and (isinstance(delay_ms, bool) or not isinstance(delay_ms, int) or delay_ms < 0):
-            raise ValueError(f"delay_ms is {delay_ms!r}: it is an int of milliseconds, 0 or more, or None")
-        self._settled_by().nack(self, delay_ms)
+        self._settled_by().nack(self, None if delay_ms is None else checked_duration_ms("delay_ms", delay_ms))
 
     def _settled_by(self) -> Settler:
         if self._settler is None:

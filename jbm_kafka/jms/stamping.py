@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 
@@ -35,8 +36,8 @@ def checked_options(
     return SendOptions(
         mode,
         _priority(priority),
-        _duration("time_to_live_ms", time_to_live_ms),
-        _duration("delivery_delay_ms", delivery_delay_ms),
+        checked_duration_ms("time_to_live_ms", time_to_live_ms),
+        checked_duration_ms("delivery_delay_ms", delivery_delay_ms),
     )
 
 
@@ -69,12 +70,6 @@ def as_message(message: Message | str | bytes | Mapping[str, object]) -> Message
     if isinstance(message, Mapping):
         raise MessageFormatError("map messages are not there yet; send JSON text")
     raise MessageFormatError(f"a {type(message).__name__} is no message: send a Message, str or bytes")
-
-
-def _duration(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} is {value!r}: it is an int of milliseconds, 0 or more")
-    return value
 
 
 def _priority(value: object) -> int:

@@ -218,6 +218,9 @@ class Checkpointer:
             self._finish(frozen, durable=False)
             self._writer.renew()
             return False
+        except Exception:
+            self._finish(frozen, durable=False)
+            raise
         self.checkpoints += 1
         yield GO_ON
         self._writer.write_journal(frozen)

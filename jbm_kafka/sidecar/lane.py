@@ -208,14 +208,28 @@ class Lane:
             self.parts.note_dirty(self, awaited)
 
     def copy_away(
-        self, channel: OwnedChannel, leaving: Leaving, address: str, event: MessageEvent, done: Completion
+        self,
+        channel: OwnedChannel,
+        leaving: Leaving,
+        event: MessageEvent,
+        done: Completion,
+        *,
+        trusts_compression: bool,
     ) -> None:
-        """Send a message's copy to a dead-letter or expiry address and settle it, in one transfer."""
+        """Send a message's copy to the event's target and settle it, in one transfer."""
+        address = event.target
+        assert address is not None, event
         target = self.parts.target_of(address)
         if target is None:
             done.complete(JMSError(f"the address {address!r} is no queue that can be written to now"))
             return
-        copy, has_body = copy_of(leaving, source=self.destination, target=target, now_ms=self.parts.clock.now_ms())
+        copy, has_body = copy_of(
+            leaving,
+            source=self.destination,
+            target=target,
+            now_ms=self.parts.clock.now_ms(),
+            trusts_compression=trusts_compression,
+        )
         if not has_body:
             log.warning(
                 "%s offset %d: too large for %s, its copy goes without the body; the original stays in the log",
@@ -254,6 +268,9 @@ class Lane:
 
     def _detach(self, link: Link) -> None:
         self.settle.take_all()
+        if link.verdicts:  # they wait for the end of a commit
+            self.post(lambda: self._detach(link))
+            return
         self.settle.return_unread(link)
         self.links.pop(link.link_id, None)
         if not any(other.session_id == link.session_id for other in self.links.values()):

@@ -41,7 +41,7 @@ class Settle:
         for tap in list(link.taps.values()):
             if tap.acked:
                 self._acknowledge(tap, tap.take_acked())
-        while link.verdicts:
+        while link.verdicts and not _is_early(link.verdicts[0]):
             self._carry_out(link, link.verdicts.popleft())
 
     def _acknowledge(self, tap: Tap, offsets: Sequence[int]) -> None:
@@ -194,6 +194,11 @@ def refusal(channel: OwnedChannel, offsets: Sequence[int]) -> IllegalStateError:
         partition=channel.partition,
         offsets=tuple(offsets),
     )
+
+
+def _is_early(verdict: Verdict) -> bool:
+    """It gives back what a commit holds of whose end the lane has not heard yet, though its session has."""
+    return any(row.offset in tap.channel.tentative for tap, row in verdict.returned if not tap.is_lost)
 
 
 def _by_tap(rows: Sequence[tuple[Tap, T]]) -> dict[Tap, list[T]]:

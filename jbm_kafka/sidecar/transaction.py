@@ -109,6 +109,10 @@ class TransactionWriter:
         except OutcomeUnknown:
             self.renew()
             raise
+        except Exception:
+            # A value that cannot be written, which is a bug: an open transaction would refuse every later one too.
+            self._abort(producer)
+            raise
 
     def _produce(
         self,

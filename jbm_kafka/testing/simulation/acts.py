@@ -77,15 +77,11 @@ class Acts:
         else:
             self.open_session(node)
 
-    def open_session(self, node: Node, mode: Mode | None = None) -> None:
-        """One more receiver at a node."""
+    def open_session(self, node: Node, mode: Mode | None = None, queues: list[str] | None = None) -> None:
+        """One more receiver at a node; what is not given is drawn."""
         self._sessions += 1
         mode = mode or self._chance.choice(list(Mode))
-        queues = list(self._world.queues)
-        if self._chance.random() < 0.5:
-            queues = [self._chance.choice(queues)]
-        if self._chance.random() < 0.2:
-            queues.append(queues[0])
+        queues = queues or self._some_queues()
         receiver = Receiver(
             node,
             f"s{self._sessions}",
@@ -97,6 +93,14 @@ class Acts:
         self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {queues}, prefetch {receiver.prefetch}")
         receiver.attach()
         node.receivers.append(receiver)
+
+    def _some_queues(self) -> list[str]:
+        queues = list(self._world.queues)
+        if self._chance.random() < 0.5:
+            queues = [self._chance.choice(queues)]
+        if self._chance.random() < 0.2:
+            queues.append(queues[0])
+        return queues
 
     def _receive(self) -> None:
         receivers = self._receivers()

@@ -165,7 +165,7 @@ class Simulation:
             if node.is_alive:
                 with self._checked():
                     for mode in (Mode.CLIENT, Mode.TRANSACTED):
-                        self.acts.open_session(node, mode)
+                        self.acts.open_session(node, mode, list(world.queues))
         progress, idle = -1, 0
         for _ in range(CALM_ROUNDS):
             self._calm_round()
