@@ -1,0 +1,165 @@
+"""Faults planted into the product, each a way in which a naive version breaks a promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jbm_kafka.core.changes import Acknowledged, OfferedRaised
+from jbm_kafka.core.owed import OwedOffsets
+from jbm_kafka.sidecar.checkpoint_part import CheckpointPart, FreezeRequest, FrozenChannel, FrozenLane
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.steps import Steps, Wait
+from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.sidecar.transfer import Settling, Transfer
+from jbm_kafka.testing.memory_kafka_producer import MemoryTransactionalProducer
+
+if TYPE_CHECKING:
+    from jbm_kafka.sidecar.lane import Lane
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def dead_letter_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
+    real = TransactionWriter.commit
+
+    def commit(
+        self: TransactionWriter, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], name: str
+    ) -> Steps:
+        inside = []
+        for transfer in transfers:
+            if transfer.about.endswith("to DLQ"):
+                sender = self._kafka.sender()
+                for record in transfer.sends:
+                    sender.send(record, None)
+                sender.flush(1.0)
+                transfer = replace(transfer, sends=())
+            inside.append(transfer)
+        yield from real(self, frozen, inside, name)
+
+    patch.setattr(TransactionWriter, "commit", commit)
+
+
+def journal_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    real = TransactionWriter._produce
+
+    def produce(
+        self: TransactionWriter, producer: Any, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], name: str
+    ) -> Steps:
+        yield from real(self, producer, frozen, transfers, name)
+        self.write_journal(frozen)
+
+    patch.setattr(TransactionWriter, "_produce", produce)
+
+
+def acknowledged_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    real = CheckpointPart._freeze_channel
+
+    def freeze(self: CheckpointPart, channel: OwnedChannel, name: str, settlings: Sequence[Settling]) -> FrozenChannel:
+        for settling in settlings:
+            channel.state.apply(Acknowledged(session=settling.session, offsets=settling.offsets, durable=False))
+        return real(self, channel, name, ())
+
+    patch.setattr(CheckpointPart, "_freeze_channel", freeze)
+
+
+def handed_over_before_it_is_reserved(patch: pytest.MonkeyPatch) -> None:
+    real = OwnedChannel.raise_reserve
+
+    def raise_reserve(self: OwnedChannel, *, is_at_mark: bool = False) -> None:
+        real(self, is_at_mark=is_at_mark)
+        self.state.apply(OfferedRaised(self.reserve))
+        self.reserve = self.state.offered
+
+    patch.setattr(OwnedChannel, "raise_reserve", raise_reserve)
+
+
+def group_metadata_read_when_it_is_used(patch: pytest.MonkeyPatch) -> None:
+    """What does not fence: the metadata of the moment belongs to whoever the process is by now."""
+    real = MemoryTransactionalProducer.send_offsets
+
+    class Late:
+        def __init__(self, lane: Lane) -> None:
+            self.lane = lane
+
+    def answer(frozen: FrozenLane) -> FrozenLane:
+        return frozen if frozen.group_metadata is None else replace(frozen, group_metadata=Late(frozen.lane))
+
+    def send_offsets(self: MemoryTransactionalProducer, metadata: object, *rest: Any) -> None:
+        if isinstance(metadata, Late):
+            assert metadata.lane.consumer is not None
+            metadata = metadata.lane.consumer.group_metadata()
+        real(self, metadata, *rest)
+
+    real_answer = FreezeRequest.answer
+    patch.setattr(FreezeRequest, "answer", lambda self, reply: real_answer(self, answer(reply)))
+    patch.setattr(MemoryTransactionalProducer, "send_offsets", send_offsets)
+
+
+def stragglers_are_handed_out(patch: pytest.MonkeyPatch) -> None:
+    real = Link.give_back
+
+    def give_back(self: Link, *args: Any, **options: Any) -> None:
+        real(self, *args, **options)
+        self.fenced.clear()
+
+    patch.setattr(Link, "give_back", give_back)
+
+
+def an_unknown_outcome_counts_as_failed(patch: pytest.MonkeyPatch) -> None:
+    def find_out(self: TransactionWriter, frozen: Sequence[FrozenLane], name: str) -> Generator[Wait, None, bool]:
+        yield Wait()
+        return False
+
+    patch.setattr(TransactionWriter, "find_out", find_out)
+
+
+def an_unknown_outcome_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
+    def find_out(self: TransactionWriter, frozen: Sequence[FrozenLane], name: str) -> Generator[Wait, None, bool]:
+        yield Wait()
+        return True
+
+    patch.setattr(TransactionWriter, "find_out", find_out)
+
+
+def an_aborted_checkpoint_counts_as_recorded(patch: pytest.MonkeyPatch) -> None:
+    real = CheckpointPart.finish
+
+    def finish(self: CheckpointPart, frozen: FrozenLane, *, durable: bool) -> None:
+        for part in frozen.channels if not durable else ():
+            part.channel.state.apply(part.freeze.durable)
+        real(self, frozen, durable=durable)
+        for part in frozen.channels if not durable else ():
+            part.channel.state.dirty_blocks.clear()
+            part.channel.state.dirty_held.clear()
+            part.channel.state.is_dirty = False
+
+    patch.setattr(CheckpointPart, "finish", finish)
+
+
+def the_watermark_passes_what_is_owed(patch: pytest.MonkeyPatch) -> None:
+    real = OwedOffsets.first_without
+
+    def first_without(self: OwedOffsets, default: int, also: Any) -> int:
+        return max([real(self, default, also), *(int(offset) + 1 for offset in also)])
+
+    patch.setattr(OwedOffsets, "first_without", first_without)
+
+
+EXPECTED: dict[Plant, tuple[str, ...]] = {
+    dead_letter_outside_the_transaction: ("exactly_one_dead_letter", "nothing_is_lost"),
+    journal_before_the_commit: ("journal_follows_the_changelog",),
+    acknowledged_before_the_commit: ("nothing_is_lost", "sends_once_iff_committed"),
+    handed_over_before_it_is_reserved: ("reserved_before_handed_over", "replay_equals_live"),
+    group_metadata_read_when_it_is_used: ("at_most_one_owner_writes",),
+    stragglers_are_handed_out: ("unit_in_order",),
+    an_unknown_outcome_counts_as_failed: ("sends_once_iff_committed", "exactly_one_dead_letter"),
+    an_unknown_outcome_counts_as_committed: ("sends_once", "replay_equals", "durable_when_told", "journal_follows"),
+    an_aborted_checkpoint_counts_as_recorded: ("replay_equals_live", "reserved_before_handed_over"),
+    the_watermark_passes_what_is_owed: ("nothing_is_lost", "replay_equals_live"),
+}
+"""Each fault with the promises that may notice it first."""
