@@ -29,7 +29,8 @@ FOUND = {
     "a message seen and returned uncounted comes as if new": (249, 900),
     "a message given back at a commit's end is forgotten": (788, 900),
 }
-"""Seeds that once broke a promise, by symptom. What they drew may have changed since; each has a test of its own."""
+"""(seed, steps) that once broke a promise, by symptom. What a seed draws changes with the simulation, so the symptoms
+that can be shown in small have tests in tests/sidecar and tests/core too."""
 
 
 def play(seed: int, steps: int) -> None:

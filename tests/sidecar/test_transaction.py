@@ -1,0 +1,77 @@
+"""Whether a checkpoint was committed is found out rightly, whatever others do meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka.ports import OutcomeUnknown, Outgoing
+from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.sidecar.transfer import Transfer
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_journal import MemoryJournal
+from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
+
+TRANSFER = Transfer(about="a commit", sends=(Outgoing("out", 0, None, b"body"),), settlings=())
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    cluster = MemoryCluster(ManualClock(), waits=False)
+    cluster.create_topic("out", 1, {})
+    return cluster
+
+
+def writer_of(cluster: MemoryCluster) -> TransactionWriter:
+    kafka, clock = MemoryKafka(cluster), ManualClock()
+    topics = Topics(kafka.admin(), namespace="")
+    topics.ensure_system_topics()
+    return TransactionWriter(
+        kafka=kafka,
+        journal=MemoryJournal(clock=clock),
+        topics=topics,
+        clock=clock,
+        transactional_id="jbm.one.0",
+        transaction_timeout_ms=10_000,
+    )
+
+
+def found_out(cluster: MemoryCluster, writer: TransactionWriter, fault: CommitFault) -> list[bool]:
+    """Loses the answer to a commit with sends; one entry once it is known what became of it."""
+    cluster.faults.commits.append(fault)
+    name = writer.next_id()
+    with pytest.raises(OutcomeUnknown):
+        list(writer.commit((), [TRANSFER], name))
+    steps, answers = writer.find_out((), name), list[bool]()
+
+    def ask() -> None:
+        try:
+            next(steps)
+        except StopIteration as end:
+            answers.append(end.value)
+
+    ask()
+    if not answers:
+        cluster.clock.advance(60_000)  # type: ignore[attr-defined]
+        ask()
+    return answers
+
+
+@pytest.mark.parametrize(("fault", "is_there"), [(CommitFault.COMMITTED, True), (CommitFault.NOT_HEARD, False)])
+def test_a_lost_answer_is_found_out(cluster: MemoryCluster, fault: CommitFault, is_there: bool) -> None:
+    """LOG-5: released or redone, never both."""
+    writer = writer_of(cluster)
+    assert found_out(cluster, writer, fault) == [is_there]
+    records, _ = cluster.log("out", 0).read(0, 10, committed_only=True)
+    assert bool(records) is is_there
+
+
+def test_an_open_transaction_of_another_sidecar_hides_no_marker(cluster: MemoryCluster) -> None:
+    """LOG-5: read only up to the registry's stable end, the marker was missed and the sends went out again."""
+    writer = writer_of(cluster)
+    list(writer.commit((), [TRANSFER], writer.next_id()))
+    other = MemoryKafka(cluster).transactional_producer("jbm.two.0", transaction_timeout_ms=10_000)
+    other.initialise(1.0)
+    other.begin()
+    other.produce(Outgoing("jbm.registry", 0, b"checkpoint|jbm.two.0", b"jbm.two.0:1"))
+    assert found_out(cluster, writer, CommitFault.COMMITTED) == [True]

@@ -1,0 +1,85 @@
+"""What waits for a checkpoint: freezes that nobody waits for, hand-overs not yet durable, the mark before them."""
+
+from __future__ import annotations
+
+import threading
+from typing import cast
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.changes import Fetched, OfferedRaised
+from jbm_kafka.core.channel import decide_offer
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.verdicts import FIRST_DELIVERY
+from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
+from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.link import Granted, Link, Tap
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+
+
+def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChannel:
+    return OwnedChannel(
+        group="g",
+        topic="orders",
+        partition=0,
+        topic_id="t",
+        state=state,
+        settings=ResolvedSettings(),
+        journal_channel="g|orders|0",
+        changelog_topic="orders.jbm-changelog",
+        changelog_position=0,
+        reserve_offsets=reserve_offsets,
+    )
+
+
+def link() -> Link:
+    lock = threading.Lock()
+    return Link(link_id="l", session_id="s", prefetch=10, filled=threading.Condition(lock), lock=lock)
+
+
+def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
+    """REDELIVER-7: the mark rises until it reaches what comes after an aborted transaction."""
+    state = ChannelState()
+    channel = channel_of(state)
+    state.apply(OfferedRaised(100))
+    channel.reserve = 100
+    state.apply(Fetched(begin=0, end=1_000, references=[Reference(999, None)]))
+    for _ in range(12):
+        offer = decide_offer(state, "s", limit=1, now_ms=0)
+        if offer.references:
+            break
+        assert offer.needs_offered
+        channel.raise_reserve(is_at_mark=True)
+        taken = channel.take_freeze("jbm.x:1", ())
+        channel.settle_freeze(durable=True)
+        assert taken.durable.offered == channel.reserve
+    assert [reference.offset for reference in offer.references] == [999]
+
+
+def test_an_answer_after_the_withdrawal_is_not_taken() -> None:
+    request = FreezeRequest("jbm.x:1", ())
+    assert request.take_or_withdraw() is None
+    assert not request.answer(FrozenLane(cast(Lane, None), None, (), frozenset()))
+    assert request.is_withdrawn
+
+
+def test_an_answer_in_time_is_taken_and_not_withdrawn() -> None:
+    request = FreezeRequest("jbm.x:1", ())
+    reply = FrozenLane(cast(Lane, None), None, (), frozenset())
+    assert request.answer(reply)
+    assert request.take_or_withdraw() is reply
+    assert not request.is_withdrawn
+
+
+def test_what_is_taken_back_before_it_is_durable_never_arrives() -> None:
+    """ACK-8: it did not reach the application, so it is unread, and no attempt."""
+    waiting = link()
+    tap = Tap(channel_of(ChannelState()), waiting)
+    granted = [Granted(tap, Reference(offset, None), FIRST_DELIVERY) for offset in (3, 4, 5)]
+    waiting.announce(granted)
+    assert not waiting.buffer
+    assert waiting.is_asking
+    assert [row.offset for row in waiting.remove(0, frozenset([4]))] == [4]
+    assert waiting.arrive(granted)
+    assert [row.offset for row in waiting.take_unread()] == [3, 5]
+    assert not waiting.is_asking
