@@ -11,7 +11,7 @@ def duration_fault(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int):
         return "it is an int of milliseconds, as in 1500 for a second and a half"
     if value < 0:
-        return "it cannot be negative"
+        return "it cannot be negative; milliseconds, 0 or more"
     return f"it is at most {LONGEST_MS} (a hundred years)" if value > LONGEST_MS else None
 
 
