@@ -48,9 +48,7 @@ def test_no_test_sleeps() -> None:
 
 
 def test_no_test_mocks() -> None:
-    _nothing(
-        complaint for path in python_files(*TESTS) for complaint in rules.mocks(relative(path), path.read_text())
-    )
+    _nothing(complaint for path in python_files(*TESTS) for complaint in rules.mocks(relative(path), path.read_text()))
 
 
 def test_no_file_names_another_place() -> None:
