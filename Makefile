@@ -44,7 +44,7 @@ check: setup      ## ruff, mypy --strict, layers
 	$(BIN)/lint-imports
 
 cover: setup      ## branch coverage of core/ by the tests that need no broker; must be 100 %
-	$(BIN)/python -m pytest tests/core $(wildcard tests/model) --cov=jbm_kafka.core --cov-branch --cov-fail-under=100 \
+	$(BIN)/python -m pytest tests/core tests/model tests/local tests/codec --cov=jbm_kafka.core --cov-branch --cov-fail-under=100 \
 	  --cov-report=term-missing:skip-covered
 
 bench: setup      ## throughput and latency beside Kafka's own clients

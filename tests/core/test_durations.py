@@ -12,7 +12,13 @@ def test_a_duration_is_taken_as_it_is(value: int) -> None:
 
 @pytest.mark.parametrize(
     ("value", "remedy"),
-    [(-1, "cannot be negative"), (LONGEST_MS + 1, "a hundred years"), (1.5, "an int"), (True, "an int"), ("1s", "an int")],
+    [
+        (-1, "cannot be negative"),
+        (LONGEST_MS + 1, "a hundred years"),
+        (1.5, "an int"),
+        (True, "an int"),
+        ("1s", "an int"),
+    ],
 )
 def test_what_is_none_is_refused_with_its_name_and_value(value: object, remedy: str) -> None:
     with pytest.raises(ValueError, match=remedy) as refused:
