@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-IDLE_S = 0.5
+IDLE_S = 0.1
 STOP_TIMEOUT_S = 30.0
 
 

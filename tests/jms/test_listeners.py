@@ -197,13 +197,13 @@ def test_two_listeners_of_one_session_keep_a_unit_in_order(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
     """UNIT-3, ORDER-1: one thread, one order."""
-    names = [f"m{number}" for number in range(30)]
+    names = [f"m{number}" for number in range(12)]
     send(session, orders, *names, unit="u")
     seen = Seen()
     listening = connection.create_session(AcknowledgeMode.CLIENT)
     for _ in range(2):
         listening.create_consumer(orders).set_listener(seen)
-    assert bodies(seen.wait(30)) == names
+    assert bodies(seen.wait(12)) == names
 
 
 def test_without_its_listener_a_consumer_receives_again(
