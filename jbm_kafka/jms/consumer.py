@@ -16,7 +16,7 @@ from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.siblings import release_closed
-from jbm_kafka.jms.waiting import PLAIN_NUMBERS, Waiting, checked_timeout_s
+from jbm_kafka.jms.waiting import PLAIN_NUMBERS, Waiting, checked_timeout_s, has_next
 from jbm_kafka.sidecar.link import Granted, Link
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class MessageConsumer:
         if granted is None:
             self.stay_attached()
             with self.link.lock:
-                if not any(other.is_asking for other in self.link.siblings):
+                if not any(other.is_asking or has_next(other) for other in self.link.siblings):
                     self._waiting.want_some()
         return granted
 
@@ -153,7 +153,8 @@ class MessageConsumer:
             if not ahead:
                 self._waiting.ask_beside_siblings()
             return
-        room = self.prefetch - len(self.link.buffer) - self.session.settling.in_hand(self.link)
+        # Ahead: one was just taken out of the buffer, and is about to be in hand.
+        room = self.prefetch - len(self.link.buffer) - self.session.settling.in_hand(self.link) - ahead
         self.link.want(min(self.credit.next_size(now_ms), room))
 
     def unexpired(self, granted: Granted | None) -> Granted | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import ResourceAllocationError
 from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.link import Granted
+from jbm_kafka.sidecar.link import Granted, Link
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer
@@ -30,6 +30,11 @@ def checked_timeout_s(timeout: object) -> float | None:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
         raise ValueError(f"timeout is {timeout!r}: a number of seconds, 0 not to wait, None to wait for ever")
     return None if timeout > threading.TIMEOUT_MAX else timeout
+
+
+def has_next(link: Link) -> bool:
+    """What it has unread is about to be taken, by its listener or a receive that asked: not to be taken away."""
+    return bool(link.buffer) and (link.is_asking or link.is_waiting)
 
 
 class Waiting:
@@ -86,7 +91,7 @@ class Waiting:
         The caller holds the lock.
         """
         link = self._link
-        if not any(other.asked_lately() or (other.buffer and other.is_asking) for other in link.siblings):
+        if not any(other.asked_lately() or has_next(other) for other in link.siblings):
             held = self._consumer.session.settling.in_hand(link)
             if held < self._consumer.prefetch:
                 link.want(1)
