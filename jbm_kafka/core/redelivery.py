@@ -26,7 +26,7 @@ def redelivery_delay_ms(settings: ResolvedSettings, attempts: int, chance: float
         return cap_ms
     spread = 1.0 + settings.redelivery_collision_avoidance_factor * (2.0 * chance - 1.0)
     wanted_ms = delay_ms * growth * spread
-    return cap_ms if wanted_ms >= cap_ms else int(wanted_ms)
+    return cap_ms if wanted_ms >= cap_ms else round(wanted_ms)
 
 
 def is_exhausted(settings: ResolvedSettings, attempts: int) -> bool:

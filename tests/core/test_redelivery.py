@@ -68,6 +68,12 @@ def test_no_figures_overflow_and_no_wait_is_beyond_its_cap(
     assert 0 <= wait_ms <= (10 * delay_ms if cap_ms is None else cap_ms)
 
 
+def test_a_wait_is_rounded_not_cut() -> None:
+    """REDELIVER-2: 0.7 of 690 ms are 483, though in floating point they are a little less."""
+    settings = ResolvedSettings(redelivery_delay_ms=690, redelivery_collision_avoidance_factor=0.3)
+    assert redelivery_delay_ms(settings, 1, 0.0) == 483
+
+
 @given(
     delay_ms=st.integers(1, 100_000),
     multiplier=st.floats(1, 20),
