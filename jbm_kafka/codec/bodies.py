@@ -45,10 +45,11 @@ def body_kind(headers: Sequence[Header] | None) -> bytes | None:
 
 def decode_body(headers: Sequence[Header] | None, value: bytes | None) -> DecodedBody:
     """The body that the value is, by the last `JBMBody` header."""
-    kind: bytes | None = None
-    for name, held in headers or ():  # as `body_kind`, whose call would be felt here
-        if name == BODY_HEADER:
-            kind = held
+    return decode_value(body_kind(headers), value)
+
+
+def decode_value(kind: bytes | None, value: bytes | None) -> DecodedBody:
+    """The body that the value is when its kind is known."""
     if value is None:
         return (_TEXT_SHAPE if kind == TEXT else _NONE_SHAPE), None, None
     if kind == TEXT:

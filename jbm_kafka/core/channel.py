@@ -193,7 +193,7 @@ class _Offering:
         stop_offset = -before[1] if before is not None and before[0] >= DEFAULT_PRIORITY else None
         examined = self.examined
         for reference in islice(state.arrivals, examined, None):
-            offset, unit, _, expiration_ms, _, _ = reference
+            offset, unit, _, expiration_ms, _, _, _ = reference
             if len(references) >= limit or (stop_offset is not None and offset > stop_offset):
                 break
             if unit is not None:

@@ -79,7 +79,7 @@ class ChannelState(DurableState):
         time_ms, past = self.time_ms, self.past
         plain = self.arrivals.append
         for reference in references:
-            offset, _, priority, _, delivery_time_ms, _ = reference
+            offset, _, priority, _, delivery_time_ms, _, _ = reference
             if priority == DEFAULT_PRIORITY and delivery_time_ms <= time_ms and offset not in past:
                 plain(reference)
             else:
@@ -120,7 +120,7 @@ class ChannelState(DurableState):
     def _hand_fresh(self, owner: SessionId, references: Sequence[Reference]) -> None:
         hand, find, open_gate = self._hand(owner), self.gates.by_key.get, self.gates.open
         for reference in references:
-            offset, unit, _, _, _, _ = reference
+            offset, unit, _, _, _, _, _ = reference
             hand[offset] = reference
             if unit is None:
                 continue

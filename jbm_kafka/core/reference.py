@@ -34,6 +34,8 @@ class Reference(NamedTuple):
     """Wall-clock instant before which it must not be handed over; 0 at once."""
     record: object = None
     """The fetched record, opaque here; None when the body lies elsewhere."""
+    body_kind: bytes | None = None
+    """What the record announces its body to be, opaque too: noted by whoever looks through its headers anyway."""
 
     @property
     def gate_key(self) -> GateKey:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jbm_kafka.codec.bodies import BodyShape, body_kind, decode_body, encode_body
+from jbm_kafka.codec.bodies import BodyShape, body_kind, decode_value, encode_body
 from jbm_kafka.codec.headers import carried_headers, encode_headers, property_of_header
 from jbm_kafka.codec.properties import Property, property_of
 from jbm_kafka.codec.scan import Header
@@ -32,10 +32,23 @@ def from_record(
     redelivered: bool,
     settler: Settler | None,
 ) -> Message:
-    """The message of a record, read-only. Its kind is that of its body, its headers are decoded when looked at."""
-    shape, body, _ = decode_body(record.headers(), record.value())
-    kind = TextMessage if shape is _TEXT else BytesMessage if shape is _BYTES else Message
-    message = kind.__new__(kind)
+    """The message of a record, read-only."""
+    return message_of(record, body_kind(record.headers()), destination, delivery_count, redelivered, settler)
+
+
+def message_of(
+    record: KafkaRecord,
+    kind: bytes | None,
+    destination: Destination,
+    delivery_count: int,
+    redelivered: bool,
+    settler: Settler | None,
+) -> Message:
+    """The message of a record whose `JBMBody` is known. Its class is that of its body; its headers are decoded when
+    looked at."""
+    shape, body, _ = decode_value(kind, record.value())
+    cls = TextMessage if shape is _TEXT else BytesMessage if shape is _BYTES else Message
+    message = cls.__new__(cls)
     message._record = record
     message._settler = settler
     message._body = body

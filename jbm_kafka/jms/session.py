@@ -14,6 +14,7 @@ from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.engine.outbox import Outbox
+from jbm_kafka.jms.arguments import checked_prefetch
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.listening import ListenerThread
@@ -83,9 +84,8 @@ class Session:
                 )
             if no_local:
                 raise IllegalStateError("no_local is for topics, which this version does not have yet")
-            consumer = MessageConsumer(
-                self, _queue(destination), self.default_prefetch if prefetch is None else prefetch
-            )
+            room = self.default_prefetch if prefetch is None else checked_prefetch(prefetch)
+            consumer = MessageConsumer(self, _queue(destination), room)
             release_closed(self)
             self.consumers.append(consumer)
             tell_siblings(self)
@@ -170,9 +170,7 @@ class Session:
 
     def set_default_prefetch(self, count: int) -> None:
         """How many messages each consumer made from now on may hold unacknowledged."""
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"prefetch is {count!r}: it is an int of at least 1")
-        self.default_prefetch = count
+        self.default_prefetch = checked_prefetch(count)
 
     # -- life --------------------------------------------------------------------------------------------------------
 

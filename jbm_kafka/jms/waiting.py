@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -15,21 +14,6 @@ if TYPE_CHECKING:
 
 CATCH_UP_S = 1.0
 """How long past its timeout a receive looks for what was there when it was called."""
-
-
-PLAIN_NUMBERS = (float, int)
-"""Types of a timeout that need no further look; a bool is neither."""
-
-
-def checked_timeout_s(timeout: object) -> float | None:
-    """The timeout, if it is one; what no thread can wait as long as is for ever.
-
-    Raises:
-        ValueError: it is negative, or no number of seconds.
-    """
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
-        raise ValueError(f"timeout is {timeout!r}: a number of seconds, 0 not to wait, None to wait for ever")
-    return None if timeout > threading.TIMEOUT_MAX else timeout
 
 
 def has_next(link: Link) -> bool:

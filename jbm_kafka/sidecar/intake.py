@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from jbm_kafka.codec.bodies import BODY_HEADER, body_kind
 from jbm_kafka.codec.scan import DECIDING_HEADERS, scan
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, Reference
 from jbm_kafka.ports import KafkaRecord
+
+_NOTED_HEADERS = DECIDING_HEADERS | {BODY_HEADER}
 
 
 def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tuple[list[Reference], int]]:
     """References and the rough size of a body by partition, in the order fetched. An empty key is no unit."""
     rows: dict[int, list[Reference]] = {}
-    make, deciding = tuple.__new__, DECIDING_HEADERS  # a third of the cost of calling the named tuple
+    make, noted = tuple.__new__, _NOTED_HEADERS  # a third of the cost of calling the named tuple
     current: int | None = None
     append: Callable[[Reference], None]
     for record in records:
         headers = record.headers()
-        values = (record.offset(), record.key() or None, DEFAULT_PRIORITY, 0, 0, record)
-        for header in headers or ():  # `scan`, spelled out: its call would be felt here
-            if header[0] in deciding:
-                priority, expiration_ms, delivery_time_ms, _ = scan(headers)
-                values = (*values[:2], priority, expiration_ms, delivery_time_ms, record)
-                break
+        priority, expiration_ms, delivery_time_ms, kind = DEFAULT_PRIORITY, 0, 0, None
+        is_plain = True
+        # `scan` and `body_kind` in one: the headers are in the processor's cache now, and never again as cheap.
+        for name, value in headers or ():
+            if name in noted:
+                if name == BODY_HEADER:
+                    kind = value
+                elif is_plain:
+                    priority, expiration_ms, delivery_time_ms, _ = scan(headers)
+                    is_plain = False
+        values = (record.offset(), record.key() or None, priority, expiration_ms, delivery_time_ms, record, kind)
         partition = record.partition()
         if partition != current:  # records come in runs
             assert partition is not None
@@ -34,8 +42,17 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tupl
 
 def reference_of(record: KafkaRecord) -> Reference:
     """One reference, for records that come back from the held store."""
-    scanned = scan(record.headers())
-    return Reference(cast(int, record.offset()), record.key() or None, scanned[0], scanned[1], scanned[2], record)
+    headers = record.headers()
+    priority, expiration_ms, delivery_time_ms, _ = scan(headers)
+    return Reference(
+        offset=cast(int, record.offset()),
+        unit=record.key() or None,
+        priority=priority,
+        expiration_ms=expiration_ms,
+        delivery_time_ms=delivery_time_ms,
+        record=record,
+        body_kind=body_kind(headers),
+    )
 
 
 def _mean_body_bytes(references: Sequence[Reference]) -> int:
