@@ -4,19 +4,27 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 SPARK  := $(wildcard spark/jbm_spark)
+UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-slow chaos check cover bench lock clean
+.PHONY: help setup spark-jars demo test test-pure test-slow chaos check cover bench lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
-setup: $(VENV)/.stamp spark-jars $(VENV)/.broker-jars   ## .venv with the package and its tools, broker jars, Spark jars
+setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars   ## .venv with the package and its tools, broker jars, Spark jars
 
 $(VENV)/.stamp: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[spark,dev]'
 	@touch $@
+
+# All of the package may matter to what is compiled; what did not change is not compiled again.
+$(VENV)/.compiled: $(VENV)/.stamp $(shell find jbm_kafka -name '*.py')
+	@$(UNCOMPILE)
+	@$(BIN)/python setup.py build_ext --inplace > $(VENV)/mypyc.log 2>&1 || { $(UNCOMPILE); \
+	  echo "The hot modules could not be compiled ($(VENV)/mypyc.log says why); they run as Python, at two thirds of the speed."; }
+	@touch $@ $$(find jbm_kafka -name '*.so')
 
 # No stamp: it checks the jars' sums in a moment, and so mends a damaged or outdated jar too.
 spark-jars: $(VENV)/.stamp
@@ -29,8 +37,11 @@ $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
 
-test: check       ## every test but the slow ones (JBM_TEST_BROKER=testcontainers|local|host:port)
+test: check test-pure  ## every test but the slow ones (JBM_TEST_BROKER=testcontainers|local|host:port)
 	$(BIN)/python -m pytest
+
+test-pure: setup  ## the tests that need no broker, with the compiled modules left aside
+	JBM_PURE=1 $(BIN)/python -m pytest tests/codec tests/core tests/local tests/model tests/sidecar tests/simulation
 
 test-slow: setup  ## the long targets: many kills, many seeds
 	$(BIN)/python -m pytest -m slow --timeout 1800
@@ -44,7 +55,7 @@ check: setup      ## ruff, mypy --strict, layers
 	$(BIN)/lint-imports
 
 cover: setup      ## branch coverage of core/ by the tests that need no broker; must be 100 %
-	$(BIN)/python -m pytest tests/core tests/model tests/local tests/codec --cov=jbm_kafka.core --cov-branch --cov-fail-under=100 \
+	JBM_PURE=1 $(BIN)/python -m pytest tests/core tests/model tests/local tests/codec --cov=jbm_kafka.core --cov-branch --cov-fail-under=100 \
 	  --cov-report=term-missing:skip-covered
 
 bench: setup      ## throughput and latency beside Kafka's own clients
@@ -55,4 +66,5 @@ lock: $(VENV)/.stamp  ## write what is installed now to constraints.txt
 	mv constraints.new constraints.txt
 
 clean:            ## remove what make made (not the local broker's data)
+	$(UNCOMPILE)
 	rm -rf $(VENV) build dist spark/jars spark-warehouse .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis htmlcov .coverage

@@ -3,6 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from jbm_kafka.compiled import leave_aside_if_asked
+
+leave_aside_if_asked()
+
 if TYPE_CHECKING:
     from jbm_kafka import errors
     from jbm_kafka.core.address_settings import AddressSettings

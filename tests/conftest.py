@@ -8,9 +8,19 @@ from typing import Protocol
 
 import pytest
 
+from jbm_kafka import compiled
 from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.jms import embedded
 from tests.support.broker import local_broker, open_broker, wanted_broker
+from tests.support.compiled_files import stale_modules
 from tests.support.topics import create_topic, delete_topics_beginning_with
+
+
+def pytest_configure() -> None:
+    """Refuses to test what was compiled from an older source."""
+    stale = stale_modules()
+    if stale and not compiled.are_left_aside():
+        raise pytest.UsageError(f"{', '.join(stale)}: compiled before the source was changed; run `make setup`")
 
 
 class MakeTopic(Protocol):
@@ -24,6 +34,15 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of the broker that all tests of this run share. Nobody may stop it: see `dedicated_broker`."""
     with open_broker(wanted_broker(), tmp_path_factory.mktemp("broker")) as address:
         yield address
+
+
+@pytest.fixture(autouse=True)
+def no_connection_is_left_open() -> Iterator[None]:
+    """Whoever connects next would share its sidecar, and with it settings that are not its own."""
+    before = set(embedded._shared)
+    yield
+    left = embedded._shared.keys() - before
+    assert not left, f"the test left a connection open: {left}"
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def make_factory(bootstrap: str, **options: object) -> ConnectionFactory:
     return ConnectionFactory(bootstrap, address_settings=SETTINGS, **settings)  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def warm(bootstrap: str) -> Iterator[ConnectionFactory]:
     """The factory of most tests, with its sidecar kept running between them."""
     factory = make_factory(bootstrap)
@@ -46,7 +46,7 @@ def connect(warm: ConnectionFactory, bootstrap: str) -> Iterator[Callable[..., C
         connection.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared(warm: ConnectionFactory) -> Iterator[Connection]:
     with warm.create_connection() as connection:
         yield connection

@@ -2,8 +2,11 @@
 
 import pytest
 
+from jbm_kafka import compiled
 from jbm_kafka.testing.simulation import BrokenPromiseError, Simulation
 from tests.simulation.planted import EXPECTED, Plant
+
+pytestmark = pytest.mark.skipif(compiled.are_used(), reason="faults are planted in the source: `make test-pure`")
 
 SEEDS = [*range(1, 20), *range(60, 70), *range(100, 200)]
 """The rarest fault, late metadata, needs a session that expires in the middle of a checkpoint: seed 65."""
