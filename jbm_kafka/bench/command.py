@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from jbm_kafka import compiled
 from jbm_kafka.bench.plan import QUICK, Plan
 from jbm_kafka.bench.report import as_json, print_tables
 from jbm_kafka.bench.shapes import SHAPES
@@ -54,6 +55,8 @@ def bench(
             if not shapes or name in shapes
         ]
     print_tables(results, console)
+    if not compiled.are_used():
+        console.print("the hot modules were not compiled for this run: `make setup` does it", highlight=False)
     said = as_json(results, plan, kafka=version, is_own_broker=bootstrap is None)
     json_path.parent.mkdir(parents=True, exist_ok=True)
     json_path.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")

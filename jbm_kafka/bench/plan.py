@@ -24,6 +24,8 @@ class Plan:
     held_others: int = 400_000
     """Messages of other units whose throughput is measured: more than a sidecar reads ahead."""
     held_delay_ms: int = 60_000
+    quiet_patience_s: float = 30.0
+    """How long to wait, before each client, for the machine to have nothing else to do."""
 
 
 QUICK = Plan(

@@ -17,6 +17,7 @@ import confluent_kafka
 from rich.console import Console
 from rich.table import Table
 
+from jbm_kafka import compiled
 from jbm_kafka.bench.numbers import Judgement
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.shapes import ShapeResult
@@ -55,6 +56,7 @@ def as_json(results: Sequence[ShapeResult], plan: Plan, *, kafka: str, is_own_br
         "git_commit": git_commit(),
         "machine": machine(),
         "versions": versions(),
+        "compiled_modules": compiled.are_used(),
         "kafka": {"version": kafka, "is_own_broker": is_own_broker},
         "plan": asdict(plan),
         "shapes": {result.name: _shape(result) for result in results},

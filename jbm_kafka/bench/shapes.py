@@ -11,6 +11,7 @@ from typing import Any
 from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
 from jbm_kafka.bench.numbers import Judgement, Summary, percentile, ratio, summary
 from jbm_kafka.bench.plan import Plan
+from jbm_kafka.bench.quiet import wait_until_quiet
 from jbm_kafka.bench.worker import Worker, measure
 
 Progress = Callable[[str], None]
@@ -53,11 +54,14 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
         "jbm": lambda number: {"namespace": f"b{number}-{secrets.token_hex(4)}"},
     }
     raw: list[Mapping[str, Any]] = []
+    names = list(options)
     for number in range(plan.repeats):
-        for name, more in options.items():
+        first = number % len(names)  # none is always behind the same other
+        for name in names[first:] + names[:first]:
             place = {"queue" if name == "jbm" else "topic": topic}
-            said = measure(name, bootstrap=bootstrap, count=count, **place, **more(number))
-            raw.append({"client": name, "repeat": number, **said})
+            busy = wait_until_quiet(plan.quiet_patience_s)
+            said = measure(name, bootstrap=bootstrap, count=count, **place, **options[name](number))
+            raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
             progress(f"backlog {number + 1}/{plan.repeats}: {name} {_rate(said):,.0f} msg/s")
     rates = _by_client(raw, _rate)
     return ShapeResult(

@@ -17,7 +17,7 @@ from jbm_kafka.cli.main import main
 
 TINY = Plan(
     repeats=1, partitions=3, units=20, backlog_messages=3_000, latency_messages=300, latency_warm_up=100,
-    held_behind=500, held_others=2_000,
+    held_behind=500, held_others=2_000, quiet_patience_s=0,
 )  # fmt: skip
 
 

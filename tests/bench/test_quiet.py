@@ -1,0 +1,36 @@
+"""Waiting for the machine to have nothing else to do."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from jbm_kafka.bench.quiet import wait_until_quiet
+
+pytestmark = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="told by Linux only")
+
+
+@contextmanager
+def busy_processors() -> Iterator[None]:
+    """Every processor has something to do."""
+    with ExitStack() as stack:
+        for _ in range(os.cpu_count() or 1):
+            process = stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE)
+            )
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            process.stdout.readline()
+        yield
+
+
+def test_what_the_machine_does_is_told_when_patience_ends() -> None:
+    with busy_processors():
+        begin = time.monotonic()
+        assert wait_until_quiet(1.0) > 0.5
+        assert time.monotonic() - begin >= 1.0
