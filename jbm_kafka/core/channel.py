@@ -193,7 +193,7 @@ class _Offering:
         stop_offset = -before[1] if before is not None and before[0] >= DEFAULT_PRIORITY else None
         examined = self.examined
         for reference in islice(state.arrivals, examined, None):
-            offset, unit, _, expiration_ms, _, _, _ = reference
+            offset, unit, expiration_ms = reference.offset, reference.unit, reference.expiration_ms
             if len(references) >= limit or (stop_offset is not None and offset > stop_offset):
                 break
             if unit is not None:

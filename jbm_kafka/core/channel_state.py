@@ -79,8 +79,11 @@ class ChannelState(DurableState):
         time_ms, past = self.time_ms, self.past
         plain = self.arrivals.append
         for reference in references:
-            offset, _, priority, _, delivery_time_ms, _, _ = reference
-            if priority == DEFAULT_PRIORITY and delivery_time_ms <= time_ms and offset not in past:
+            if (
+                reference.priority == DEFAULT_PRIORITY
+                and reference.delivery_time_ms <= time_ms
+                and reference.offset not in past
+            ):
                 plain(reference)
             else:
                 self._look_at_all_arrivals()
@@ -120,8 +123,8 @@ class ChannelState(DurableState):
     def _hand_fresh(self, owner: SessionId, references: Sequence[Reference]) -> None:
         hand, find, open_gate = self._hand(owner), self.gates.by_key.get, self.gates.open
         for reference in references:
-            offset, unit, _, _, _, _, _ = reference
-            hand[offset] = reference
+            unit = reference.unit
+            hand[reference.offset] = reference
             if unit is None:
                 continue
             gate = find(unit)
@@ -137,7 +140,7 @@ class ChannelState(DurableState):
         take = self.in_hand[change.session].pop
         find, finish_one, past = self.gates.by_key.get, self.gates.finish_one, self.past
         for offset in change.offsets:
-            unit = take(offset)[1]
+            unit = take(offset).unit
             gate = find(offset if unit is None else unit)
             if gate is not None and finish_one(gate):
                 self._relist(gate)

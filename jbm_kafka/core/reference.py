@@ -1,11 +1,10 @@
 """A reference to one message of a channel: what the rules need to know of it, and where its record is.
 
-References are tuples so that a fetch of thousands costs little; nothing in `core` looks into `record`.
+A plain class: compiled, it costs a third of a named tuple (decision 10). Nobody changes one; nothing in `core` looks
+into `record`.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 DEFAULT_PRIORITY = 4
 """JMS priority of a message that names none."""
@@ -20,22 +19,58 @@ LEAVING: SessionId = "<leaving>"
 """Pseudo-session that holds what the sidecar itself is moving away (dead letters, expired), until that is durable."""
 
 
-class Reference(NamedTuple):
+class Reference:
     """One unsettled message."""
 
-    offset: int
-    """Offset of the record in its partition; the message's identity within the channel."""
-    unit: bytes | None
-    """Unit-of-order: the record's key; None when it has none."""
-    priority: int = DEFAULT_PRIORITY
-    expiration_ms: int = 0
-    """Wall-clock instant after which it must not be handed over; 0 never."""
-    delivery_time_ms: int = 0
-    """Wall-clock instant before which it must not be handed over; 0 at once."""
-    record: object = None
-    """The fetched record, opaque here; None when the body lies elsewhere."""
-    body_kind: bytes | None = None
-    """What the record announces its body to be, opaque too: noted by whoever looks through its headers anyway."""
+    __slots__ = ("body_kind", "delivery_time_ms", "expiration_ms", "offset", "priority", "record", "unit")
+
+    def __init__(
+        self,
+        offset: int,
+        unit: bytes | None,
+        priority: int = DEFAULT_PRIORITY,
+        expiration_ms: int = 0,
+        delivery_time_ms: int = 0,
+        record: object = None,
+        body_kind: bytes | None = None,
+    ) -> None:
+        self.offset = offset
+        """Offset of the record in its partition; the message's identity within the channel."""
+        self.unit = unit
+        """Unit-of-order: the record's key; None when it has none."""
+        self.priority = priority
+        self.expiration_ms = expiration_ms
+        """Wall-clock instant after which it must not be handed over; 0 never."""
+        self.delivery_time_ms = delivery_time_ms
+        """Wall-clock instant before which it must not be handed over; 0 at once."""
+        self.record = record
+        """The fetched record, opaque here; None when the body lies elsewhere."""
+        self.body_kind = body_kind
+        """What the record announces its body to be, opaque too: noted by whoever looks through its headers anyway."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._values() == other._values()
+
+    def __lt__(self, other: Reference) -> bool:
+        """In the order of the log."""
+        return self.offset < other.offset
+
+    def __hash__(self) -> int:
+        return hash((self.offset, self.unit))
+
+    def __repr__(self) -> str:
+        return f"Reference{self._values()}"
+
+    def _values(self) -> tuple[object, ...]:
+        return (
+            self.offset,
+            self.unit,
+            self.priority,
+            self.expiration_ms,
+            self.delivery_time_ms,
+            self.record,
+            self.body_kind,
+        )
 
     @property
     def gate_key(self) -> GateKey:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import JMSError, ResourceAllocationError
 from jbm_kafka.jms.siblings import release_closed
-from jbm_kafka.sidecar.link import Granted
+from jbm_kafka.sidecar.grants import Granted
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer

@@ -15,7 +15,8 @@ from jbm_kafka.core.errors import IllegalStateError, JMSError
 from jbm_kafka.jms.inbox import InHand, give_back
 from jbm_kafka.jms.messages import Message, Settler
 from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.link import Granted, Link, Tap, Verdict
+from jbm_kafka.sidecar.grants import Granted, Tap
+from jbm_kafka.sidecar.link import Link, Verdict
 from jbm_kafka.sidecar.settle import refusal
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class AutoSettling(Settling):
         previous = self._previous
         if previous is None:
             return
-        tap, reference, _ = previous
+        tap, reference = previous.tap, previous.reference
         if tap.is_lost:
             self._previous = None
             self._session.connection.tell(refusal(tap.channel, [reference.offset]))
@@ -133,7 +134,7 @@ class AutoSettling(Settling):
             self._record([item for item in (self._take_previous(),) if item is not None])
         else:
             self._previous = None
-            tap.acked.append(reference[0])
+            tap.acked.append(reference.offset)
 
     def handed_over(self, consumer: MessageConsumer, granted: Granted) -> Settling:
         self._previous = granted

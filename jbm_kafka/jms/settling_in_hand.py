@@ -12,8 +12,9 @@ from jbm_kafka.jms.inbox import InHand, give_back
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.settling import DURABLE_TIMEOUT_S, AutoSettling, Settling
+from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.sidecar.link import Granted, Link, Tap
+from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.transfer import Settling as ChannelSettling
 from jbm_kafka.sidecar.transfer import Transfer
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import ResourceAllocationError
 from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.link import Granted, Link
+from jbm_kafka.sidecar.grants import Granted
+from jbm_kafka.sidecar.link import Link
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer

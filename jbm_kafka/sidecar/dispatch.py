@@ -9,7 +9,8 @@ from jbm_kafka.core.channel import Offer, decide_offer
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.verdicts import FIRST_DELIVERY, delivery_of
 from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.link import Granted, Link, Tap
+from jbm_kafka.sidecar.grants import Granted, Tap
+from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 if TYPE_CHECKING:
@@ -125,7 +126,6 @@ class Dispatch:
 def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference]) -> list[Granted]:
     """With the delivery count each is to be shown with; nearly always the first."""
     state = channel.state
-    make = tuple.__new__
     if not state.past and references[0].offset >= state.suspect_below:
-        return [make(Granted, (tap, reference, FIRST_DELIVERY)) for reference in references]
+        return [Granted(tap, reference, FIRST_DELIVERY) for reference in references]
     return [Granted(tap, reference, delivery_of(state, reference.offset)) for reference in references]

@@ -11,58 +11,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.verdicts import Delivery, GivenBack
+from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.grants import Granted, Tap
 
 if TYPE_CHECKING:
     from jbm_kafka.sidecar.lane import Lane
-    from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 
 SIBLING_TURN_S = 0.1
 """How long a link that asked keeps its turn when the application polls a sibling without waiting."""
-
-
-class Tap:
-    """One channel as one link drinks from it. A new one is made whenever the channel is opened anew."""
-
-    __slots__ = ("acked", "channel", "is_lost", "link")
-
-    def __init__(self, channel: OwnedChannel, link: Link) -> None:
-        self.channel = channel
-        self.link = link
-        self.acked: list[int] = []
-        """Acknowledged offsets on their way to the lane: the session appends, the lane takes what is there."""
-        self.is_lost = False
-        """The channel is no longer ours: nothing more can be said about its messages."""
-
-    def take_acked(self) -> list[int]:
-        """What was acknowledged until now; the lane only, while sessions go on appending."""
-        acked = self.acked
-        taken = acked[:]
-        del acked[: len(taken)]
-        return taken
-
-
-class Granted(NamedTuple):
-    """One message in a link's buffer or in the application's hand."""
-
-    tap: Tap
-    reference: Reference
-    delivery: Delivery
-
-    @property
-    def offset(self) -> int:
-        """Offset of its record."""
-        return self.reference[0]
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """(partition, offset), for people."""
-        return self.tap.channel.partition, self.reference[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +225,10 @@ class Link:
             out = [
                 g
                 for g in (*self.buffer, *(granted for batch in self.coming for granted in batch))
-                if g.tap.channel.partition == partition and (offsets is None or g.reference[0] in offsets)
+                if g.tap.channel.partition == partition and (offsets is None or g.reference.offset in offsets)
             ]
             if out:
-                gone = {(g.tap.channel.partition, g.reference[0]) for g in out}
+                gone = {(g.tap.channel.partition, g.reference.offset) for g in out}
                 self.buffer = deque(g for g in self.buffer if g.place not in gone)
                 for batch in self.coming:
                     batch[:] = [g for g in batch if g.place not in gone]
@@ -278,7 +238,7 @@ class Link:
         """Offsets of a partition that are granted and not in the application's hand."""
         with self.lock:
             rows = (*self.buffer, *(granted for batch in self.coming for granted in batch))
-            return [g.reference[0] for g in rows if g.tap.channel.partition == partition]
+            return [g.reference.offset for g in rows if g.tap.channel.partition == partition]
 
     def return_is_done(self) -> None:
         """A fenced verdict was carried out and its stragglers removed."""

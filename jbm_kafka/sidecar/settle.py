@@ -13,7 +13,8 @@ from jbm_kafka.core.reference import LEAVING, Reference, SessionId
 from jbm_kafka.core.verdicts import GivenBack, Leaving, decide_return, unknown_offsets
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import COPY_RETRY_MS
-from jbm_kafka.sidecar.link import Granted, Link, Tap, Verdict
+from jbm_kafka.sidecar.grants import Granted, Tap
+from jbm_kafka.sidecar.link import Link, Verdict
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 if TYPE_CHECKING:

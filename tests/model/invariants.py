@@ -93,7 +93,9 @@ def references_are_the_messages_sent(paper: PaperQueue, carrier: Carrier) -> Non
     """Unit, priority and times arrive as they were sent (STATE-12)."""
     for reference in _everything(carrier):
         sent = paper.log[reference.offset]
-        assert reference[:5] == (sent.offset, sent.unit, sent.priority, sent.expiration_ms, sent.delivery_time_ms)
+        assert reference == Reference(
+            sent.offset, sent.unit, sent.priority, sent.expiration_ms, sent.delivery_time_ms, reference.record
+        )
 
 
 def hands_hold_what_was_handed_over(paper: PaperQueue, state: ChannelState) -> None:

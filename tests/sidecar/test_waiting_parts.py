@@ -12,8 +12,9 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.verdicts import FIRST_DELIVERY
 from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
+from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.sidecar.link import Granted, Link, Tap
+from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.entries import Held, HeldGone, Position
 from jbm_kafka.core.errors import TransactionRolledBackError
-from jbm_kafka.sidecar.link import Granted
+from jbm_kafka.sidecar.grants import Granted
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.testing.memory_kafka_log import MemoryRecord
 from jbm_kafka.testing.simulation import at_hand_over
