@@ -1,0 +1,1 @@
+"""A package, so that its shared sidecar ends with its last test."""
