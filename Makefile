@@ -50,7 +50,7 @@ chaos: setup      ## the failure tests, full size: processes killed, frozen and 
 	$(BIN)/python -m pytest tests/chaos -m "slow or not slow" --timeout 600
 
 check: setup      ## ruff, mypy --strict, layers
-	$(BIN)/ruff check jbm_kafka tests $(SPARK)
+	$(BIN)/ruff check jbm_kafka tests $(SPARK) setup.py hatch_build.py
 	$(BIN)/mypy jbm_kafka tests $(SPARK)
 	$(BIN)/lint-imports
 
