@@ -142,7 +142,11 @@ class GroupConsumer(Protocol):
     def assignment(self) -> frozenset[int]: ...
 
     def group_metadata(self) -> object:
-        """What `send_offsets` needs to fence a loser: member and generation as of now. Opaque, passed along."""
+        """What `send_offsets` needs to fence a loser: member and generation as of now. Opaque, passed along.
+
+        Raises:
+            GroupFenced: it is no member: not yet, not any more, or closed.
+        """
 
     def ends_reached(self) -> Mapping[int, int]:
         """Positions at which a partition held nothing more that is stable, as `consume` found them last."""

@@ -57,6 +57,8 @@ class ConfluentGroupConsumer:
         self._revocations = 0
         self._joined = False
         self._is_open = True
+        self._has_left = False
+        """The client is closed; not before the callbacks inside `close` have ended, which still write."""
         self._errors: list[BaseException] = []
         self._kept: list[Message] = []
         """Records read by a call that had to raise; the next call returns them."""
@@ -202,18 +204,19 @@ class ConfluentGroupConsumer:
         return self._joined
 
     def group_metadata(self) -> object:
-        before = self._consumer.memberid()
-        metadata = self._consumer.consumer_group_metadata()
         # A member that was thrown out has no id; metadata without one would pass as an administrator's.
-        if not before or before != self._consumer.memberid():
-            raise GroupFenced(f"group {self._group}: not a member at present", group=self._group)
-        return metadata
+        if not self._has_left and (before := self._consumer.memberid()):
+            metadata = self._consumer.consumer_group_metadata()
+            if before == self._consumer.memberid():
+                return metadata
+        raise GroupFenced(f"group {self._group}: not a member at present", group=self._group)
 
     def close(self) -> None:
         if not self._is_open:
             return
         self._is_open = False
         self._consumer.close()
+        self._has_left = True
         self._owned.clear()
         if self._errors:
             raise self._errors.pop(0)
