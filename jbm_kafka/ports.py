@@ -143,9 +143,7 @@ class GroupConsumer(Protocol):
 
     def group_metadata(self) -> object:
         """What `send_offsets` needs to fence a loser: member and generation as of now. Opaque, passed along.
-
-        Raises:
-            GroupFenced: it is no member: not yet, not any more, or closed.
+        Raises GroupFenced when it is no member: not yet, not any more, or closed.
         """
 
     def ends_reached(self) -> Mapping[int, int]:
