@@ -10,7 +10,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import NOTHING_S, SOON_S, Aside, bodies, receive, receive_all, send
+from tests.jms.support import NOTHING_S, SOON_S, Aside, bodies, eventually, receive, receive_all, send
 
 
 def test_receive_with_a_short_timeout_finds_what_was_there(session: Session, orders: Queue) -> None:
@@ -138,6 +138,19 @@ def test_a_full_prefetch_in_client_waits_for_an_acknowledgement(connection: Conn
     waiting = Aside(lambda: consumer.receive(SOON_S))
     first.acknowledge()
     assert getattr(waiting.result(), "body", None) == "b"
+
+
+def test_a_prefetch_of_one_reserves_nothing_beside_what_is_in_hand(connection: Connection, orders: Queue) -> None:
+    """ACK-8: the next message is for whoever asks, not for the buffer of a receiver that is still at work."""
+    busy, idle = (connection.create_session(AcknowledgeMode.CLIENT) for _ in range(2))
+    at_work, free = busy.create_consumer(orders, prefetch=1), idle.create_consumer(orders, prefetch=1)
+    assert at_work.receive(0.01) is None
+    send(busy, orders, "a", unit="u1")
+    eventually(lambda: len(at_work.link.buffer) == 1, "what was asked for did not come")
+    assert receive(at_work).body == "a"
+    send(busy, orders, "b", unit="u2")
+    got = free.receive(1.0)  # a buffer that nobody reads is taken back after three seconds
+    assert getattr(got, "body", None) == "b"
 
 
 @pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED])
