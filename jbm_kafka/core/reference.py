@@ -1,7 +1,7 @@
 """A reference to one message of a channel: what the rules need to know of it, and where its record is.
 
-A plain class: compiled, it costs a third of a named tuple (decision 10). Nobody changes one; nothing in `core` looks
-into `record`.
+A plain class, which compiled is a struct and cheaper than a named tuple (decision 10). Nobody changes one; nothing in
+`core` looks into `record`.
 """
 
 from __future__ import annotations
