@@ -12,11 +12,15 @@ TRANSACTION_MESSAGE_TIMEOUT_MS = 3_000
 _TOPIC_APPEARS_MS = 3_000
 """A topic that no broker shows for so long does not exist; librdkafka would hope for 30 s."""
 
+GROUP_QUEUED_MESSAGES = 4_000
+"""Messages of a partition in a member's client below which it fetches more: a lane takes 500 at once."""
+GROUP_PARTITION_BYTES = 262_144
+GROUP_FETCH_BYTES = 1_048_576
+"""One partition's share of a fetch, and all of it. As they are on the wire: compressed text is many times that."""
+
 
 def group_settings(*, group: str, session_timeout_ms: int, memory_bytes: int) -> dict[str, Any]:
     """librdkafka's settings of a member."""
-    # One partition's share of a fetch: small enough that eight partitions fit, large enough to stay efficient.
-    per_partition_bytes = max(16_384, min(1_048_576, memory_bytes // 8))
     return {
         "group.id": group,
         "partition.assignment.strategy": "cooperative-sticky",
@@ -24,7 +28,11 @@ def group_settings(*, group: str, session_timeout_ms: int, memory_bytes: int) ->
         # A fifth leaves room for four lost heartbeats; brokers and clients allow at most a third.
         "heartbeat.interval.ms": max(1, session_timeout_ms // 5),
         "max.poll.interval.ms": max(300_000, session_timeout_ms),
-        **reading_settings(memory_bytes, per_partition_bytes),
+        **reading_settings(memory_bytes, max(16_384, min(GROUP_PARTITION_BYTES, memory_bytes // 8))),
+        # A prefetch that stays small stays in the processor's cache, and its memory is used again instead of being
+        # asked of the system: docs/benchmarks.md.
+        "queued.min.messages": GROUP_QUEUED_MESSAGES,
+        "fetch.max.bytes": max(16_384, min(GROUP_FETCH_BYTES, memory_bytes // 2)),
         "isolation.level": "read_committed",
         # Told as `ends_reached`.
         "enable.partition.eof": True,
