@@ -26,8 +26,8 @@ class CatchUp:
         """At the end of a turn, after hand-over."""
         if not self._watchers or not self._lane.is_settled:
             return
-        if any(channel.reserve > channel.state.offered for channel in self._lane.channels.values()):
-            return  # hand-over waits for a checkpoint
+        if any(channel.waits_for_mark for channel in self._lane.channels.values()):
+            return
         left = []
         for ends, done in self._watchers:
             if self._is_read(ends):

@@ -61,6 +61,7 @@ class Dispatch:
         if not (state.arrivals or state.gates.free or state.gates.own):
             return 0
         granted = 0
+        is_at_mark = False
         now_ms = self._lane.parts.clock.now_ms()
         while granted < limit:
             offer = decide_offer(
@@ -74,12 +75,10 @@ class Dispatch:
             if offer.changes_something:
                 state.apply(offer.change)
                 granted += self._hand_over(link, channel, offer)
-            if offer.needs_offered:
-                channel.raise_reserve(is_at_mark=True)
+            is_at_mark = offer.needs_offered
+            if is_at_mark or not offer.change.heads:
                 break
-            if not offer.change.heads:
-                break
-        channel.raise_reserve()
+        channel.raise_reserve(is_at_mark=is_at_mark)
         return granted
 
     def _hand_over(self, link: Link, channel: OwnedChannel, offer: Offer) -> int:

@@ -64,6 +64,8 @@ class OwnedChannel:
         self._reserve_offsets = reserve_offsets
         self.reserve = state.offered
         """The mark of possibly handed-over offsets that the next freeze records."""
+        self._is_at_mark = False
+        """The next message lies beyond the mark that is recorded."""
         self.is_releasing = False
         """The next durable freeze is the last: it records exactly what was handed over."""
         self.freeze: Freeze | None = None
@@ -95,7 +97,12 @@ class OwnedChannel:
     @property
     def is_awaited(self) -> bool:
         """Somebody waits for the next checkpoint."""
-        return bool(self._waiters) or self.is_releasing or self.reserve > self.state.offered
+        return bool(self._waiters) or self.is_releasing or self.waits_for_mark
+
+    @property
+    def waits_for_mark(self) -> bool:
+        """Hand-over stands still until the raised mark is recorded."""
+        return self._is_at_mark and self.reserve > self.state.offered
 
     @property
     def attempts_max(self) -> int:
@@ -110,10 +117,12 @@ class OwnedChannel:
     def raise_reserve(self, *, is_at_mark: bool = False) -> None:
         """Record ahead that more may be handed over; called when a quarter of the mark is left.
 
-        `is_at_mark`: what comes next lies beyond the mark, however far the last hand-over is from it: there may be a
-        wide gap between them, such as a transaction that was aborted.
+        With so much left the next checkpoint is soon enough. `is_at_mark`: what comes next lies beyond the mark,
+        however far the last hand-over is from it: there may be a wide gap between them, such as a transaction that was
+        aborted. That waits.
         """
         ahead = self._reserve_offsets
+        self._is_at_mark = is_at_mark
         if self.reserve != self.state.offered:
             return
         if is_at_mark:
@@ -206,6 +215,7 @@ class OwnedChannel:
         """First mark after opening, so that the first hand-over need not wait for a checkpoint of its own."""
         self.state.apply(OfferedRaised(self.state.offered))
         self.raise_reserve()
+        self._is_at_mark = True
 
     def fail_waiters(self, error: Exception) -> None:
         """The partition is gone: what was not recorded never will be."""

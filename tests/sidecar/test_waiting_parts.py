@@ -57,6 +57,21 @@ def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
     assert [reference.offset for reference in offer.references] == [999]
 
 
+def test_only_a_channel_at_its_mark_hurries_a_checkpoint() -> None:
+    """A raised mark is recorded with the next checkpoint, unless hand-over waits for it."""
+    state = ChannelState()
+    channel = channel_of(state)
+    state.apply(Fetched(begin=0, end=2, references=[Reference(0, None), Reference(1, None)]))
+    channel.raise_reserve()
+    assert channel.needs_checkpoint
+    assert not channel.is_awaited
+    channel.raise_reserve(is_at_mark=True)
+    assert channel.is_awaited
+    channel.take_freeze("jbm.x:1", ())
+    channel.settle_freeze(durable=True)
+    assert not channel.is_awaited
+
+
 def test_an_answer_after_the_withdrawal_is_not_taken() -> None:
     request = FreezeRequest("jbm.x:1", ())
     assert request.take_or_withdraw() is None
