@@ -116,7 +116,8 @@ class MessageConsumer:
         link = self.link
         with link.lock:
             granted = link.pop()
-            if len(link.buffer) <= self.credit.size >> 1 and not link.is_asking:
+            # A quarter lasts longer than an answer takes, and the larger the portions, the fewer hand-overs.
+            if len(link.buffer) <= self.credit.size >> 2 and not link.is_asking:
                 self._ask(ahead=granted is not None)
         if granted is None or not 0 < granted.reference.expiration_ms <= self._now_ms():
             return granted

@@ -25,9 +25,11 @@ class Dispatch:
         self._turn = 0
         self.is_hungry = False
         """A link wants more than there was at the last look."""
+        self._granted: dict[Link, list[Granted]] = {}
+        """Decided in this turn, not in the buffers yet."""
 
     def grant(self) -> None:
-        """Give every link that wants some what may be handed over now."""
+        """Decide who of the links that want some gets what may be handed over now; `deliver` must follow."""
         self.is_hungry = False
         links = [link for link in self._lane.links.values() if link.wanted > 0]
         if not links:
@@ -92,20 +94,28 @@ class Dispatch:
         if channel.records_attempts:
             link.announce(granted)
             channel.wait_durable(Completion(lambda error: self._arrived(link, channel, granted, error)))
-        elif not link.put(granted):
-            self._return(link, channel, granted)
+        else:
+            self._granted.setdefault(link, []).extend(granted)
         return len(references)
+
+    def deliver(self) -> None:
+        """Put what was granted into the buffers.
+
+        A turn's last act, and once for each receiver: woken before, it would only wait for the interpreter lock.
+        """
+        if not self._granted:
+            return
+        by_link, self._granted = self._granted, {}
+        for link, granted in by_link.items():
+            if not link.put(granted):
+                self._lane.settle.return_granted(link, granted)
 
     def _arrived(self, link: Link, channel: OwnedChannel, granted: list[Granted], error: Exception | None) -> None:
         """The hand-over is recorded, or the channel is gone; what was taken back meanwhile is not in the list."""
         if error is not None:
             granted.clear()
-        if not link.arrive(granted):
-            self._return(link, channel, granted)
-
-    def _return(self, link: Link, channel: OwnedChannel, granted: Sequence[Granted]) -> None:
-        """The link was closed meanwhile."""
-        self._lane.settle.return_uncounted(channel, link.session_id, [g.offset for g in granted])
+        if not link.arrive(granted):  # it was closed meanwhile
+            self._lane.settle.return_granted(link, granted)
 
     def _tap(self, link: Link, channel: OwnedChannel) -> Tap:
         tap = link.taps.get(channel.partition)

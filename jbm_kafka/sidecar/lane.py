@@ -178,9 +178,10 @@ class Lane:
         self.pump()
         self.pass_time()
         self.dispatch.grant()
-        self.catch_up.tell_watchers()
         self.flow.keep_within_memory(self, consumer)
         self.tell_checkpointer()
+        self.dispatch.deliver()
+        self.catch_up.tell_watchers()
         # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
         return Wait(self.fetching.rest_s(), self._wake) if ahead and not has_fetched else GO_ON
 
