@@ -30,6 +30,8 @@ FREEZE_TIMEOUT_S = 5.0
 FENCED_PAUSE_MS = 100
 """A fenced lane is left out for this long: its group tells it what it still owns meanwhile."""
 RETRY_PAUSE_S = 0.1
+BUG_PAUSE_S = 1.0
+"""Before the next checkpoint after one that failed by a bug: it will again, and each time writes a traceback."""
 ATTEMPTS_MAX = 8
 """Tries of one round before its transfers are given up; what lanes have dirty is tried again for ever."""
 
@@ -121,6 +123,7 @@ class Checkpointer:
                 log.exception("a checkpoint failed; what it held stays owed and is tried again")
                 for transfer in transfers:
                     transfer.done.complete(JMSError(f"{transfer.about}: the checkpoint failed: {error}"))
+                yield Wait(BUG_PAUSE_S)
 
     def _wait_for_work(self, last_ms: int) -> Wait | None:
         """None when there is some: at once when somebody waits, else when the interval is over."""
