@@ -35,7 +35,7 @@ class ShapeResult:
     """By what was measured, with its unit."""
     judgements: Sequence[Judgement]
     raw: Sequence[Mapping[str, Any]]
-    """Everything every client said, a row per client and repeat."""
+    """Everything every client said, a row per client and repeat; repeats below zero warmed up and do not count."""
     cpu_us: Mapping[str, Summary] = field(default_factory=dict)
     """Processor time of the client's whole process per message, by the names of `rows`."""
 
@@ -55,19 +55,21 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     }
     raw: list[Mapping[str, Any]] = []
     names = list(options)
-    for number in range(plan.repeats):
+    for number in range(-plan.backlog_warm_ups, plan.repeats):
+        counts = number >= 0
         first = number % len(names)  # none is always behind the same other
         for name in names[first:] + names[:first]:
             place = {"queue" if name == "jbm" else "topic": topic}
             busy = wait_until_quiet(plan.quiet_patience_s)
             said = measure(name, bootstrap=bootstrap, count=count, **place, **options[name](number))
-            raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
-            progress(f"backlog {number + 1}/{plan.repeats}: {name} {_rate(said):,.0f} msg/s")
-    rates = _by_client(raw, _rate)
+            raw.append({"client": name, "repeat": number, "counts": counts, "busy_before": busy, **said})
+            progress(f"backlog {_turn(number, plan.repeats)}: {name} {_rate(said):,.0f} msg/s")
+    counted = [row for row in raw if row["counts"]]
+    rates = _by_client(counted, _rate)
     return ShapeResult(
         name="backlog",
         rows={CLIENTS_SAID[name]: row for name, row in rates.items()},
-        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(raw, _cpu_us).items()},
+        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(counted, _cpu_us).items()},
         judgements=(
             Judgement("jbm / ShareConsumer (c/b)", ratio(rates["jbm"], rates["share"]), "at least", 0.5),
             Judgement("jbm / raw consume (c/a)", ratio(rates["jbm"], rates["raw"]), "at least", 0.3),
@@ -147,6 +149,10 @@ SHAPES: Mapping[str, Callable[[str, Plan, Progress], ShapeResult]] = {
 
 def _name(shape: str) -> str:
     return f"jbm-bench-{shape}-{secrets.token_hex(4)}"
+
+
+def _turn(number: int, repeats: int) -> str:
+    return f"{number + 1}/{repeats}" if number >= 0 else "warm-up"
 
 
 def _by_client(raw: Sequence[Mapping[str, Any]], figure: Callable[[Mapping[str, Any]], float]) -> dict[str, Summary]:
