@@ -16,6 +16,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.states import MessageState
+from jbm_kafka.jms.message_core import MessageCore
 from jbm_kafka.jms.properties import DELIVERY_COUNT, GROUP_ID, UNIT_OF_ORDER, TypedProperties, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, decoded_headers, kafka_view
 
@@ -27,29 +28,21 @@ class Settler(Protocol):
     def nack(self, message: "Message", delay_ms: int | None) -> None: ...
 
 
-class Message(TypedProperties):
+class Message(MessageCore, TypedProperties):
     """A message without a body; base of all messages.
 
     Times are milliseconds; 0 is none. Of a message not yet sent, what a send sets is empty.
     """
 
     __slots__ = (
-        "_body",
-        "_body_is_read_only",
         "_decoded",
         "_properties",
-        "_properties_are_read_only",
-        "_record",
-        "_settler",
         "correlation_id",
-        "delivery_count",
         "delivery_mode",
         "delivery_time",
-        "destination",
         "expiration",
         "message_id",
         "priority",
-        "redelivered",
         "reply_to",
         "state",
         "timestamp",
@@ -80,21 +73,19 @@ class Message(TypedProperties):
     """Where it stands in its channel; only a browser tells."""
 
     _body: str | bytes | None
+    _body_is_read_only: bool
     _properties: dict[str, Property]
+    _properties_are_read_only: bool
     _record: KafkaRecord | None
+    _settler: Settler | None
 
     def __init__(self) -> None:
-        self._record = None
-        self._settler: Settler | None = None
-        self._body = None
+        super().__init__()
         self._properties = {}
-        self._body_is_read_only = self._properties_are_read_only = False
-        self.destination = self.reply_to = None
-        self.message_id = self.correlation_id = self.type = self.unit_of_order = None
-        self.timestamp = self.expiration = self.delivery_time = self.delivery_count = 0
+        self.reply_to = self.message_id = self.correlation_id = self.type = self.unit_of_order = None
+        self.timestamp = self.expiration = self.delivery_time = 0
         self.delivery_mode = DeliveryMode.PERSISTENT
         self.priority = PRIORITY_DEFAULT
-        self.redelivered = False
         self.state = None
 
     if not TYPE_CHECKING:  # A type checker would take it for "any name is an attribute".
@@ -109,11 +100,6 @@ class Message(TypedProperties):
                 raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
             object.__setattr__(self, name, value)
             return value
-
-    @property
-    def body(self) -> str | bytes | None:
-        """None; a message with a body is a TextMessage or a BytesMessage."""
-        return self._body
 
     @property
     def kafka(self) -> KafkaView | None:
@@ -205,19 +191,20 @@ class TextMessage(Message):
 
     def __init__(self, text: str | None = None) -> None:
         super().__init__()
-        self.body = text
+        self._write_body(self._checked_body(text))
 
-    @property
-    def body(self) -> str | None:
-        """The text."""
-        assert not isinstance(self._body, bytes)
-        return self._body
+    if TYPE_CHECKING:
 
-    @body.setter
-    def body(self, text: str | None) -> None:
-        if text is not None and not isinstance(text, str):
-            raise MessageFormatError(f"a TextMessage holds a str, not {type(text).__name__}")
-        self._write_body(text)
+        @property
+        def body(self) -> str | None: ...
+
+        @body.setter  # type: ignore[override]  # what else it is given it refuses
+        def body(self, text: str | None) -> None: ...
+
+    def _checked_body(self, body: object) -> str | None:
+        if body is not None and not isinstance(body, str):
+            raise MessageFormatError(f"a TextMessage holds a str, not {type(body).__name__}")
+        return body
 
 
 class BytesMessage(Message):
@@ -228,19 +215,20 @@ class BytesMessage(Message):
 
     def __init__(self, data: bytes | bytearray | memoryview = b"") -> None:
         super().__init__()
-        self.body = data
+        self._write_body(self._checked_body(data))
 
-    @property
-    def body(self) -> bytes:
-        """The bytes."""
-        assert isinstance(self._body, bytes)
-        return self._body
+    if TYPE_CHECKING:
 
-    @body.setter
-    def body(self, data: bytes | bytearray | memoryview) -> None:
-        if not isinstance(data, bytes | bytearray | memoryview):
-            raise MessageFormatError(f"a BytesMessage holds bytes, not {type(data).__name__}")
-        self._write_body(bytes(data))
+        @property
+        def body(self) -> bytes: ...
+
+        @body.setter  # type: ignore[override]  # what else it is given it refuses
+        def body(self, data: bytes | bytearray | memoryview) -> None: ...
+
+    def _checked_body(self, body: object) -> bytes:
+        if not isinstance(body, bytes | bytearray | memoryview):
+            raise MessageFormatError(f"a BytesMessage holds bytes, not {type(body).__name__}")
+        return bytes(body)
 
     def clear_body(self) -> None:
         """Empties the body and makes it writable."""

@@ -10,6 +10,7 @@ from jbm_kafka.codec.properties import Property, property_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.jms.message_core import receive_into
 from jbm_kafka.jms.messages import BytesMessage, Message, Settler, TextMessage
 from jbm_kafka.jms.properties import check_property_name
 from jbm_kafka.jms.received import KafkaRecord
@@ -49,13 +50,7 @@ def message_of(
     shape, body, _ = decode_value(kind, record.value())
     cls = TextMessage if shape is _TEXT else BytesMessage if shape is _BYTES else Message
     message = cls.__new__(cls)
-    message._record = record
-    message._settler = settler
-    message._body = body
-    message._body_is_read_only = message._properties_are_read_only = True
-    message.destination = destination
-    message.delivery_count = delivery_count
-    message.redelivered = redelivered
+    receive_into(message, record, settler, body, destination, delivery_count, redelivered)
     return message
 
 

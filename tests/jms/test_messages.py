@@ -1,6 +1,8 @@
 """Messages: what may be set and read, what a received one shows, and what it becomes when it is sent on."""
 
 import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,6 +29,12 @@ HEADERS: list[Header] = [
     ("jms.int.qty", b"5"),
     ("content-type", b"\xff"),
 ]
+
+
+class Labelled(TextMessage):
+    """An application's own kind of message."""
+
+    label = ""
 
 
 class Verdicts:
@@ -110,6 +118,29 @@ def test_a_name_that_is_no_attribute_is_refused() -> None:
         _ = received(Record()).reply  # type: ignore[attr-defined]
     with pytest.raises(AttributeError):
         TextMessage().reply = Queue("a")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda message: pickle.loads(pickle.dumps(message))],
+    ids=["copy", "deep", "pickle"],
+)
+def test_a_message_can_be_copied_whole(copied: Callable[[Message], Message]) -> None:
+    message = Labelled("hello")
+    message.label, message.correlation_id, message.destination = "mine", "c", ORDERS
+    message.properties["n"] = 1
+    other = copied(message)
+    assert isinstance(other, Labelled)
+    assert (other.body, other.label, other.correlation_id, other.destination) == ("hello", "mine", "c", ORDERS)
+    assert dict(other.properties) == {"n": 1}
+    other.body = "changed"
+    assert message.body == "hello"
+
+
+def test_a_message_of_no_kind_has_no_body_to_set() -> None:
+    with pytest.raises(AttributeError, match="a Message has no body to set; make a TextMessage or a BytesMessage"):
+        Message().body = "text"
+    assert Message().body is None
 
 
 def test_a_received_message_is_read_only_until_cleared() -> None:
