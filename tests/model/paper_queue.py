@@ -66,7 +66,8 @@ class PaperQueue:
         self.rules = rules
         self.log: dict[int, Sent] = {}
         self.log_end = 0
-        self.now_ms = 1_000
+        self.now_ms = 1_000_000
+        """Far enough from zero, which stands for "no time", for all the steps back of a history."""
         self.read_to = 0
         """How far the owner of today has read."""
         self.known_to = 0
