@@ -6,14 +6,15 @@ their bytes, with the reason.
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Final
 
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.errors import MessageFormatError
 
-BODY_HEADER = "JBMBody"
-TEXT = b"text"
-BYTES = b"bytes"
-NONE = b"none"
+BODY_HEADER: Final = "JBMBody"
+TEXT: Final = b"text"
+BYTES: Final = b"bytes"
+NONE: Final = b"none"
 
 
 class BodyShape(Enum):
@@ -31,7 +32,9 @@ DecodedBody = tuple[BodyShape, str | bytes | None, str | None]
 """A body, the kind of message it makes, and why the body is bytes although something else was announced."""
 
 # A member of an Enum costs a look-up through its class each time; this is called for every message.
-_TEXT_SHAPE, _BYTES_SHAPE, _NONE_SHAPE = BodyShape.TEXT, BodyShape.BYTES, BodyShape.NONE
+_TEXT_SHAPE: Final = BodyShape.TEXT
+_BYTES_SHAPE: Final = BodyShape.BYTES
+_NONE_SHAPE: Final = BodyShape.NONE
 
 
 def body_kind(headers: Sequence[Header] | None) -> bytes | None:

@@ -4,13 +4,13 @@ Everything else of a message is decoded when its application looks at it: `jbm_k
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 Header = tuple[str, bytes | None]
 """A Kafka record header. Several may have one name."""
 
-PRIORITY_DEFAULT = 4
-LONG_MAX = 2**63 - 1
+PRIORITY_DEFAULT: Final = 4
+LONG_MAX: Final = 2**63 - 1
 
 
 class Scanned(NamedTuple):
@@ -24,10 +24,10 @@ class Scanned(NamedTuple):
     duplicate_id: bytes | None = None
 
 
-ALL_DEFAULT = Scanned()
+ALL_DEFAULT: Final = Scanned()
 """What `scan` returns, the same object, for a record in which nothing is special: most of them."""
 
-DECIDING_HEADERS = frozenset({"JMSPriority", "JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID"})
+DECIDING_HEADERS: Final = frozenset({"JMSPriority", "JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID"})
 """A record with none of them is `ALL_DEFAULT`."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
@@ -16,8 +17,8 @@ from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import ListingKey
 
-EXPIRED = "expired"
-OUT_OF_ATTEMPTS = "max-delivery-attempts"
+EXPIRED: Final = "expired"
+OUT_OF_ATTEMPTS: Final = "max-delivery-attempts"
 """Also the dead letter's reason (REDELIVER-4)."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.durable_state import DurableState
@@ -121,15 +121,16 @@ class ChannelState(DurableState):
         self._relist(gate)
 
     def _hand_fresh(self, owner: SessionId, references: Sequence[Reference]) -> None:
-        hand, find, open_gate = self._hand(owner), self.gates.by_key.get, self.gates.open
+        hand, gates = self._hand(owner), self.gates
+        by_key = gates.by_key
         for reference in references:
             unit = reference.unit
             hand[reference.offset] = reference
             if unit is None:
                 continue
-            gate = find(unit)
+            gate = by_key.get(unit)
             if gate is None:
-                gate = open_gate(unit)
+                gate = gates.open(unit)
                 gate.owner = owner
             assert gate.owner == owner, (unit, gate.owner, owner)
             gate.in_hand += 1
@@ -138,11 +139,12 @@ class ChannelState(DurableState):
         if not change.offsets:
             return
         take = self.in_hand[change.session].pop
-        find, finish_one, past = self.gates.by_key.get, self.gates.finish_one, self.past
+        gates, past = self.gates, self.past
+        by_key = gates.by_key
         for offset in change.offsets:
             unit = take(offset).unit
-            gate = find(offset if unit is None else unit)
-            if gate is not None and finish_one(gate):
+            gate = by_key.get(offset if unit is None else unit)
+            if gate is not None and gates.finish_one(gate):
                 self._relist(gate)
             if past:
                 self.forget_past(offset, durable=change.durable)
@@ -239,7 +241,7 @@ class ChannelState(DurableState):
         self.gates.list_head(gate, due_at_ms=due_at_ms, blocked=blocked)
 
 
-_APPLY: Mapping[type, Callable[[ChannelState, Any], None]] = {
+_APPLY: Final[Mapping[type, Callable[[ChannelState, Any], None]]] = {
     c.Fetched: ChannelState._fetched,
     c.Offered: ChannelState._offered,
     c.Acknowledged: ChannelState._acknowledged,

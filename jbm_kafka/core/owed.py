@@ -7,12 +7,13 @@ transaction markers and compaction included, so nothing ever waits for an offset
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from pyroaring import BitMap
 
-BLOCK_BITS = 16
-BLOCK_SIZE = 1 << BLOCK_BITS
-_MASK = BLOCK_SIZE - 1
+BLOCK_BITS: Final = 16
+BLOCK_SIZE: Final = 1 << BLOCK_BITS
+_MASK: Final = BLOCK_SIZE - 1
 
 
 class OwedOffsets:

@@ -6,7 +6,9 @@ A plain class, which compiled is a struct and cheaper than a named tuple (decisi
 
 from __future__ import annotations
 
-DEFAULT_PRIORITY = 4
+from typing import Final
+
+DEFAULT_PRIORITY: Final = 4
 """JMS priority of a message that names none."""
 
 GateKey = bytes | int
@@ -15,7 +17,7 @@ GateKey = bytes | int
 SessionId = str
 """Names one receiver of a channel: its consumer's session. Unique within the process."""
 
-LEAVING: SessionId = "<leaving>"
+LEAVING: Final[SessionId] = "<leaving>"
 """Pseudo-session that holds what the sidecar itself is moving away (dead letters, expired), until that is durable."""
 
 

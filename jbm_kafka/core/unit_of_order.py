@@ -12,10 +12,11 @@ import heapq
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
+from typing import Final
 
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 
-SPARE_GATES = 4_096
+SPARE_GATES: Final = 4_096
 """Forgotten gates kept for reuse: a unit comes and goes with every message when it is sparse."""
 
 ListingKey = tuple[int, int, GateKey]

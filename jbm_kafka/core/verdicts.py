@@ -53,28 +53,6 @@ class Return:
     """Offsets the session does not hold; nothing happens to them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """How a message is presented to the application."""
-
-    attempts: int
-    delivery_count: int
-    redelivered: bool
-
-
-FIRST_DELIVERY = Delivery(attempts=0, delivery_count=1, redelivered=False)
-
-
-def delivery_of(state: ChannelState, offset: int) -> Delivery:
-    """The delivery count and redelivered flag of a message about to be handed over (REDELIVER-1, REDELIVER-7)."""
-    past = state.past.get(offset)
-    attempts = 0 if past is None else past.attempts
-    redelivered = past is not None or offset < state.suspect_below
-    if not redelivered:
-        return FIRST_DELIVERY
-    return Delivery(attempts=attempts, delivery_count=max(attempts + 1, 2), redelivered=True)
-
-
 def unknown_offsets(state: ChannelState, session: SessionId, offsets: Sequence[int]) -> list[int]:
     """Those of the offsets that the session does not hold."""
     hand = state.in_hand.get(session, {})

@@ -6,7 +6,9 @@ and doubles while a batch is gone within a fraction of the target, up to the pre
 
 from __future__ import annotations
 
-TARGET_MS = 40
+from typing import Final
+
+TARGET_MS: Final = 40
 """How much work a receiver should have before it."""
 
 

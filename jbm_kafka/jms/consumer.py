@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from threading import TIMEOUT_MAX
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError, JMSError, MessageFormatError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jbm_kafka.jms.session import Session
 
 T = TypeVar("T")
+_TIMEOUT_MAX_S: Final = TIMEOUT_MAX
 MessageListener = Callable[[Message], object]
 
 
@@ -49,7 +50,9 @@ class MessageConsumer:
         )
         self.link.on_trouble = session.connection.tell
         self.credit = Credit(prefetch)
-        self._guard = session.guard
+        # Bound once: a look-up of each for every message costs a twentieth of a receive.
+        self._enter, self._leave = session.guard.acquire, session.guard.release
+        self._lock, self._unlock = session.lock.acquire, session.lock.release
         self._settling = session.settling
         self._filled = session.filled
         self._waiting = Waiting(self)
@@ -65,12 +68,12 @@ class MessageConsumer:
         Raises:
             ResourceAllocationError: the session holds its whole prefetch unacknowledged, so nothing can ever come.
         """
-        if type(timeout) is float and 0.0 <= timeout <= TIMEOUT_MAX:
+        if isinstance(timeout, float) and 0.0 <= timeout <= _TIMEOUT_MAX_S:
             timeout_s: float | None = timeout  # as most: the call is spared
         else:
             timeout_s = None if timeout is None else checked_timeout_s(timeout)
         session = self.session
-        if not self._guard.acquire(False):
+        if not self._enter(False):
             raise session.busy()
         try:
             if self.listener is not None:
@@ -87,7 +90,7 @@ class MessageConsumer:
                     granted = self._waiting.wait(timeout_s)
             return None if granted is None else self.present(granted)
         finally:
-            self._guard.release()
+            self._leave()
 
     def receive_nowait(self) -> Message | None:
         """The next message if one is here; does not wait."""
@@ -114,11 +117,14 @@ class MessageConsumer:
     def poll(self) -> Granted | None:
         """Take the next message out of the buffer, and ask for more before it runs out."""
         link = self.link
-        with link.lock:
+        self._lock()
+        try:
             granted = link.pop()
             # A quarter lasts longer than an answer takes, and the larger the portions, the fewer hand-overs.
             if len(link.buffer) <= self.credit.size >> 2 and not link.is_asking:
                 self._ask(ahead=granted is not None)
+        finally:
+            self._unlock()
         if granted is None or not 0 < granted.reference.expiration_ms <= self._now_ms():
             return granted
         return self.unexpired(granted)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jbm_kafka.codec.bodies import BodyShape, body_kind, decode_value, encode_body
 from jbm_kafka.codec.headers import carried_headers, encode_headers, property_of_header
@@ -16,7 +16,13 @@ from jbm_kafka.jms.properties import check_property_name
 from jbm_kafka.jms.received import KafkaRecord
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
-_TEXT, _BYTES = BodyShape.TEXT, BodyShape.BYTES
+# A constant that is final costs compiled code no look-up; this is called for every message.
+_TEXT: Final = BodyShape.TEXT
+_BYTES: Final = BodyShape.BYTES
+_TEXT_MESSAGE: Final = TextMessage
+_BYTES_MESSAGE: Final = BytesMessage
+_MESSAGE: Final = Message
+_NEW: Final = Message.__new__
 
 
 class EncodedMessage(NamedTuple):
@@ -48,8 +54,8 @@ def message_of(
     """The message of a record whose `JBMBody` is known. Its class is that of its body; its headers are decoded when
     looked at."""
     shape, body, _ = decode_value(kind, record.value())
-    cls = TextMessage if shape is _TEXT else BytesMessage if shape is _BYTES else Message
-    message = cls.__new__(cls)
+    cls = _TEXT_MESSAGE if shape is _TEXT else _BYTES_MESSAGE if shape is _BYTES else _MESSAGE
+    message = _NEW(cls)
     receive_into(message, record, settler, body, destination, delivery_count, redelivered)
     return message
 

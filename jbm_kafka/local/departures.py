@@ -11,10 +11,11 @@ from jbm_kafka.contract import MessageState, Receiver
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.channel import OUT_OF_ATTEMPTS
+from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.handover import decide_delivery
 from jbm_kafka.core.reference import LEAVING, Reference
-from jbm_kafka.core.verdicts import GivenBack, Leaving, decide_return, delivery_of
+from jbm_kafka.core.verdicts import GivenBack, Leaving, decide_return
 from jbm_kafka.local.ledger import message_id_of
 from jbm_kafka.local.messages import LocalMessage, dead_letter, expired_copy
 from jbm_kafka.local.state import LocalChannelState

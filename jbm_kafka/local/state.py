@@ -18,6 +18,7 @@ from jbm_kafka.contract import (
     TransactionManager,
 )
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.errors import (
     IllegalStateError,
     UnknownMessageError,
@@ -25,7 +26,6 @@ from jbm_kafka.core.errors import (
 from jbm_kafka.core.handover import decide_acknowledgement, decide_delivery, owing
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.states import Move, next_state
-from jbm_kafka.core.verdicts import delivery_of
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.messages import StoredReference, refused
 from jbm_kafka.local.transaction_part import TransactionPart

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.channel import Offer, decide_offer
+from jbm_kafka.core.delivery import FIRST_DELIVERY, delivery_of
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.verdicts import FIRST_DELIVERY, delivery_of
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.link import Link

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jbm_kafka.core.delivery import Delivery
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.verdicts import Delivery
 
 if TYPE_CHECKING:
     from jbm_kafka.sidecar.link import Link

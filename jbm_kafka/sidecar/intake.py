@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
 
 from jbm_kafka.codec.bodies import BODY_HEADER, body_kind
 from jbm_kafka.codec.scan import DECIDING_HEADERS, scan
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, Reference
 from jbm_kafka.ports import KafkaRecord
 
-_NOTED_HEADERS = DECIDING_HEADERS | {BODY_HEADER}
+_NOTED_HEADERS: Final = DECIDING_HEADERS | {BODY_HEADER}
 
 
 def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tuple[list[Reference], int]]:
@@ -18,7 +18,7 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tupl
     rows: dict[int, list[Reference]] = {}
     noted = _NOTED_HEADERS
     current: int | None = None
-    append: Callable[[Reference], None]
+    mine: list[Reference]
     for record in records:
         headers = record.headers()
         priority, expiration_ms, delivery_time_ms, kind = DEFAULT_PRIORITY, 0, 0, None
@@ -34,10 +34,10 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tupl
         partition = record.partition()
         if partition != current:  # records come in runs
             assert partition is not None
-            current, append = partition, rows.setdefault(partition, []).append
+            current, mine = partition, rows.setdefault(partition, [])
         offset = record.offset()
         assert offset is not None
-        append(Reference(offset, record.key() or None, priority, expiration_ms, delivery_time_ms, record, kind))
+        mine.append(Reference(offset, record.key() or None, priority, expiration_ms, delivery_time_ms, record, kind))
     return {partition: (references, _mean_body_bytes(references)) for partition, references in rows.items()}
 
 

@@ -8,10 +8,11 @@ from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel import OUT_OF_ATTEMPTS, decide_offer
+from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import freeze
 from jbm_kafka.core.owed import BLOCK_SIZE
-from jbm_kafka.core.verdicts import GivenBack, delivery_of
+from jbm_kafka.core.verdicts import GivenBack
 from tests.core.channel_parts import Channel, message, recovered
 
 

@@ -6,9 +6,10 @@ import pytest
 from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.entries import Held, HeldGone, Position, Settled
 from jbm_kafka.core.owed import BLOCK_SIZE
-from jbm_kafka.core.verdicts import GivenBack, delivery_of
+from jbm_kafka.core.verdicts import GivenBack
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel import OUT_OF_ATTEMPTS
+from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery, delivery_of
 from jbm_kafka.core.reference import LEAVING
-from jbm_kafka.core.verdicts import (
-    FIRST_DELIVERY,
-    FOREVER_MS,
-    HELD_FOR_OPERATOR,
-    Delivery,
-    GivenBack,
-    delivery_of,
-    unknown_offsets,
-)
+from jbm_kafka.core.verdicts import FOREVER_MS, HELD_FOR_OPERATOR, GivenBack, unknown_offsets
 from tests.core.channel_parts import START_MS, Channel, message
 
 ONE_ATTEMPT = ResolvedSettings(max_delivery_attempts=1, dead_letter_address="DLQ")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.reference import LEAVING, Reference
-from jbm_kafka.core.verdicts import delivery_of
 from tests.model.carrier import Carrier
 from tests.model.paper_queue import GIVEN_AWAY, PaperQueue, Remembered
 

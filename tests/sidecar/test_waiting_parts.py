@@ -9,8 +9,8 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import Fetched, OfferedRaised
 from jbm_kafka.core.channel import decide_offer
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.delivery import FIRST_DELIVERY
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.verdicts import FIRST_DELIVERY
 from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
 from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.lane import Lane
