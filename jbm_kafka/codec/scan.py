@@ -28,7 +28,7 @@ ALL_DEFAULT: Final = Scanned()
 """What `scan` returns, the same object, for a record in which nothing is special: most of them."""
 
 DECIDING_HEADERS: Final = frozenset({"JMSPriority", "JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID"})
-"""A record with none of them is `ALL_DEFAULT`."""
+"""A record with none of them is `ALL_DEFAULT`. All names of ours begin with a J, and no property's does."""
 
 
 def scan(headers: Sequence[Header] | None) -> Scanned:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import cast
 
 from jbm_kafka.codec.bodies import BODY_HEADER, body_kind
 from jbm_kafka.codec.scan import DECIDING_HEADERS, scan
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, Reference
 from jbm_kafka.ports import KafkaRecord
 
-_NOTED_HEADERS: Final = DECIDING_HEADERS | {BODY_HEADER}
-
 
 def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tuple[list[Reference], int]]:
     """References and the rough size of a body by partition, in the order fetched. An empty key is no unit."""
     rows: dict[int, list[Reference]] = {}
-    noted = _NOTED_HEADERS
     current: int | None = None
     mine: list[Reference]
     for record in records:
@@ -25,12 +22,13 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tupl
         is_plain = True
         # `scan` and `body_kind` in one: the headers are in the processor's cache now, and never again as cheap.
         for name, value in headers or ():
-            if name in noted:
-                if name == BODY_HEADER:
-                    kind = value
-                elif is_plain:
-                    priority, expiration_ms, delivery_time_ms, _ = scan(headers)
-                    is_plain = False
+            if not name.startswith("J"):  # most are properties, and a set would hash each name
+                continue
+            if name == BODY_HEADER:
+                kind = value
+            elif is_plain and name in DECIDING_HEADERS:
+                priority, expiration_ms, delivery_time_ms, _ = scan(headers)
+                is_plain = False
         partition = record.partition()
         if partition != current:  # records come in runs
             assert partition is not None

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.codec.scan import ALL_DEFAULT, Header, Scanned, scan
+from jbm_kafka.codec.bodies import BODY_HEADER
+from jbm_kafka.codec.scan import ALL_DEFAULT, DECIDING_HEADERS, Header, Scanned, scan
 
 numbers = st.integers(0, 2**70).map(lambda number: str(number).encode())
 odd = st.sampled_from([b"", b"-1", b"+4", b" 4", b"4 ", b"1_0", b"4.0", b"\xb2", b"\xc2\xb2", b"\xff", b"00", b"0009"])
@@ -53,3 +54,8 @@ def test_a_time_beyond_a_java_long_counts_as_absent(text: int, expected: int) ->
 def test_a_priority_beyond_nine_counts_as_absent(text: bytes, expected: int) -> None:
     """MSG-2."""
     assert scan([("JMSPriority", text)]).priority == expected
+
+
+def test_names_that_decide_begin_as_the_intake_expects() -> None:
+    """It passes over every other header after one character."""
+    assert all(name.startswith("J") for name in DECIDING_HEADERS | {BODY_HEADER})
