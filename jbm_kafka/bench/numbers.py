@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +59,8 @@ class Judgement:
     def passed(self) -> bool:
         """Whether the target was met."""
         return self.value >= self.target if self.bound == "at least" else self.value < self.target
+
+
+def counted_rows(raw: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """What clients said in the repeats that count."""
+    return [row for row in raw if row["repeat"] >= 0]

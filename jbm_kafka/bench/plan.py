@@ -10,12 +10,12 @@ class Plan:
     """The sizes of one run. The defaults are those that the targets are for."""
 
     repeats: int = 5
+    warm_ups: int = 2
+    """Repeats of each shape before those that count: a fresh broker compiles itself while it is measured."""
     partitions: int = 8
     units: int = 1_000
     body_bytes: int = 100
     backlog_messages: int = 200_000
-    backlog_warm_ups: int = 2
-    """Repeats of the backlog before those that count: a fresh broker compiles itself while it is measured."""
     latency_rate: int = 1_000
     """Messages a second."""
     latency_messages: int = 10_000
@@ -29,9 +29,18 @@ class Plan:
     quiet_patience_s: float = 30.0
     """How long to wait, before each client, for the machine to have nothing else to do."""
 
+    @property
+    def turns(self) -> range:
+        """The numbers of all repeats; those below zero warm up."""
+        return range(-self.warm_ups, self.repeats)
+
+    def turn_name(self, number: int) -> str:
+        """What a repeat is called."""
+        return f"{number + 1}/{self.repeats}" if number >= 0 else "warm-up"
+
 
 QUICK = Plan(
-    repeats=2, backlog_messages=50_000, backlog_warm_ups=0, latency_messages=2_000, latency_warm_up=500,
+    repeats=2, backlog_messages=50_000, warm_ups=0, latency_messages=2_000, latency_warm_up=500,
     held_behind=20_000, held_others=100_000,
 )  # fmt: skip
 """A look in under a minute; its ratios say little, for every receiver needs a while to get going."""

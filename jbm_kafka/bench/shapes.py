@@ -9,7 +9,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
-from jbm_kafka.bench.numbers import Judgement, Summary, percentile, ratio, summary
+from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, percentile, ratio, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import wait_until_quiet
 from jbm_kafka.bench.worker import Worker, measure
@@ -55,16 +55,15 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     }
     raw: list[Mapping[str, Any]] = []
     names = list(options)
-    for number in range(-plan.backlog_warm_ups, plan.repeats):
-        counts = number >= 0
+    for number in plan.turns:
         first = number % len(names)  # none is always behind the same other
         for name in names[first:] + names[:first]:
             place = {"queue" if name == "jbm" else "topic": topic}
             busy = wait_until_quiet(plan.quiet_patience_s)
             said = measure(name, bootstrap=bootstrap, count=count, **place, **options[name](number))
-            raw.append({"client": name, "repeat": number, "counts": counts, "busy_before": busy, **said})
-            progress(f"backlog {_turn(number, plan.repeats)}: {name} {_rate(said):,.0f} msg/s")
-    counted = [row for row in raw if row["counts"]]
+            raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
+            progress(f"backlog {plan.turn_name(number)}: {name} {_rate(said):,.0f} msg/s")
+    counted = counted_rows(raw)
     rates = _by_client(counted, _rate)
     return ShapeResult(
         name="backlog",
@@ -81,7 +80,7 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
 def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     """How old messages are when they are received, at a steady rate."""
     raw: list[Mapping[str, Any]] = []
-    for number in range(plan.repeats):
+    for number in plan.turns:
         topic, namespace = _name("latency"), f"l{number}-{secrets.token_hex(4)}"
         create_topic(bootstrap, topic, partitions=plan.partitions)
         count = plan.latency_warm_up + plan.latency_messages
@@ -92,8 +91,9 @@ def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
             ages = receiver.result()["latencies_ms"]
         row = {f"p{percent:g}_ms": percentile(ages, percent) for percent in (50, 90, 99, 99.9, 100)}
         raw.append({"client": "jbm", "repeat": number, **row, "sent": sent, "latencies_ms": ages})
-        progress(f"latency {number + 1}/{plan.repeats}: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms")
-    p50, p99 = summary([row["p50_ms"] for row in raw]), summary([row["p99_ms"] for row in raw])
+        progress(f"latency {plan.turn_name(number)}: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms")
+    counted = counted_rows(raw)
+    p50, p99 = summary([row["p50_ms"] for row in counted]), summary([row["p99_ms"] for row in counted])
     rate = f"at {plan.latency_rate:,} msg/s"
     return ShapeResult(
         name="latency",
@@ -109,18 +109,19 @@ def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
 def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     """What a held unit with many messages behind it costs the other units."""
     raw: list[Mapping[str, Any]] = []
-    for number in range(plan.repeats):
+    for number in plan.turns:
         for is_held in (False, True) if number % 2 == 0 else (True, False):  # neither is always the first
             said = _held_run(bootstrap, plan, is_held=is_held)
             raw.append({"client": "held" if is_held else "free", "repeat": number, **said})
             word = "with" if is_held else "without"
-            progress(f"held {number + 1}/{plan.repeats}: {word} the held unit {_rate(said):,.0f} msg/s")
-    rates = _by_client(raw, _rate)
+            progress(f"held {plan.turn_name(number)}: {word} the held unit {_rate(said):,.0f} msg/s")
+    counted = counted_rows(raw)
+    rates = _by_client(counted, _rate)
     cost = (1 - ratio(rates["held"], rates["free"])) * 100
     return ShapeResult(
         name="held",
         rows={CLIENTS_SAID[name]: rates[name] for name in ("free", "held")},
-        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(raw, _cpu_us).items()},
+        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(counted, _cpu_us).items()},
         judgements=(Judgement("cost of a held unit to the others", cost, "below", 10, "%"),),
         raw=raw,
     )
@@ -149,10 +150,6 @@ SHAPES: Mapping[str, Callable[[str, Plan, Progress], ShapeResult]] = {
 
 def _name(shape: str) -> str:
     return f"jbm-bench-{shape}-{secrets.token_hex(4)}"
-
-
-def _turn(number: int, repeats: int) -> str:
-    return f"{number + 1}/{repeats}" if number >= 0 else "warm-up"
 
 
 def _by_client(raw: Sequence[Mapping[str, Any]], figure: Callable[[Mapping[str, Any]], float]) -> dict[str, Summary]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from jbm_kafka.bench.numbers import Judgement, summary
+from jbm_kafka.bench.numbers import Judgement, counted_rows, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.report import as_json, print_tables
 from jbm_kafka.bench.shapes import SHAPES, ShapeResult
@@ -16,7 +16,7 @@ from jbm_kafka.bench.worker import measure
 from jbm_kafka.cli.main import main
 
 TINY = Plan(
-    repeats=1, partitions=3, units=20, backlog_messages=3_000, latency_messages=300, latency_warm_up=100,
+    repeats=1, warm_ups=1, partitions=3, units=20, backlog_messages=3_000, latency_messages=300, latency_warm_up=100,
     held_behind=500, held_others=2_000, quiet_patience_s=0,
 )  # fmt: skip
 
@@ -31,6 +31,13 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
     assert {row.count for row in result.rows.values()} == {TINY.repeats}
     assert len(result.judgements) == (1 if name == "held" else 2)
     assert told
+
+
+def test_a_warm_up_is_told_and_does_not_count() -> None:
+    rows = [{"repeat": number} for number in TINY.turns]
+    assert [row["repeat"] for row in rows] == [-1, 0]
+    assert counted_rows(rows) == [{"repeat": 0}]
+    assert [TINY.turn_name(row["repeat"]) for row in rows] == ["warm-up", "1/1"]
 
 
 def test_latencies_leave_out_the_warm_up(bootstrap: str) -> None:
