@@ -23,7 +23,7 @@ $(VENV)/.stamp: pyproject.toml constraints.txt
 $(VENV)/.compiled: $(VENV)/.stamp $(shell find jbm_kafka -name '*.py')
 	@$(UNCOMPILE)
 	@$(BIN)/python setup.py build_ext --inplace > $(VENV)/mypyc.log 2>&1 || { $(UNCOMPILE); \
-	  echo "The hot modules could not be compiled ($(VENV)/mypyc.log says why); they run as Python, at four fifths of the speed."; }
+	  echo "The hot modules could not be compiled ($(VENV)/mypyc.log says why); they run as Python, at three fifths of the speed."; }
 	@touch $@ $$(find jbm_kafka -name '*.so')
 
 # No stamp: it checks the jars' sums in a moment, and so mends a damaged or outdated jar too.
