@@ -190,3 +190,9 @@ def test_a_delay_of_the_head_holds_what_was_returned_with_it() -> None:
     assert channel.state.past[0].due_at_ms == START_MS + 30
     channel.pass_time(30)
     assert channel.got("b") == [0, 1]
+
+
+def test_deliveries_are_equal_by_what_they_say() -> None:
+    first, again = Delivery(0, 1, False), Delivery(1, 2, True)
+    assert {first, again, FIRST_DELIVERY} == {first, again}
+    assert repr(again) == "Delivery(1, 2, True)"
