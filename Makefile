@@ -40,8 +40,8 @@ demo: setup       ## the bookstore, end to end, on a local Kafka
 test: check test-pure  ## every test but the slow ones (JBM_TEST_BROKER=testcontainers|local|host:port)
 	$(BIN)/python -m pytest
 
-test-pure: setup  ## the tests that need no broker, with the compiled modules left aside
-	JBM_PURE=1 $(BIN)/python -m pytest tests/codec tests/core tests/local tests/model tests/sidecar tests/simulation
+test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
+	JBM_PURE=1 $(BIN)/python -m pytest tests/sidecar tests/simulation
 
 test-slow: setup  ## the long targets: many kills, many seeds
 	$(BIN)/python -m pytest -m slow --timeout 1800
