@@ -12,12 +12,10 @@ from jbm_kafka.core.errors import JMSError
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.checkpointer import BUG_PAUSE_S, Checkpointer
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker
-from jbm_kafka.sidecar.topics import Topics
-from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.sidecar.transfer import Transfer
 from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_journal import MemoryJournal
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+from jbm_kafka.testing.memory_kafka import MemoryCluster
+from tests.sidecar.parts import writer_of
 
 
 class ByHand:
@@ -36,18 +34,8 @@ class ByHand:
 def test_a_checkpoint_that_fails_by_a_bug_is_not_tried_again_at_once(caplog: pytest.LogCaptureFixture) -> None:
     """Tried again without a pause it fills the disk with tracebacks and takes a processor."""
     clock = ManualClock()
-    cluster = MemoryCluster(clock, waits=False)
-    kafka, by_hand = MemoryKafka(cluster), ByHand()
-    topics = Topics(kafka.admin(), namespace="")
-    topics.ensure_system_topics()
-    writer = TransactionWriter(
-        kafka=kafka,
-        journal=MemoryJournal(clock=clock),
-        topics=topics,
-        clock=clock,
-        transactional_id="jbm.one.0",
-        transaction_timeout_ms=10_000,
-    )
+    by_hand = ByHand()
+    writer = writer_of(MemoryCluster(clock, waits=False))
     checkpointer = Checkpointer(writer=writer, clock=clock, interval_ms=50, workers=by_hand)
     checkpointer.start()
     broken = Transfer(about="a commit", sends=(cast(Outgoing, "no record"),), settlings=())

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.ports import OutcomeUnknown, Outgoing
-from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.sidecar.transfer import Transfer
 from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_journal import MemoryJournal
 from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
+from tests.sidecar.parts import writer_of
 
 TRANSFER = Transfer(about="a commit", sends=(Outgoing("out", 0, None, b"body"),), settlings=())
 
@@ -20,20 +19,6 @@ def cluster() -> MemoryCluster:
     cluster = MemoryCluster(ManualClock(), waits=False)
     cluster.create_topic("out", 1, {})
     return cluster
-
-
-def writer_of(cluster: MemoryCluster) -> TransactionWriter:
-    kafka, clock = MemoryKafka(cluster), ManualClock()
-    topics = Topics(kafka.admin(), namespace="")
-    topics.ensure_system_topics()
-    return TransactionWriter(
-        kafka=kafka,
-        journal=MemoryJournal(clock=clock),
-        topics=topics,
-        clock=clock,
-        transactional_id="jbm.one.0",
-        transaction_timeout_ms=10_000,
-    )
 
 
 def found_out(cluster: MemoryCluster, writer: TransactionWriter, fault: CommitFault) -> list[bool]:

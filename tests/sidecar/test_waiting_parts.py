@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from typing import cast
 
-from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import Fetched, OfferedRaised
 from jbm_kafka.core.channel import decide_offer
 from jbm_kafka.core.channel_state import ChannelState
@@ -14,28 +12,7 @@ from jbm_kafka.core.reference import Reference
 from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
 from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.sidecar.link import Link
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-
-
-def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChannel:
-    return OwnedChannel(
-        group="g",
-        topic="orders",
-        partition=0,
-        topic_id="t",
-        state=state,
-        settings=ResolvedSettings(),
-        journal_channel="g|orders|0",
-        changelog_topic="orders.jbm-changelog",
-        changelog_position=0,
-        reserve_offsets=reserve_offsets,
-    )
-
-
-def link() -> Link:
-    lock = threading.Lock()
-    return Link(link_id="l", session_id="s", prefetch=10, filled=threading.Condition(lock), lock=lock)
+from tests.sidecar.parts import channel_of, link_of
 
 
 def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
@@ -89,7 +66,7 @@ def test_an_answer_in_time_is_taken_and_not_withdrawn() -> None:
 
 def test_what_is_taken_back_before_it_is_durable_never_arrives() -> None:
     """ACK-8: it did not reach the application, so it is unread, and no attempt."""
-    waiting = link()
+    waiting = link_of("s")
     tap = Tap(channel_of(ChannelState()), waiting)
     granted = [Granted(tap, Reference(offset, None), FIRST_DELIVERY) for offset in (3, 4, 5)]
     waiting.announce(granted)

@@ -1,0 +1,79 @@
+"""Parts of a sidecar, put together without a broker and without threads, for the tests of this folder."""
+
+from __future__ import annotations
+
+import threading
+from typing import cast
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.ports import HeldStore
+from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.sidecar.flow import Flow
+from jbm_kafka.sidecar.lane import Lane, LaneParts
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.steps import ThreadWorkers
+from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_journal import MemoryJournal
+from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+
+
+def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChannel:
+    return OwnedChannel(
+        group="g",
+        topic="orders",
+        partition=0,
+        topic_id="t",
+        state=state,
+        settings=ResolvedSettings(),
+        journal_channel="g|orders|0",
+        changelog_topic="orders.jbm-changelog",
+        changelog_position=0,
+        reserve_offsets=reserve_offsets,
+    )
+
+
+def link_of(session: str) -> Link:
+    lock = threading.Lock()
+    return Link(link_id=f"{session}/1", session_id=session, prefetch=10, filled=threading.Condition(lock), lock=lock)
+
+
+def lane_of(channel: OwnedChannel, *links: Link) -> Lane:
+    """A lane that was never started, with that channel and these links."""
+    parts = LaneParts(
+        kafka=MemoryKafka(MemoryCluster(ManualClock(), waits=False)),
+        clock=ManualClock(),
+        config=SidecarConfig(),
+        settings_of=lambda _: ResolvedSettings(),
+        opener=cast(ChannelOpener, None),
+        workers=ThreadWorkers(),
+        flow=lambda: Flow(cast(HeldStore, None), budget_bytes=1 << 20),
+        chance=lambda: 0.5,
+        note_dirty=lambda *_: None,
+        submit=lambda _: None,
+        target_of=lambda _: None,
+    )
+    lane = Lane(destination=Queue(channel.topic), group=channel.group, partitions=1, parts=parts)
+    lane.channels[channel.partition] = channel
+    lane.links = {link.link_id: link for link in links}
+    return lane
+
+
+def writer_of(cluster: MemoryCluster) -> TransactionWriter:
+    """Writes the checkpoints of one sidecar to an in-memory Kafka."""
+    kafka, clock = MemoryKafka(cluster), ManualClock()
+    topics = Topics(kafka.admin(), namespace="")
+    topics.ensure_system_topics()
+    return TransactionWriter(
+        kafka=kafka,
+        journal=MemoryJournal(clock=clock),
+        topics=topics,
+        clock=clock,
+        transactional_id="jbm.one.0",
+        transaction_timeout_ms=10_000,
+    )

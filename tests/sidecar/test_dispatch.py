@@ -1,0 +1,41 @@
+"""Hand-over: what is granted in a turn gets to its receiver, or back to its channel."""
+
+from __future__ import annotations
+
+from jbm_kafka.core.changes import Fetched, OfferedRaised
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.reference import Reference
+from tests.sidecar.parts import channel_of, lane_of, link_of
+
+
+def state_with_two_messages() -> ChannelState:
+    state = ChannelState()
+    state.apply(OfferedRaised(100))
+    state.apply(Fetched(begin=0, end=2, references=[Reference(0, b"joe"), Reference(1, b"joe")]))
+    return state
+
+
+def test_what_is_granted_is_there_once_delivered() -> None:
+    link = link_of("s")
+    lane = lane_of(channel_of(state_with_two_messages()), link)
+    link.wanted = 10
+    lane.dispatch.grant()
+    assert not link.buffer
+    lane.dispatch.deliver()
+    assert [granted.offset for granted in link.buffer] == [0, 1]
+
+
+def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_attempt() -> None:
+    """UNIT-7, REDELIVER-1: it never reached an application."""
+    closing, other = link_of("closing"), link_of("other")
+    state = state_with_two_messages()
+    lane = lane_of(channel_of(state), closing, other)
+    closing.wanted = 10
+    lane.dispatch.grant()
+    closing.is_closed = True
+    lane.dispatch.deliver()
+    assert "closing" not in state.in_hand
+    closing.wanted, other.wanted = 0, 10
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    assert [(granted.offset, granted.delivery.delivery_count) for granted in other.buffer] == [(0, 1), (1, 1)]
