@@ -90,3 +90,10 @@ def test_the_command_writes_json_and_check_fails_on_a_missed_target(
     assert json.loads(path.read_text())["kafka"]["is_own_broker"] is False
     assert main([*arguments, "--check"]) == 1
     assert main([*arguments, "--shape", "nonsense"]) == 2
+
+
+def test_an_address_where_no_kafka_answers_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["bench", "--bootstrap", "127.0.0.1:1", "--json", str(tmp_path / "bench.json")]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("jbm-kafka: no Kafka answers at 127.0.0.1:1; leave --bootstrap out")
+    assert said.count("\n") == 1
