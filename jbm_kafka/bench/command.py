@@ -17,12 +17,11 @@ from jbm_kafka.bench.plan import QUICK, Plan
 from jbm_kafka.bench.report import as_json, print_tables
 from jbm_kafka.bench.shapes import SHAPES
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.devbroker import LocalBroker, answers
+from jbm_kafka.devbroker import LocalBroker, anybody_answers
 from jbm_kafka.devbroker.jars import kafka_version
 from jbm_kafka.jms.factory import ConnectionFactory
 
 MISSED = 1
-PATIENCE_S = 5.0
 
 
 @click.command()
@@ -73,7 +72,7 @@ def _broker(bootstrap: str | None) -> Iterator[tuple[str, str]]:
     """Address and version of the Kafka to measure on."""
     if bootstrap is not None:
         ConnectionFactory(bootstrap)  # raises when it is no address at all
-        if not any(answers(address, timeout_s=PATIENCE_S) for address in bootstrap.split(",")):
+        if not anybody_answers(bootstrap):
             raise JMSError(f"no Kafka answers at {bootstrap}; leave --bootstrap out to measure on a broker of its own")
         yield bootstrap, "?"
         return

@@ -4,9 +4,7 @@ import click
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError
-from jbm_kafka.devbroker import answers
-
-PATIENCE_S = 5.0
+from jbm_kafka.devbroker import anybody_answers
 
 
 def as_queue(context: click.Context, parameter: click.Parameter, value: str | None) -> Queue | None:
@@ -27,7 +25,7 @@ def reach(bootstrap: str) -> str:
     Raises:
         JMSError: none does.
     """
-    if not any(answers(address, timeout_s=PATIENCE_S) for address in bootstrap.split(",")):
+    if not anybody_answers(bootstrap):
         raise JMSError(
             f"no Kafka answers at {bootstrap}; start a local one with `jbm-kafka broker start`, "
             "or name yours with --bootstrap HOST:PORT",

@@ -15,7 +15,7 @@ from jbm_kafka.demo.log import Follower
 from jbm_kafka.demo.progress import Progress, Show
 from jbm_kafka.demo.shop import Clerk, open_shop, session_timeout_ms, tidy
 from jbm_kafka.demo.staff import Colleague, Staff
-from jbm_kafka.devbroker import LocalBroker, LocalBrokerError, answers
+from jbm_kafka.devbroker import LocalBroker, LocalBrokerError, anybody_answers
 from jbm_kafka.jms.factory import ConnectionFactory
 
 WORKERS = 3
@@ -43,7 +43,7 @@ def broker(wanted: str | None, console: Console) -> Iterator[str]:
     """`host:port` of the wanted Kafka, else of the user's local broker; one started here is stopped at the end."""
     if wanted is not None:
         ConnectionFactory(wanted)  # raises when it is no address at all
-        if not any(answers(address, timeout_s=5) for address in wanted.removeprefix("kafka://").split(",")):
+        if not anybody_answers(wanted):
             raise DemoError(f"no Kafka answers at {wanted}; leave --bootstrap out to use a local broker")
         yield wanted
         return

@@ -2,6 +2,6 @@
 
 from jbm_kafka.devbroker.broker import BrokerStatus, LocalBroker
 from jbm_kafka.devbroker.errors import LocalBrokerError
-from jbm_kafka.devbroker.probe import answers, wait_answers
+from jbm_kafka.devbroker.probe import answers, anybody_answers, wait_answers
 
-__all__ = ["BrokerStatus", "LocalBroker", "LocalBrokerError", "answers", "wait_answers"]
+__all__ = ["BrokerStatus", "LocalBroker", "LocalBrokerError", "answers", "anybody_answers", "wait_answers"]

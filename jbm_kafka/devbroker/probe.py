@@ -11,6 +11,11 @@ from jbm_kafka.devbroker.waiting import wait_until
 PROBE_INTERVAL_S = 0.1
 
 
+def anybody_answers(bootstrap: str, timeout_s: float = 5.0) -> bool:
+    """True when one of several brokers, named with commas between, answers within the time."""
+    return any(answers(address, timeout_s=timeout_s) for address in bootstrap.removeprefix("kafka://").split(","))
+
+
 def answers(bootstrap: str, timeout_s: float = 2.0) -> bool:
     """True when the broker answers a metadata request within the time."""
     host, _, port = bootstrap.rpartition(":")
