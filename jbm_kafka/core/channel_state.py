@@ -149,9 +149,7 @@ class ChannelState(DurableState):
             if past:
                 self.forget_past(offset, durable=change.durable)
         self._drop_empty_hand(change.session)
-        self.owed.discard(change.offsets)
-        if not change.durable:
-            self.mark_dirty(change.offsets)
+        self.settle(change.offsets, durable=change.durable)
 
     def _returned(self, change: c.Returned) -> None:
         hand = self.in_hand[change.session]

@@ -154,16 +154,12 @@ class DurableState:
 
     # -- leaves ------------------------------------------------------------------------------------------------
 
-    def settle(self, offsets: list[int]) -> None:
-        self.owed.discard(offsets)
-        self.mark_dirty(offsets)
-
-    def mark_dirty(self, offsets: Sequence[int]) -> None:
-        if not offsets:
-            return
-        low, high = min(offsets) >> BLOCK_BITS, max(offsets) >> BLOCK_BITS
-        self.dirty_blocks.update((low,) if low == high else {offset >> BLOCK_BITS for offset in offsets})
-        self.is_dirty = True
+    def settle(self, offsets: Sequence[int], *, durable: bool = False) -> None:
+        """Owe these no longer; `durable`: the changelog says so already."""
+        blocks = self.owed.discard(offsets)
+        if blocks and not durable:
+            self.dirty_blocks |= blocks
+            self.is_dirty = True
 
     def remember(self, message: c.ReturnedMessage, reference: Reference) -> None:
         if message.attempts or message.due_at_ms or message.was_seen or message.offset in self.past:

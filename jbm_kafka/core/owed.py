@@ -63,10 +63,25 @@ class OwedOffsets:
             block.add_range(max(begin - base, 0), min(end - base, BLOCK_SIZE))
             self._count += len(block) - before
 
-    def discard(self, offsets: Sequence[int]) -> None:
-        """Owe these no longer; what is not owed is passed over."""
+    def discard(self, offsets: Sequence[int]) -> set[int]:
+        """Owe these no longer; what is not owed is passed over. Returns the numbers of the blocks they lie in."""
+        if _is_run(offsets):
+            return self._discard_range(offsets[0], offsets[-1] + 1)
+        touched: set[int] = set()
         for number, relative in _by_block(offsets):
+            touched.add(number)
             self._remove(number, BitMap(relative))
+        return touched
+
+    def _discard_range(self, begin: int, end: int) -> set[int]:
+        touched: set[int] = set()
+        for number in range(begin >> BLOCK_BITS, ((end - 1) >> BLOCK_BITS) + 1):
+            touched.add(number)
+            base = number << BLOCK_BITS
+            gone = BitMap()
+            gone.add_range(max(begin - base, 0), min(end - base, BLOCK_SIZE))
+            self._remove(number, gone)
+        return touched
 
     def discard_bitmap(self, number: int, settled: BitMap) -> None:
         """Owe nothing of a block's settled offsets (relative to the block's start)."""
@@ -126,6 +141,18 @@ class OwedOffsets:
             if rest:
                 return int((number << BLOCK_BITS) + rest.min())
         return default
+
+
+def _is_run(offsets: Sequence[int]) -> bool:
+    """Each follows the one before. So it mostly is: what one receiver was handed it settles in the order of the log."""
+    if not offsets or offsets[-1] - offsets[0] + 1 != len(offsets):
+        return False
+    expected = offsets[0]
+    for offset in offsets:
+        if offset != expected:
+            return False
+        expected += 1
+    return True
 
 
 def _by_block(offsets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:

@@ -36,6 +36,19 @@ def test_it_answers_as_a_plain_set_would(
     assert all((offset in owed) == (offset in plain) for offset in [*added, *gone, begin, end])
 
 
+@given(near_edges, st.integers(0, 12), st.permutations(range(4)), near_edges)
+def test_what_is_settled_in_the_order_of_the_log_is_settled_as_in_any_other(
+    first: int, count: int, order: list[int], owed_from: int
+) -> None:
+    runs: list[list[int]] = [list(range(first, first + count)), [first + place for place in order]]
+    for run in runs:
+        owed = OwedOffsets()
+        owed.add_range(owed_from, owed_from + 8)
+        blocks = owed.discard(run)
+        assert blocks == {offset // BLOCK_SIZE for offset in run}
+        assert list(owed) == [offset for offset in range(owed_from, owed_from + 8) if offset not in run]
+
+
 @settings(deadline=None)
 @given(offset_lists, offset_lists, near_edges, near_edges)
 def test_what_is_settled_of_a_block_is_what_is_not_owed_there(
