@@ -93,12 +93,11 @@ class ConfluentGroupConsumer:
             records += self._consumer.consume(count_max - 1, 0)
         if revocations != self._revocations:
             records = [record for record in records if record.partition() in self._owned]
-        good = [record for record in records if record.error() is None]
-        if len(good) < len(records):
+        if any(map(Message.error, records)):  # asked of each without a step of the interpreter
             for record in records:
                 if record.error() is not None:
                     self._note_error(record)
-            records = good
+            records = [record for record in records if record.error() is None]
         if self._waiting:
             records = [record for record in records if record.partition() not in self._waiting]
         return records
