@@ -179,10 +179,10 @@ class Connection:
             raise IllegalStateError("this connection belongs to the parent process; after fork make a new factory's")
 
     def forked(self) -> None:
-        """The child holds every session's guard for ever: each call is refused, and `Session.busy` says why."""
+        """In the child every session is in a call for ever: each is refused, and `Session.busy` says why."""
         self.is_forked = True
         for session in self._sessions:
-            session.guard.acquire(blocking=False)
+            session.guard.refuse_for_ever()
 
     def _check_open(self) -> None:
         self.check_process()

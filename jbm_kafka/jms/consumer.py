@@ -51,7 +51,7 @@ class MessageConsumer:
         self.link.on_trouble = session.connection.tell
         self.credit = Credit(prefetch)
         # Bound once: a look-up of each for every message costs a twentieth of a receive.
-        self._enter, self._leave = session.guard.acquire, session.guard.release
+        self._guard = session.guard
         self._lock, self._unlock = session.lock.acquire, session.lock.release
         self._settling = session.settling
         self._filled = session.filled
@@ -72,17 +72,27 @@ class MessageConsumer:
             timeout_s: float | None = timeout  # as most: the call is spared
         else:
             timeout_s = None if timeout is None else checked_timeout_s(timeout)
-        session = self.session
-        if not self._enter(False):
-            raise session.busy()
+        has_entered, granted = False, None
+        if self._guard.is_in_call:  # before the lock, which a forked process may never get
+            raise self.session.busy()
         try:
-            if self.listener is not None:
-                raise IllegalStateError("the consumer has a listener; it receives for it")
-            if session.is_closed or self.is_closed:
-                session.check_open()
-                return None
-            self._settling.before_receive()
-            granted = self.poll()
+            self._lock()
+            try:
+                has_entered = self._guard.enter()
+                if not has_entered:
+                    raise self.session.busy()
+                if not self._may_receive():
+                    return None
+                is_settled = self._settling.settle_at_once()
+                if is_settled:
+                    granted = self._take()
+            finally:
+                self._unlock()
+            if not is_settled:
+                self._settling.before_receive()
+                granted = self.poll()
+            elif granted is not None and granted.reference.expiration_ms:
+                granted = self.unexpired(granted)
             if granted is None:
                 if timeout_s == 0:
                     self.stay_attached()
@@ -90,7 +100,8 @@ class MessageConsumer:
                     granted = self._waiting.wait(timeout_s)
             return None if granted is None else self.present(granted)
         finally:
-            self._leave()
+            if has_entered:
+                self._guard.leave()
 
     def receive_nowait(self) -> Message | None:
         """The next message if one is here; does not wait."""
@@ -116,17 +127,8 @@ class MessageConsumer:
 
     def poll(self) -> Granted | None:
         """Take the next message out of the buffer, and ask for more before it runs out."""
-        link = self.link
-        self._lock()
-        try:
-            granted = link.pop()
-            # A quarter lasts longer than an answer takes, and the larger the portions, the fewer hand-overs.
-            if len(link.buffer) <= self.credit.size >> 2 and not link.is_asking:
-                self._ask(ahead=granted is not None)
-        finally:
-            self._unlock()
-        if granted is None or not 0 < granted.reference.expiration_ms <= self._now_ms():
-            return granted
+        with self.link.lock:
+            granted = self._take()
         return self.unexpired(granted)
 
     def poll_for_listener(self) -> Granted | None:
@@ -152,6 +154,23 @@ class MessageConsumer:
             self._settling.handed_over(self, granted),
         )
 
+    def _may_receive(self) -> bool:
+        """False when it is closed, and its session is not."""
+        if self.listener is not None:
+            raise IllegalStateError("the consumer has a listener; it receives for it")
+        if self.session.is_closed:
+            self.session.check_open()
+        return not self.is_closed
+
+    def _take(self) -> Granted | None:
+        """What `poll` does, expired or not. The caller holds the lock."""
+        link = self.link
+        granted = link.pop()
+        # A quarter lasts longer than an answer takes, and the larger the portions, the fewer hand-overs.
+        if len(link.buffer) <= self.credit.size >> 2 and not link.is_asking:
+            self._ask(ahead=granted is not None)
+        return granted
+
     def _ask(self, *, ahead: bool) -> None:
         """Tell the lane how many more are wanted. The caller holds the lock."""
         if ahead and self._is_careful and self.credit.size == 1:
@@ -169,7 +188,9 @@ class MessageConsumer:
 
     def unexpired(self, granted: Granted | None) -> Granted | None:
         """The message, or the next if it is expired: that goes back, and from there to the expiry address (SEND-5)."""
-        if granted is None or not 0 < granted.reference.expiration_ms <= self._now_ms():
+        if granted is None or not granted.reference.expiration_ms:
+            return granted
+        if granted.reference.expiration_ms > self.session.connection.provider.clock.now_ms():
             return granted
         self.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
         return self.poll()
@@ -177,9 +198,6 @@ class MessageConsumer:
     def is_over(self) -> bool:
         """It can receive no more."""
         return self.is_closed or self.session.is_closed
-
-    def _now_ms(self) -> int:
-        return self.session.connection.provider.clock.now_ms()
 
     # -- listening ---------------------------------------------------------------------------------------------------
 

@@ -94,12 +94,12 @@ class ListenerThread:
         session = self._session
         self._idle.clear()
         try:
-            session.guard.acquire()
+            session.guard.wait_enter(None)
             try:
                 session.settling.before_receive()
                 message = consumer.present(granted)
             finally:
-                session.guard.release()
+                session.guard.leave()
             listener = consumer.listener
             assert listener is not None, consumer.destination
             try:

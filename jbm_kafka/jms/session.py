@@ -16,6 +16,7 @@ from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.engine.outbox import Outbox
 from jbm_kafka.jms.arguments import checked_prefetch
 from jbm_kafka.jms.browser import QueueBrowser
+from jbm_kafka.jms.call_guard import CallGuard
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.listening import ListenerThread
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
@@ -41,11 +42,10 @@ class Session:
         self.connection = connection
         self.acknowledge_mode = mode
         self.session_id = f"{connection.connection_id}/{next(_numbers)}"
-        self.guard = threading.Lock()
-        """Held during every call; a second thread's call is refused."""
         self.lock = threading.Lock()
         """Shared by the session's links: guards buffers and hand, held for moments."""
         self.filled = threading.Condition(self.lock)
+        self.guard = CallGuard(self.filled)
         self.consumers: list[MessageConsumer] = []
         self.outbox: Outbox[Outgoing] = Outbox(budget_bytes=connection.config.memory_budget_bytes // 4)
         self.is_closed = False
@@ -220,14 +220,14 @@ class Session:
             self.check_open()
             yield
             return
-        if (self._is_listening() and not beside_listener) or not self.guard.acquire(blocking=False):
+        if (self._is_listening() and not beside_listener) or not self.guard.try_enter():
             self.check_open()
             raise self.busy()
         try:
             self.check_open()
             yield
         finally:
-            self.guard.release()
+            self.guard.leave()
 
     def busy(self) -> IllegalStateError:
         """What a second thread is told, and a second process."""
@@ -263,12 +263,12 @@ class Session:
     @contextmanager
     def finished_call(self) -> Iterator[None]:
         """For closing: whoever is in a call finishes it first; what it received is in hand then, or not received."""
-        has_it = self.guard.acquire(timeout=CALL_TIMEOUT_S)
+        has_it = self.guard.wait_enter(CALL_TIMEOUT_S)
         try:
             yield
         finally:
             if has_it:
-                self.guard.release()
+                self.guard.leave()
 
     def is_listener_thread(self) -> bool:
         """Whether the caller runs inside one of this session's listeners."""

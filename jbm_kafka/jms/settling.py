@@ -38,6 +38,13 @@ class Settling:
     def before_receive(self) -> None:
         """The application asks for the next message, on the session's thread."""
 
+    def settle_at_once(self) -> bool:
+        """What `before_receive` does, if it is done in a moment; the caller holds the session's lock.
+
+        Returns False when it did nothing: then `before_receive` must be called, without the lock.
+        """
+        return True
+
     def handed_over(self, consumer: MessageConsumer, granted: Granted) -> Settler:
         """The application gets a message; returns what its `acknowledge` and `nack` go to."""
         raise NotImplementedError
@@ -135,6 +142,17 @@ class AutoSettling(Settling):
         else:
             self._previous = None
             tap.acked.append(reference.offset)
+
+    def settle_at_once(self) -> bool:
+        previous = self._previous
+        if previous is None:
+            return True
+        tap = previous.tap
+        if tap.is_lost or self._is_blocking:
+            return False
+        self._previous = None
+        tap.acked.append(previous.reference.offset)
+        return True
 
     def handed_over(self, consumer: MessageConsumer, granted: Granted) -> Settling:
         self._previous = granted

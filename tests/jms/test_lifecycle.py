@@ -110,8 +110,11 @@ def test_after_a_fork_the_child_is_told_so(warm: ConnectionFactory, orders: Queu
         producer = session.create_producer(orders)
         producer.send("a")
         consumer = session.create_consumer(orders)
+        session.lock.acquire()  # as another thread may in that moment, which is not there in the child to release it
         child = os.fork()
-        if child == 0:
+        if child:
+            session.lock.release()
+        else:
             told = 0
             calls = (
                 lambda: producer.send("b"),

@@ -1,0 +1,64 @@
+"""One call of a session at a time; a second thread's is refused, and closing waits for the one that runs.
+
+Not a lock of its own: its state stands under the session's lock, which a receive takes anyway. Up to Python 3.12 each
+lock taken reads the clock and parses arguments, a fortieth of a receive.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+class CallGuard:
+    """Who calls enters, and leaves at the end."""
+
+    __slots__ = ("_filled", "_waiting", "is_in_call")
+
+    def __init__(self, filled: threading.Condition) -> None:
+        self._filled = filled
+        """The session's condition: who waits to enter waits there."""
+        self._waiting = 0
+        self.is_in_call = False
+        """Anybody may look, without the lock; True is to be trusted, False only under it."""
+
+    def enter(self) -> bool:
+        """Begin a call; False when another one runs. The caller holds the lock."""
+        if self.is_in_call:
+            return False
+        self.is_in_call = True
+        return True
+
+    def try_enter(self) -> bool:
+        """Begin a call; False when another one runs."""
+        if self.is_in_call:  # before the lock, which a forked process may never get
+            return False
+        with self._filled:
+            return self.enter()
+
+    def wait_enter(self, timeout_s: float | None) -> bool:
+        """Begin a call when the one that runs has ended; False when it did not end in time."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        with self._filled:
+            self._waiting += 1
+            try:
+                while not self.enter():
+                    remaining_s = None if deadline is None else deadline - time.monotonic()
+                    if remaining_s is not None and remaining_s <= 0:
+                        return False
+                    self._filled.wait(remaining_s)
+                return True
+            finally:
+                self._waiting -= 1
+
+    def leave(self) -> None:
+        """End the call; without the lock."""
+        self.is_in_call = False
+        # Whoever begins to wait only now finds the call ended: it looks after it is counted.
+        if self._waiting:
+            with self._filled:
+                self._filled.notify_all()
+
+    def refuse_for_ever(self) -> None:
+        """In a forked process: nobody will end the call, and the lock may never be free, so it is not asked for."""
+        self.is_in_call = True
