@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from jbm_kafka.core.address_settings import AddressSettings
 
 RESERVE_OFFSETS = 16_384
-"""How far ahead of hand-over `offered` is recorded: seldom enough to cost nothing, near enough to flag few messages."""
+"""How far ahead of hand-over `offered` is recorded at least: seldom enough to cost nothing, near enough to flag few
+messages. A fast channel's is a second of its traffic: engine/reserve.py."""
 
 
 @dataclass(frozen=True, slots=True)

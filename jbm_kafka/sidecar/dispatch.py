@@ -80,7 +80,7 @@ class Dispatch:
             is_at_mark = offer.needs_offered
             if is_at_mark or not offer.change.heads:
                 break
-        channel.raise_reserve(is_at_mark=is_at_mark)
+        channel.raise_reserve(now_ms, is_at_mark=is_at_mark)
         return granted
 
     def _hand_over(self, link: Link, channel: OwnedChannel, offer: Offer) -> int:

@@ -14,6 +14,7 @@ from jbm_kafka.core.entries import ChannelEvents, MessageEvent, OffsetRange
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS
 from jbm_kafka.core.reference import SessionId
+from jbm_kafka.engine.reserve import Reserve
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import RESERVE_OFFSETS
 
@@ -61,7 +62,7 @@ class OwnedChannel:
         self.is_paused = False
         self.mean_body_bytes = 0
         """Rough size of a body here, from the latest fetch."""
-        self._reserve_offsets = reserve_offsets
+        self._ahead = Reserve(reserve_offsets)
         self.reserve = state.offered
         """The mark of possibly handed-over offsets that the next freeze records."""
         self._is_at_mark = False
@@ -96,8 +97,12 @@ class OwnedChannel:
 
     @property
     def is_awaited(self) -> bool:
-        """Somebody waits for the next checkpoint."""
-        return bool(self._waiters) or self.is_releasing or self.waits_for_mark
+        """Somebody waits for the next checkpoint, or is about to."""
+        return bool(self._waiters) or self.is_releasing or (self.reserve > self.state.offered and self._is_near_mark)
+
+    @property
+    def _is_near_mark(self) -> bool:
+        return self._is_at_mark or self._ahead.is_short
 
     @property
     def waits_for_mark(self) -> bool:
@@ -114,21 +119,22 @@ class OwnedChannel:
         """No session has anything of it in hand."""
         return not any(self.state.in_hand.values())
 
-    def raise_reserve(self, *, is_at_mark: bool = False) -> None:
-        """Record ahead that more may be handed over; called when a quarter of the mark is left.
+    def raise_reserve(self, now_ms: int, *, is_at_mark: bool = False) -> None:
+        """Record ahead that more may be handed over, unless enough is left (`Reserve.enough`).
 
-        With so much left the next checkpoint is soon enough. `is_at_mark`: what comes next lies beyond the mark,
-        however far the last hand-over is from it: there may be a wide gap between them, such as a transaction that was
-        aborted. That waits.
+        The next checkpoint is soon enough then, unless the last mark did not last. `is_at_mark`: what comes next lies
+        beyond the mark, however far the last hand-over is from it: there may be a wide gap between them, such as a
+        transaction that was aborted. That waits.
         """
-        ahead = self._reserve_offsets
+        state = self.state
         self._is_at_mark = is_at_mark
-        if self.reserve != self.state.offered:
+        self._ahead.begin(now_ms)
+        if self.reserve != state.offered:
             return
         if is_at_mark:
-            self.reserve = max(self.state.handed_to, self.state.watermark, self.reserve) + ahead
-        elif self.state.handed_to + ahead // 4 > self.reserve:
-            self.reserve = max(self.state.handed_to, self.state.watermark) + ahead
+            self.reserve = max(state.handed_to, state.watermark, self.reserve) + self._ahead.next_step(now_ms)
+        elif state.handed_to + self._ahead.enough > self.reserve:
+            self.reserve = max(state.handed_to, state.watermark) + self._ahead.next_step(now_ms)
 
     def begin_release(self) -> None:
         """On a clean release nothing is left that may have been handed over without a record of it.
@@ -214,7 +220,7 @@ class OwnedChannel:
     def recovered(self) -> None:
         """First mark after opening, so that the first hand-over need not wait for a checkpoint of its own."""
         self.state.apply(OfferedRaised(self.state.offered))
-        self.raise_reserve()
+        self.reserve = max(self.state.handed_to, self.state.watermark) + self._ahead.step
         self._is_at_mark = True
 
     def fail_waiters(self, error: Exception) -> None:

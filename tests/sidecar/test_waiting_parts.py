@@ -12,6 +12,7 @@ from jbm_kafka.core.reference import Reference
 from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
 from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import channel_of, link_of
 
 
@@ -27,26 +28,53 @@ def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
         if offer.references:
             break
         assert offer.needs_offered
-        channel.raise_reserve(is_at_mark=True)
+        channel.raise_reserve(0, is_at_mark=True)
         taken = channel.take_freeze("jbm.x:1", ())
         channel.settle_freeze(durable=True)
         assert taken.durable.offered == channel.reserve
     assert [reference.offset for reference in offer.references] == [999]
 
 
-def test_only_a_channel_at_its_mark_hurries_a_checkpoint() -> None:
-    """A raised mark is recorded with the next checkpoint, unless hand-over waits for it."""
+def channel_with_half_its_mark_used_up(began_at_ms: int) -> OwnedChannel:
     state = ChannelState()
-    channel = channel_of(state)
-    state.apply(Fetched(begin=0, end=2, references=[Reference(0, None), Reference(1, None)]))
-    channel.raise_reserve()
-    assert channel.needs_checkpoint
-    assert not channel.is_awaited
-    channel.raise_reserve(is_at_mark=True)
-    assert channel.is_awaited
+    channel = channel_of(state, reserve_offsets=100)
+    channel.recovered()
+    make_durable(channel)
+    state.apply(Fetched(begin=0, end=60, references=[Reference(offset, None) for offset in range(60)]))
+    channel.raise_reserve(began_at_ms)
+    assert channel.reserve == state.offered == 100, "nothing is handed over yet"
+    state.apply(decide_offer(state, "s", limit=60, now_ms=began_at_ms).change)
+    make_durable(channel)
+    return channel
+
+
+def make_durable(channel: OwnedChannel) -> None:
     channel.take_freeze("jbm.x:1", ())
     channel.settle_freeze(durable=True)
+
+
+def test_only_a_channel_at_its_mark_hurries_a_checkpoint() -> None:
+    """A raised mark is recorded with the next checkpoint, unless hand-over waits for it."""
+    channel = channel_with_half_its_mark_used_up(began_at_ms=1_000)
+    assert not channel.needs_checkpoint
+    channel.raise_reserve(1_600)
+    assert channel.needs_checkpoint
     assert not channel.is_awaited
+    channel.raise_reserve(1_601, is_at_mark=True)
+    assert channel.is_awaited
+    make_durable(channel)
+    assert channel.state.offered == 160
+    assert not channel.is_awaited
+
+
+def test_a_mark_that_does_not_last_hurries_a_checkpoint_and_goes_further() -> None:
+    """Else hand-over would stand still: half a mark is gone before the next checkpoint is due."""
+    channel = channel_with_half_its_mark_used_up(began_at_ms=1_000)
+    channel.raise_reserve(1_030)
+    assert channel.is_awaited
+    assert not channel.waits_for_mark
+    make_durable(channel)
+    assert channel.state.offered == 60 + 200
 
 
 def test_an_answer_after_the_withdrawal_is_not_taken() -> None:

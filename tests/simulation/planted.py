@@ -70,8 +70,8 @@ def acknowledged_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 def handed_over_before_it_is_reserved(patch: pytest.MonkeyPatch) -> None:
     real = OwnedChannel.raise_reserve
 
-    def raise_reserve(self: OwnedChannel, *, is_at_mark: bool = False) -> None:
-        real(self, is_at_mark=is_at_mark)
+    def raise_reserve(self: OwnedChannel, now_ms: int, *, is_at_mark: bool = False) -> None:
+        real(self, now_ms, is_at_mark=is_at_mark)
         self.state.apply(OfferedRaised(self.reserve))
         self.reserve = self.state.offered
 
