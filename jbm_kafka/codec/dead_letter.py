@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from jbm_kafka.codec.headers import property_of_header
 from jbm_kafka.codec.properties import Property, property_header
-from jbm_kafka.codec.scan import Header
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header
 from jbm_kafka.core.destination import Destination
 
 ORIG_DESTINATION = "_JBM_ORIG_DESTINATION"
@@ -91,8 +91,8 @@ def _copied(
 ) -> list[Header]:
     kept = [header for header in original or () if not _is_replaced(header[0])]
     present = {name for name, _ in kept}
-    if "JMSMessageID" not in present:
-        kept.append(("JMSMessageID", message_id.encode()))
+    if MESSAGE_ID_HEADER not in present:
+        kept.append((MESSAGE_ID_HEADER, message_id.encode()))
     if timestamp_ms and "JMSTimestamp" not in present:
         kept.append(("JMSTimestamp", b"%d" % timestamp_ms))
     kept.extend(property_header(name, held) for name, held in hop.items())

@@ -19,7 +19,7 @@ from jbm_kafka.codec.properties import (
     parse_property,
     property_header,
 )
-from jbm_kafka.codec.scan import PRIORITY_DEFAULT, Header, Scanned, parse_count, scan
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT, Header, Scanned, parse_count, scan
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, parse_destination
 from jbm_kafka.core.errors import InvalidDestinationError
@@ -28,7 +28,7 @@ DECODE_ERROR = "_JBM_DECODE_ERROR"
 """The property that says what could not be decoded."""
 
 _TEXT_HEADERS = frozenset(
-    ["JMSMessageID", "JMSCorrelationID", "JMSType", "JMSReplyTo", "JMSDeliveryMode", "JBMDuplicateID", "JBMSender"]
+    [MESSAGE_ID_HEADER, "JMSCorrelationID", "JMSType", "JMSReplyTo", "JMSDeliveryMode", "JBMDuplicateID", "JBMSender"]
 )
 OWN_HEADERS = _TEXT_HEADERS | {
     "JMSTimestamp",
@@ -82,7 +82,7 @@ def decode_headers(headers: Sequence[Header] | None) -> JmsHeaders:
             (plain if kind is None else typed)[name] = held
     timestamp = own.get("JMSTimestamp")
     decoded = JmsHeaders(
-        message_id=_text(own, "JMSMessageID", faults),
+        message_id=_text(own, MESSAGE_ID_HEADER, faults),
         timestamp_ms=None if timestamp is None else parse_count(timestamp),
         correlation_id=_text(own, "JMSCorrelationID", faults),
         type=_text(own, "JMSType", faults),
@@ -196,7 +196,7 @@ def encode_headers(
     headers: list[Header] = [*carried]
     add = headers.append
     if message_id is not None:
-        add(("JMSMessageID", message_id.encode()))
+        add((MESSAGE_ID_HEADER, message_id.encode()))
     if body_kind is not None:
         add(("JBMBody", body_kind))
     if timestamp_ms:

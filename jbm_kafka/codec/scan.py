@@ -27,6 +27,7 @@ class Scanned(NamedTuple):
 ALL_DEFAULT: Final = Scanned()
 """What `scan` returns, the same object, for a record in which nothing is special: most of them."""
 
+MESSAGE_ID_HEADER: Final = "JMSMessageID"
 DECIDING_HEADERS: Final = frozenset({"JMSPriority", "JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID"})
 """A record with none of them is `ALL_DEFAULT`. All names of ours begin with a J, and no property's does."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from jbm_kafka.codec.bodies import BODY_HEADER, body_kind
-from jbm_kafka.codec.scan import DECIDING_HEADERS, scan
+from jbm_kafka.codec.scan import DECIDING_HEADERS, MESSAGE_ID_HEADER, Header, scan
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, Reference
 from jbm_kafka.ports import KafkaRecord
 
@@ -17,15 +17,19 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tupl
     current: int | None = None
     mine: list[Reference]
     for record in records:
-        headers = record.headers()
         priority, expiration_ms, delivery_time_ms, kind = DEFAULT_PRIORITY, 0, 0, None
         is_plain = True
         # `scan` and `body_kind` in one: the headers are in the processor's cache now, and never again as cheap.
-        for name, value in headers or ():
-            if not name.startswith("J"):  # most are properties, and a set would hash each name
+        found = record.headers()
+        # What is known to be a list is gone through without iterators and unpacking: a tenth of this loop.
+        headers = cast("list[Header]", found if isinstance(found, list) else list(found or ()))
+        for header in headers:
+            name = header[0]
+            # Most are properties or the id, and a set would hash each name.
+            if not name.startswith("J") or name == MESSAGE_ID_HEADER:
                 continue
             if name == BODY_HEADER:
-                kind = value
+                kind = header[1]
             elif is_plain and name in DECIDING_HEADERS:
                 priority, expiration_ms, delivery_time_ms, _ = scan(headers)
                 is_plain = False
