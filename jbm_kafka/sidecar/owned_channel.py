@@ -97,8 +97,12 @@ class OwnedChannel:
 
     @property
     def is_awaited(self) -> bool:
-        """Somebody waits for the next checkpoint, or is about to."""
-        return bool(self._waiters) or self.is_releasing or (self.reserve > self.state.offered and self._is_near_mark)
+        """Somebody waits for a checkpoint that has not begun, or is about to."""
+        if self._waiters:
+            return True
+        if self.freeze is not None and self.freeze.durable.offered == self.reserve:
+            return False  # the one under way records the mark; another right behind it would record little else
+        return self.is_releasing or (self.reserve > self.state.offered and self._is_near_mark)
 
     @property
     def _is_near_mark(self) -> bool:

@@ -62,7 +62,11 @@ def test_only_a_channel_at_its_mark_hurries_a_checkpoint() -> None:
     assert not channel.is_awaited
     channel.raise_reserve(1_601, is_at_mark=True)
     assert channel.is_awaited
-    make_durable(channel)
+    for is_durable in (False, True):
+        channel.take_freeze("jbm.x:1", ())
+        assert not channel.is_awaited, "a checkpoint is under way"
+        channel.settle_freeze(durable=is_durable)
+        assert channel.is_awaited is not is_durable
     assert channel.state.offered == 160
     assert not channel.is_awaited
 
