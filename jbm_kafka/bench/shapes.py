@@ -15,6 +15,7 @@ from jbm_kafka.bench.quiet import wait_until_quiet
 from jbm_kafka.bench.worker import Worker, measure
 
 Progress = Callable[[str], None]
+HELD_PATIENCE_S = 8.0
 
 CLIENTS_SAID = {
     "raw": "(a) raw consume(1000), msg/s",
@@ -137,8 +138,10 @@ def _held_run(bootstrap: str, plan: Plan, *, is_held: bool) -> Mapping[str, Any]
     with Worker("held", bootstrap=bootstrap, queue=topic, namespace="", **options) as receiver:
         receiver.wait_ready()
         fill(bootstrap, topic, spread_units(plan.held_others, units=plan.units), **sizes)
+        # Not for long: the delay of the held unit runs, and a receiver that does not come leaves its group.
+        busy = wait_until_quiet(min(plan.quiet_patience_s, HELD_PATIENCE_S))
         receiver.go_on()
-        return receiver.result()
+        return {**receiver.result(), "busy_before": busy}
 
 
 SHAPES: Mapping[str, Callable[[str, Plan, Progress], ShapeResult]] = {
