@@ -40,6 +40,8 @@ class Epoch:
     """Grows over all epochs."""
     place: Place
     node: str
+    was_owner: bool
+    """When it began. Else its membership ended while it read, and it has not heard: it may hand over, not record."""
     read_to: int
     """It knows the changelog below."""
     settled_before: frozenset[int]
@@ -129,8 +131,8 @@ class Paper:
     zombie_hand_overs: int = 0
 
     def current(self, place: Place) -> Epoch | None:
-        """The latest epoch of a partition."""
-        return self.epochs[place][-1] if self.epochs[place] else None
+        """The epoch of a partition's latest owner."""
+        return next((epoch for epoch in reversed(self.epochs[place]) if epoch.was_owner), None)
 
     def was_sent(self, commit: Commit) -> bool:
         """The commit's sends are in their queues, all of them."""

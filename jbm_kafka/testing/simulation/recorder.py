@@ -102,6 +102,7 @@ class Recorder:
             number=self._epochs,
             place=place,
             node=node.name,
+            was_owner=self._world.owns(node, channel),
             read_to=channel.changelog_position,
             settled_before=frozenset(offset for offset in messages if changelog.is_settled(offset)),
             attempts_before={o: n for o in {*messages, *changelog.held} if (n := changelog.attempts(o))},
