@@ -16,6 +16,7 @@ from jbm_kafka.bench.worker import Worker, measure
 
 Progress = Callable[[str], None]
 HELD_PATIENCE_S = 8.0
+"""How long the held shape waits for a quiet machine: its delay runs, and who does not receive leaves the group."""
 
 CLIENTS_SAID = {
     "raw": "(a) raw consume(1000), msg/s",
@@ -138,7 +139,6 @@ def _held_run(bootstrap: str, plan: Plan, *, is_held: bool) -> Mapping[str, Any]
     with Worker("held", bootstrap=bootstrap, queue=topic, namespace="", **options) as receiver:
         receiver.wait_ready()
         fill(bootstrap, topic, spread_units(plan.held_others, units=plan.units), **sizes)
-        # Not for long: the delay of the held unit runs, and a receiver that does not come leaves its group.
         busy = wait_until_quiet(min(plan.quiet_patience_s, HELD_PATIENCE_S))
         receiver.go_on()
         return {**receiver.result(), "busy_before": busy}

@@ -65,21 +65,9 @@ class OwedOffsets:
 
     def discard(self, offsets: Sequence[int]) -> set[int]:
         """Owe these no longer; what is not owed is passed over. Returns the numbers of the blocks they lie in."""
-        if _is_run(offsets):
-            return self._discard_range(offsets[0], offsets[-1] + 1)
         touched: set[int] = set()
-        for number, relative in _by_block(offsets):
+        for number, gone in _by_block(offsets):
             touched.add(number)
-            self._remove(number, BitMap(relative))
-        return touched
-
-    def _discard_range(self, begin: int, end: int) -> set[int]:
-        touched: set[int] = set()
-        for number in range(begin >> BLOCK_BITS, ((end - 1) >> BLOCK_BITS) + 1):
-            touched.add(number)
-            base = number << BLOCK_BITS
-            gone = BitMap()
-            gone.add_range(max(begin - base, 0), min(end - base, BLOCK_SIZE))
             self._remove(number, gone)
         return touched
 
@@ -155,15 +143,18 @@ def _is_run(offsets: Sequence[int]) -> bool:
     return True
 
 
-def _by_block(offsets: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Split offsets by block; the usual batch lies in one."""
-    if not offsets:
-        return
-    low, high = min(offsets) >> BLOCK_BITS, max(offsets) >> BLOCK_BITS
-    if low == high:
-        yield low, [offset & _MASK for offset in offsets]
+def _by_block(offsets: Sequence[int]) -> Iterator[tuple[int, BitMap]]:
+    """Offsets relative to their blocks; a run is not looked at one by one."""
+    if _is_run(offsets):
+        begin, end = offsets[0], offsets[-1] + 1
+        for number in range(begin >> BLOCK_BITS, ((end - 1) >> BLOCK_BITS) + 1):
+            base = number << BLOCK_BITS
+            run = BitMap()
+            run.add_range(max(begin - base, 0), min(end - base, BLOCK_SIZE))
+            yield number, run
         return
     split: dict[int, list[int]] = {}
     for offset in offsets:
         split.setdefault(offset >> BLOCK_BITS, []).append(offset & _MASK)
-    yield from split.items()
+    for number, relative in split.items():
+        yield number, BitMap(relative)

@@ -39,9 +39,9 @@ class Settling:
         """The application asks for the next message, on the session's thread."""
 
     def settle_at_once(self) -> bool:
-        """What `before_receive` does, if it is done in a moment; the caller holds the session's lock.
+        """What `before_receive` does, if that is done in a moment: this may be called under the session's lock.
 
-        Returns False when it did nothing: then `before_receive` must be called, without the lock.
+        Returns False when it did nothing; then `before_receive` must be called, without the lock.
         """
         return True
 
@@ -130,18 +130,15 @@ class AutoSettling(Settling):
         self._is_blocking = session.connection.block_on_acknowledge
 
     def before_receive(self) -> None:
-        previous = self._previous
-        if previous is None:
+        if self.settle_at_once():
             return
-        tap, reference = previous.tap, previous.reference
+        previous = self._take_previous()
+        assert previous is not None, self._session.session_id
+        tap = previous.granted.tap
         if tap.is_lost:
-            self._previous = None
-            self._session.connection.tell(refusal(tap.channel, [reference.offset]))
-        elif self._is_blocking:
-            self._record([item for item in (self._take_previous(),) if item is not None])
+            self._session.connection.tell(refusal(tap.channel, [previous.reference.offset]))
         else:
-            self._previous = None
-            tap.acked.append(reference.offset)
+            self._record([previous])
 
     def settle_at_once(self) -> bool:
         previous = self._previous
