@@ -8,6 +8,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, Queue
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
+from tests.jms.conftest import RUN
 from tests.jms.support import DEAD_LETTERS, NOTHING_S, bodies, copies, eventually, left, receive, send
 
 
@@ -144,7 +145,8 @@ def test_rollback_waits_the_delay_and_counts_each(connection: Connection, sessio
 
 def test_acknowledgements_are_durable_at_once_when_asked(orders: Queue, connect: Callable[..., Connection]) -> None:
     """ACK-9: with block_on_acknowledge the call returns when the changelog has it, in every mode."""
-    connection = connect(block_on_acknowledge=True)
+    # A sidecar of its own, whose checkpoints would not come by themselves before the test looks.
+    connection = connect(namespace=f"{RUN}-slow", checkpoint_interval_ms=60_000, block_on_acknowledge=True)
     for mode in (AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL, AcknowledgeMode.AUTO):
         queue = Queue(f"{orders.name}.{mode.value}")
         session = connection.create_session(mode)
