@@ -1,5 +1,6 @@
 """Fixtures of all tests: one broker a run, names and topics of a test's own, brokers that a test may kill."""
 
+import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -17,7 +18,12 @@ from tests.support.topics import create_topic, delete_topics_beginning_with
 
 
 def pytest_configure() -> None:
-    """Refuses to test what was compiled from an older source."""
+    """Refuses to test what was compiled from an older source; lets Ctrl-C through, which tests send.
+
+    A shell without job control starts what is in its background with Ctrl-C ignored, and every process inherits that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     stale = stale_modules()
     if stale and not compiled.are_left_aside():
         raise pytest.UsageError(f"{', '.join(stale)}: compiled before the source was changed; run `make setup`")
