@@ -22,8 +22,9 @@ CLIENTS_SAID = {
     "raw": "(a) raw consume(1000), msg/s",
     "share": "(b) ShareConsumer, msg/s",
     "jbm": "(c) jbm AUTO, msg/s",
-    "free": "others, nothing held, msg/s",
-    "held": "others beside a held unit, msg/s",
+    "bound": "(d) as (c), on one processor, msg/s",
+    "free": "others, nothing held, one processor, msg/s",
+    "held": "others beside a held unit, one processor, msg/s",
 }
 """What a client's row is called."""
 
@@ -43,26 +44,30 @@ class ShapeResult:
 
 
 def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
-    """The same backlog received by Kafka's consumer, Kafka's share consumer and an AUTO session."""
+    """The same backlog received by Kafka's consumer, Kafka's share consumer and an AUTO session.
+
+    None is bound to a processor but the last, which nothing is judged by: it tells what binding a worker gives.
+    """
     topic, count = _name("backlog"), plan.backlog_messages
+    sizes: dict[str, Any] = {"bootstrap": bootstrap, "count": count}
     create_topic(bootstrap, topic, partitions=plan.partitions)
     progress(f"backlog: sending {count:,} messages")
     fill(
         bootstrap, topic, spread_units(count, units=plan.units), partitions=plan.partitions, body_bytes=plan.body_bytes
     )
-    options: Mapping[str, Callable[[int], Mapping[str, object]]] = {
-        "raw": lambda _: {"partitions": plan.partitions},
-        "share": lambda number: {"group": f"{topic}-share-{number}"},
-        "jbm": lambda number: {"namespace": f"b{number}-{secrets.token_hex(4)}"},
+    runs: Mapping[str, Callable[[int], Mapping[str, Any]]] = {
+        "raw": lambda _: measure("raw", topic=topic, partitions=plan.partitions, **sizes),
+        "share": lambda number: measure("share", topic=topic, group=f"{topic}-share-{number}", **sizes),
+        "jbm": lambda number: measure("jbm", queue=topic, namespace=_namespace(number), **sizes),
+        "bound": lambda number: measure("jbm", queue=topic, namespace=_namespace(number), is_bound=True, **sizes),
     }
     raw: list[Mapping[str, Any]] = []
-    names = list(options)
+    names = list(runs)
     for number in plan.turns:
         first = number % len(names)  # none is always behind the same other
         for name in names[first:] + names[:first]:
-            place = {"queue" if name == "jbm" else "topic": topic}
             busy = wait_until_quiet(plan.quiet_patience_s)
-            said = measure(name, bootstrap=bootstrap, count=count, **place, **options[name](number))
+            said = runs[name](number)
             raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
             progress(f"backlog {plan.turn_name(number)}: {name} {_rate(said):,.0f} msg/s")
     counted = counted_rows(raw)
@@ -83,10 +88,10 @@ def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     """How old messages are when they are received, at a steady rate."""
     raw: list[Mapping[str, Any]] = []
     for number in plan.turns:
-        topic, namespace = _name("latency"), f"l{number}-{secrets.token_hex(4)}"
+        topic, namespace = _name("latency"), _namespace(number)
         create_topic(bootstrap, topic, partitions=plan.partitions)
         count = plan.latency_warm_up + plan.latency_messages
-        place = {"bootstrap": bootstrap, "queue": topic, "namespace": namespace, "count": count}
+        place: dict[str, Any] = {"bootstrap": bootstrap, "queue": topic, "namespace": namespace, "count": count}
         with Worker("latency", skip=plan.latency_warm_up, **place) as receiver:
             receiver.wait_ready()
             sent = measure("send", rate=plan.latency_rate, units=plan.units, body_bytes=plan.body_bytes, **place)
@@ -109,7 +114,10 @@ def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
 
 
 def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
-    """What a held unit with many messages behind it costs the other units."""
+    """What a held unit with many messages behind it costs the other units.
+
+    With and without are both bound to one processor, or the chance of where their threads run hides what is looked for.
+    """
     raw: list[Mapping[str, Any]] = []
     for number in plan.turns:
         for is_held in (False, True) if number % 2 == 0 else (True, False):  # neither is always the first
@@ -135,8 +143,8 @@ def _held_run(bootstrap: str, plan: Plan, *, is_held: bool) -> Mapping[str, Any]
     create_topic(bootstrap, topic, partitions=plan.partitions)
     if is_held:
         fill(bootstrap, topic, chain(repeat(HELD_UNIT, plan.held_behind + 1)), **sizes)
-    options: dict[str, object] = {"others": plan.held_others, "delay_ms": plan.held_delay_ms, "is_held": is_held}
-    with Worker("held", bootstrap=bootstrap, queue=topic, namespace="", **options) as receiver:
+    options: dict[str, Any] = {"others": plan.held_others, "delay_ms": plan.held_delay_ms, "is_held": is_held}
+    with Worker("held", is_bound=True, bootstrap=bootstrap, queue=topic, namespace="", **options) as receiver:
         receiver.wait_ready()
         fill(bootstrap, topic, spread_units(plan.held_others, units=plan.units), **sizes)
         busy = wait_until_quiet(min(plan.quiet_patience_s, HELD_PATIENCE_S))
@@ -153,6 +161,11 @@ SHAPES: Mapping[str, Callable[[str, Plan, Progress], ShapeResult]] = {
 
 def _name(shape: str) -> str:
     return f"jbm-bench-{shape}-{secrets.token_hex(4)}"
+
+
+def _namespace(number: int) -> str:
+    """One of its own, so that its channel group begins at the start of the topic."""
+    return f"r{number}-{secrets.token_hex(4)}"
 
 
 def _by_client(raw: Sequence[Mapping[str, Any]], figure: Callable[[Mapping[str, Any]], float]) -> dict[str, Summary]:

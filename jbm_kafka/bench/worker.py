@@ -1,4 +1,4 @@
-"""One measured client in a fresh process of its own: `python -m jbm_kafka.bench.worker NAME OPTIONS-AS-JSON`.
+"""One measured client in a fresh process of its own: `python -m jbm_kafka.bench.worker PLACE NAME OPTIONS-AS-JSON`.
 
 Its last line of output is its result as JSON. Others before it say that it is ready; it goes on when told.
 """
@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from jbm_kafka.bench.held import receive_others
 from jbm_kafka.bench.latency import receive_latencies, send_paced
+from jbm_kafka.bench.processor import bind_to_one_processor
 from jbm_kafka.bench.receivers import receive_jbm, receive_raw, receive_share
 
 CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
@@ -29,10 +30,11 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
 class Worker:
     """A client's process, as its starter sees it. Leaving the block ends it, whatever it does."""
 
-    def __init__(self, name: str, **options: object) -> None:
+    def __init__(self, name: str, *, is_bound: bool = False, **options: object) -> None:
         self._name = name
+        place = "bound" if is_bound else "free"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "jbm_kafka.bench.worker", name, json.dumps(options)],
+            [sys.executable, "-m", "jbm_kafka.bench.worker", place, name, json.dumps(options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -76,15 +78,17 @@ class Worker:
         self._process.communicate()
 
 
-def measure(name: str, **options: object) -> Mapping[str, Any]:
-    """Run one client from beginning to end."""
-    with Worker(name, **options) as worker:
+def measure(name: str, *, is_bound: bool = False, **options: object) -> Mapping[str, Any]:
+    """Run one client from beginning to end, on one processor when it is bound."""
+    with Worker(name, is_bound=is_bound, **options) as worker:
         return worker.result()
 
 
 def main(arguments: list[str]) -> None:
     """The process itself."""
-    name, options = arguments
+    place, name, options = arguments
+    if place == "bound":
+        bind_to_one_processor()
     print(json.dumps(CLIENTS[name](**json.loads(options))), flush=True)
 
 

@@ -25,7 +25,7 @@ TINY = Plan(
 def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, name: str) -> None:
     told: list[str] = []
     result = SHAPES[name](bootstrap, TINY, told.append)
-    clients = {"backlog": {"raw", "share", "jbm"}, "latency": {"jbm"}, "held": {"free", "held"}}[name]
+    clients = {"backlog": {"raw", "share", "jbm", "bound"}, "latency": {"jbm"}, "held": {"free", "held"}}[name]
     assert {row["client"] for row in result.raw} == clients
     assert all(row.median > 0 for row in result.rows.values())
     assert {row.count for row in result.rows.values()} == {TINY.repeats}
