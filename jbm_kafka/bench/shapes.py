@@ -17,6 +17,8 @@ from jbm_kafka.bench.worker import Worker, measure
 Progress = Callable[[str], None]
 HELD_PATIENCE_S = 8.0
 """How long the held shape waits for a quiet machine: its delay runs, and who does not receive leaves the group."""
+HELD_ORDER = (False, True, True, False)
+"""Whether the unit is held, in the order of one repeat and turned round in the next: what only drifts cancels out."""
 
 CLIENTS_SAID = {
     "raw": "(a) raw consume(1000), msg/s",
@@ -120,7 +122,8 @@ def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     """
     raw: list[Mapping[str, Any]] = []
     for number in plan.turns:
-        for is_held in (False, True) if number % 2 == 0 else (True, False):  # neither is always the first
+        order = HELD_ORDER if number >= 0 else HELD_ORDER[:2]
+        for is_held in order if number % 2 == 0 else [not is_held for is_held in order]:
             said = _held_run(bootstrap, plan, is_held=is_held)
             raw.append({"client": "held" if is_held else "free", "repeat": number, **said})
             word = "with" if is_held else "without"
