@@ -1,10 +1,38 @@
 """Values of `jbm.events`: what one checkpoint did to one channel partition, as Avro `ChannelEvents`."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent, MessageFate, OffsetRange
 from jbm_kafka.core.errors import CorruptRecordError
+
+PORTION_BYTES = 256 * 1024
+"""About how large a record becomes at most; any topic takes that."""
+_RANGE_BYTES = 20
+_MESSAGE_BYTES = 64
+"""The fixed part of an event about one message."""
+
+
+def in_portions(events: ChannelEvents) -> Iterator[ChannelEvents]:
+    """The same events as several whose records every topic takes: one checkpoint may settle any number of messages."""
+    if len(events.acknowledged) * _RANGE_BYTES + sum(map(_bytes_of, events.messages)) <= PORTION_BYTES:
+        yield events
+        return
+    ranges = PORTION_BYTES // _RANGE_BYTES
+    for begin in range(0, len(events.acknowledged), ranges):
+        yield replace(events, acknowledged=events.acknowledged[begin : begin + ranges], messages=())
+    portion: list[MessageEvent] = []
+    size = 0
+    for event in events.messages:
+        size += _bytes_of(event)
+        if portion and size > PORTION_BYTES:
+            yield replace(events, acknowledged=(), messages=tuple(portion))
+            portion, size = [], _bytes_of(event)
+        portion.append(event)
+    if portion:
+        yield replace(events, acknowledged=(), messages=tuple(portion))
 
 
 def encode_events(events: ChannelEvents) -> tuple[bytes, bytes]:
@@ -31,6 +59,10 @@ def decode_events(value: bytes) -> ChannelEvents:
     fields["acknowledged"] = tuple(OffsetRange(**each) for each in fields["acknowledged"])
     fields["messages"] = tuple(_read_message(each) for each in fields["messages"])
     return ChannelEvents(**fields)
+
+
+def _bytes_of(event: MessageEvent) -> int:
+    return _MESSAGE_BYTES + len(event.unit or b"") + len(event.target or "") + len(event.reason)
 
 
 def _message_fields(event: MessageEvent) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, cause, one_line, trouble
+from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import (
     CommittedOffset,
@@ -21,6 +21,8 @@ from jbm_kafka.ports import (
 
 _CLOSE_TIMEOUT_S = 2.0
 _SETTLE_S = 0.5
+_OFFSETS_TIMEOUT_S = 3.0
+"""How long one group's offsets may hold up what others want recorded; as long as one record may."""
 
 
 class _Report:
@@ -107,9 +109,13 @@ class ConfluentTransactionalProducer:
         def sort(error: KafkaError, step: str) -> KafkaTrouble:
             if error.code() in FENCED and not error.fatal():
                 return GroupFenced(f"transactional id {self._id}: group {group}: {one_line(error)}", group=group)
+            if error.code() in UNREACHABLE:
+                # An abort would overtake what the coordinator has not answered yet. After a broker's crash that was
+                # seen to leave the partitions of the commit before blocked for good; a new producer waits for its end.
+                return OutcomeUnknown(self._text(error, step))
             return self._trouble(error, step)
 
-        self._steps(send, self._timeout_s, f"offsets of group {group}", sort)
+        self._steps(send, min(self._timeout_s, _OFFSETS_TIMEOUT_S), f"offsets of group {group}", sort)
 
     def commit(self, timeout_s: float) -> Mapping[tuple[str, int], int]:
         if self._failed:

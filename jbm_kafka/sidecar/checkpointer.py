@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.ports import Clock, GroupFenced, KafkaTrouble, OutcomeUnknown, RecordTooLarge, TransactionAborted
-from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
+from jbm_kafka.sidecar.checkpoint_part import FrozenLane
+from jbm_kafka.sidecar.freezing import freeze_lanes
+from jbm_kafka.sidecar.left_out import FENCED_PAUSE_MS, LeftOut
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.sidecar.transfer import Transfer
@@ -25,10 +27,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FREEZE_TIMEOUT_S = 5.0
-"""A lane answers within milliseconds, unless its Kafka client blocks; then the checkpoint goes on without it."""
-FENCED_PAUSE_MS = 100
-"""A fenced lane is left out for this long: its group tells it what it still owns meanwhile."""
 RETRY_PAUSE_S = 0.1
 BUG_PAUSE_S = 1.0
 """Before the next checkpoint after one that failed by a bug: it will again, and each time writes a traceback."""
@@ -59,7 +57,7 @@ class Checkpointer:
         """In the order told, so that one history always comes to the same end."""
         self._is_awaited = False
         self._transfers: deque[Transfer] = deque()
-        self._fenced_until_ms: dict[Lane, int] = {}
+        self._left_out = LeftOut(clock)
         self._is_stopping = False
         self._worker: Worker | None = None
         self.checkpoints = 0
@@ -144,9 +142,7 @@ class Checkpointer:
 
     def _checkpoint(self, dirty: Sequence[Lane], transfers: list[Transfer]) -> Steps:
         """Try until it is committed or nothing is left to commit."""
-        now_ms = self._clock.monotonic_ms()
-        self._fenced_until_ms = {lane: ms for lane, ms in self._fenced_until_ms.items() if ms > now_ms}
-        left = _Round(transfers=transfers, fenced=frozenset(self._fenced_until_ms))
+        left = _Round(transfers=transfers, fenced=self._left_out.now())
         for attempt in range(ATTEMPTS_MAX):
             wanted = dict.fromkeys([*dirty, *(lane for transfer in left.transfers for lane, _ in transfer.settlings)])
             lanes = [lane for lane in wanted if lane not in left.fenced]
@@ -175,7 +171,7 @@ class Checkpointer:
         """One attempt; False: try again with what is left."""
         transfers = [t for t in left.transfers if not t.lanes & left.fenced and not t.done.is_done]
         checkpoint_id = self._writer.next_id()
-        frozen = yield from _freeze(lanes, transfers, checkpoint_id)
+        frozen = yield from freeze_lanes(lanes, transfers, checkpoint_id)
         refused = frozenset().union(*(part.refused for part in frozen))
         silent = frozenset(lanes) - {part.lane for part in frozen} | {
             p.lane for p in frozen if p.group_metadata is None
@@ -186,7 +182,7 @@ class Checkpointer:
             # Other lanes froze with what turned out to be impossible: freeze again without it.
             self._finish(frozen, durable=False)
             left.fenced |= silent
-            self._leave_out(silent)
+            self._left_out.fenced(silent)
             return False
         frozen = [part for part in frozen if part.channels]
         if not frozen and not any(transfer.sends for transfer in transfers):
@@ -205,11 +201,12 @@ class Checkpointer:
             fenced = frozenset(part.lane for part in frozen if part.lane.group == error.group)
             log.info("checkpoint without group %s for now: %s", error.group, error)
             left.fenced |= fenced
-            self._leave_out(fenced)
+            self._left_out.fenced(fenced)
             return False
         except (TransactionAborted, RecordTooLarge) as error:
             self._finish(frozen, durable=False)
-            self._fail_named(transfers, error)
+            yield GO_ON
+            left.fenced |= self._find_culprits(frozen, transfers, error)
             return False
         except OutcomeUnknown as error:
             log.warning("the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
@@ -225,6 +222,7 @@ class Checkpointer:
             self._finish(frozen, durable=False)
             raise
         self.checkpoints += 1
+        self._left_out.took_part(part.lane for part in frozen)
         yield GO_ON
         self._writer.write_journal(frozen)
         yield GO_ON
@@ -238,46 +236,29 @@ class Checkpointer:
             lane_part = part
             part.lane.post(lambda p=lane_part: p.lane.checkpoint_part.finish(p, durable=durable))  # type: ignore[misc]
 
-    def _leave_out(self, lanes: Collection[Lane]) -> None:
-        until_ms = self._clock.monotonic_ms() + FENCED_PAUSE_MS
-        self._fenced_until_ms.update((lane, until_ms) for lane in lanes)
-
-    def _fail_named(self, transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge) -> None:
-        failed = error.failed if isinstance(error, TransactionAborted) else self._writer.last_tokens()
-        named = [transfer for transfer in transfers if transfer in failed]
+    def _find_culprits(
+        self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge
+    ) -> frozenset[Lane]:
+        """Fail the transfers and leave out the lanes that Kafka refused, by name or for want of a topic."""
+        tokens = error.failed if isinstance(error, TransactionAborted) else self._writer.last_tokens()
+        missing = self._writer.missing_topics(frozen, transfers)
+        named = [t for t in transfers if t in tokens or any(record.topic in missing for record in t.sends)]
         for transfer in named:
             transfer.done.complete(
                 TransactionRolledBackError(f"{transfer.about}: rolled back: {error}", about=transfer.about)
             )
+        lanes: set[Lane] = set()
+        for part in frozen:
+            gone = sorted(missing & {part.lane.topic, *(row.channel.changelog_topic for row in part.channels)})
+            if gone:
+                log.warning("group %s: topic %s does not exist any more", part.lane.group, ", ".join(gone))
+                part.lane.post(lambda p=part, names=gone: p.lane.give_up(_gone(names)))  # type: ignore[misc]
+            if gone or part in tokens:
+                lanes.add(part.lane)
+        self._left_out.refused(lanes)
         if not named:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)
-
-
-def _freeze(
-    lanes: Collection[Lane], transfers: Sequence[Transfer], checkpoint_id: str
-) -> Generator[Wait, None, list[FrozenLane]]:
-    """Ask all lanes at once, wait for each; one that does not answer in time is left out."""
-    requests: list[FreezeRequest] = []
-    for lane in lanes:
-        request = FreezeRequest(
-            checkpoint_id=checkpoint_id, transfers=[transfer for transfer in transfers if lane in transfer.lanes]
-        )
-        requests.append(request)
-        if lane.is_alive:
-            lane.post(lambda asked=request, at=lane: at.checkpoint_part.freeze(asked))  # type: ignore[misc]
-        else:
-            request.answer(FrozenLane(lane, None, (), frozenset(request.transfers)))
-    frozen: list[FrozenLane] = []
-    for request in requests:
-        yield Wait(FREEZE_TIMEOUT_S, request.is_answered)
-        reply = request.take_or_withdraw()
-        if reply is not None:
-            frozen.append(reply)
-        else:
-            log.warning(
-                "a channel group did not answer within %g s; the checkpoint goes on without it", FREEZE_TIMEOUT_S
-            )
-    return frozen
+        return frozenset(lanes)
 
 
 def _taken(transfer: Transfer) -> TransactionRolledBackError:
@@ -288,3 +269,10 @@ def _taken(transfer: Transfer) -> TransactionRolledBackError:
 
 def _stopped(transfer: Transfer) -> TransactionRolledBackError:
     return TransactionRolledBackError(f"{transfer.about}: rolled back: the sidecar is closed")
+
+
+def _gone(topics: Sequence[str]) -> JMSError:
+    return JMSError(
+        f"its Kafka topic {', '.join(topics)} does not exist any more, so nothing can be recorded; create it again "
+        f"or connect anew: what was not recorded is delivered again then"
+    )

@@ -105,6 +105,11 @@ class OwnedChannel:
         return self.is_releasing or (self.reserve > self.state.offered and self._is_near_mark)
 
     @property
+    def is_waited_for(self) -> bool:
+        """Somebody waits for the end of the taken freeze."""
+        return bool(self._frozen_waiters)
+
+    @property
     def _is_near_mark(self) -> bool:
         return self._is_at_mark or self._ahead.is_short
 

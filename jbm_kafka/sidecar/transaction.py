@@ -6,7 +6,7 @@ import logging
 from collections.abc import Generator, Mapping, Sequence
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.codec.events import encode_events
+from jbm_kafka.codec.events import encode_events, in_portions
 from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import (
@@ -62,7 +62,7 @@ class TransactionWriter:
         self._has_marker = False
         """The latest transaction carries the marker."""
         self._marker_from: int | None = None
-        """Where to look for it: older ones end before; None: not asked yet."""
+        """Where to look for it: the one before ends here; None: not asked yet."""
 
     def next_id(self) -> str:
         """The name of the next checkpoint."""
@@ -103,6 +103,7 @@ class TransactionWriter:
                 producer.send_offsets(part.group_metadata, part.lane.group, part.lane.topic, offsets)
             yield GO_ON
             self._positions = producer.commit(COMMIT_TIMEOUT_S)
+            self._marker_from = self._positions.get((self._topics.registry_topic, 0), self._marker_from)
         except (GroupFenced, TransactionAborted, RecordTooLarge):
             self._abort(producer)
             raise
@@ -128,27 +129,32 @@ class TransactionWriter:
             for record in transfer.sends:
                 producer.produce(record, transfer)
         self._tokens = frozenset()
-        if any(transfer.sends for transfer in transfers):
-            # Sends must never go twice, and a group's offset does not tell for long whether they went: its next owner
-            # may have overwritten it. Nobody else writes this key.
+        if transfers or any(row.channel.is_waited_for for part in frozen for row in part.channels):
+            # Sends must never go twice, and who waits must never be told that what is settled comes again. A group's
+            # offset does not tell for long whether it was committed: its next owner may have overwritten it. Nobody
+            # else writes this key.
             self._has_marker = True
             producer.produce(Outgoing(self._topics.registry_topic, 0, self._marker_key, checkpoint_id.encode()))
         for part in frozen:
+            self._tokens = frozenset([part])
             for row in part.channels:
                 yield GO_ON
-                self._produce_channel(producer, row)
+                self._produce_channel(producer, part, row)
+        self._tokens = frozenset()
 
-    def _produce_channel(self, producer: TransactionalProducer, row: FrozenChannel) -> None:
+    def _produce_channel(self, producer: TransactionalProducer, part: FrozenLane, row: FrozenChannel) -> None:
         channel = row.channel
         records = dict(encode_entry(channel.group, entry) for entry in row.freeze.entries)
         for key in channel.obsolete:
             records.setdefault(key, None)
         for key, value in records.items():
-            producer.produce(Outgoing(channel.changelog_topic, channel.partition, key, value))
+            producer.produce(Outgoing(channel.changelog_topic, channel.partition, key, value), part)
         self._records[row] = records
-        if row.events is not None:
-            key, value = encode_events(row.events)
-            producer.produce(Outgoing(self._topics.events_topic, partition_for(key, SYSTEM_PARTITIONS), key, value))
+        for events in () if row.events is None else in_portions(row.events):
+            key, told = encode_events(events)
+            producer.produce(
+                Outgoing(self._topics.events_topic, partition_for(key, SYSTEM_PARTITIONS), key, told), part
+            )
 
     def write_journal(self, frozen: Sequence[FrozenLane]) -> None:
         """After the commit: the local cache follows the changelog, never leads (LOG-7)."""
@@ -162,6 +168,23 @@ class TransactionWriter:
                 batches[channel.journal_channel] = (channel.changelog_position, self._records[row])
         if batches:
             self._journal.write(batches)
+
+    def missing_topics(self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer]) -> frozenset[str]:
+        """Those of the topics a refused transaction is about that do not exist; none when Kafka does not answer.
+
+        librdkafka names nothing when the coordinator refuses a partition.
+        """
+        topics = {record.topic for transfer in transfers for record in transfer.sends}
+        for part in frozen:
+            topics |= {part.lane.topic, *(row.channel.changelog_topic for row in part.channels)}
+        admin = self._kafka.admin()
+        try:
+            return frozenset(topics - admin.describe(sorted(topics)).keys())
+        except KafkaTrouble as error:
+            log.info("cannot ask which topics exist: %s", error)
+            return frozenset()
+        finally:
+            admin.close()
 
     def find_out(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> Generator[Wait, None, bool]:
         """Whether the checkpoint was committed; asks until there is an answer.

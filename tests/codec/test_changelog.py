@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry, encode_entry, group_of
-from jbm_kafka.codec.events import decode_events, encode_events
+from jbm_kafka.codec.events import decode_events, encode_events, in_portions
 from jbm_kafka.core.entries import (
     Attempted,
     ChannelEvents,
@@ -83,6 +83,24 @@ def test_events_read_back_as_they_were_written(events: ChannelEvents) -> None:
     key, value = encode_events(events)
     assert key == events.group.encode()
     assert decode_events(value) == events
+
+
+@given(events=channel_events)
+def test_few_events_are_one_record(events: ChannelEvents) -> None:
+    assert list(in_portions(events)) == [events]
+
+
+def test_however_many_events_each_record_stays_small_and_none_is_missing() -> None:
+    """Of LOG-5: one record of all of them was more than a topic takes, and no checkpoint could commit any more."""
+    ranges = tuple(OffsetRange(3 * number, 3 * number + 1) for number in range(100_000))
+    messages = tuple(
+        MessageEvent(MessageFate.EXPIRED, 10**9 + number, b"u" * 64, 1, "queue:ExpiryQueue", "expired")
+        for number in range(15_000)
+    )
+    portions = list(in_portions(ChannelEvents(GROUP, "orders", 0, "c-1", 1, ranges, messages)))
+    assert max(len(encode_events(portion)[1]) for portion in portions) < 300_000
+    assert tuple(each for portion in portions for each in portion.acknowledged) == ranges
+    assert tuple(each for portion in portions for each in portion.messages) == messages
 
 
 @pytest.mark.parametrize("case", GOLDEN["entries"], ids=lambda case: case["key"])

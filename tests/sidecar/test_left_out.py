@@ -1,0 +1,48 @@
+"""For how long checkpoints go on without a lane."""
+
+from typing import cast
+
+from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.left_out import FENCED_PAUSE_MS, REFUSED_PAUSE_MAX_MS, REFUSED_PAUSE_MS, LeftOut
+from jbm_kafka.testing.clock import ManualClock
+
+
+class SomeLane:
+    """All that is asked of one."""
+
+    is_alive = True
+
+
+def pause_ms(left_out: LeftOut, clock: ManualClock) -> int:
+    """How long whoever is left out now stays so."""
+    waited = 0
+    while left_out.now():
+        clock.advance(FENCED_PAUSE_MS)
+        waited += FENCED_PAUSE_MS
+    return waited
+
+
+def test_each_refusal_leaves_a_lane_out_for_longer_until_it_takes_part_again() -> None:
+    clock = ManualClock()
+    left_out, lane = LeftOut(clock), cast(Lane, SomeLane())
+    pauses = []
+    for _ in range(7):
+        left_out.refused([lane])
+        assert left_out.now() == {lane}
+        pauses.append(pause_ms(left_out, clock))
+    assert pauses == [1_000, 2_000, 4_000, 8_000, 16_000, REFUSED_PAUSE_MAX_MS, REFUSED_PAUSE_MAX_MS]
+    left_out.took_part([lane])
+    left_out.refused([lane])
+    assert pause_ms(left_out, clock) == REFUSED_PAUSE_MS
+
+
+def test_a_fenced_lane_is_back_soon_and_a_dead_one_is_forgotten() -> None:
+    clock = ManualClock()
+    left_out, lane = LeftOut(clock), SomeLane()
+    left_out.fenced([cast(Lane, lane)])
+    assert pause_ms(left_out, clock) == FENCED_PAUSE_MS
+    left_out.refused([cast(Lane, lane)])
+    lane.is_alive = False
+    pause_ms(left_out, clock)
+    left_out.refused([cast(Lane, lane)])
+    assert pause_ms(left_out, clock) == REFUSED_PAUSE_MS
