@@ -51,7 +51,8 @@ class Admin:
             found = self._described(queue)
             if found is not None and partitions not in (None, found.partitions):
                 raise InvalidDestinationError(
-                    f"{queue} exists with {found.partitions} partitions, not {partitions}; more would move units",
+                    f"{queue} exists with {found.partitions} partitions, not {partitions}; "
+                    f"another number would move units",
                     destination=name,
                     partitions=found.partitions,
                 )

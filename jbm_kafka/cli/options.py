@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from math import isnan
 from typing import Any, TypeVar
 
 import click
@@ -11,6 +12,16 @@ from jbm_kafka.devbroker import LocalBroker
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 FALLBACK_BOOTSTRAP = "127.0.0.1:9092"
+
+
+class Seconds(click.FloatRange):
+    """A duration; `nan`, which is in any range, is wrong usage."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if isnan(seconds):
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return seconds
 
 
 def default_bootstrap() -> str:

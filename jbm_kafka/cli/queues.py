@@ -21,7 +21,7 @@ UNKNOWN = "?"
 @bootstrap_option
 @json_option
 def create(queue: Queue, partitions: int | None, bootstrap: str, as_json: bool) -> None:
-    """Create a queue: a Kafka topic, and a changelog beside it. One that exists is left alone."""
+    """Create a queue: a Kafka topic, and a changelog beside it. One that is there as asked is left alone."""
     with Admin(reach(bootstrap)) as admin:
         is_new = admin.create_queue(queue.name, partitions=partitions)
         count = len(admin.counts(queue).partitions)

@@ -5,7 +5,7 @@ import sys
 import click
 
 from jbm_kafka.cli.connect import as_queue, later, reach
-from jbm_kafka.cli.options import bootstrap_option, json_option
+from jbm_kafka.cli.options import Seconds, bootstrap_option, json_option
 from jbm_kafka.cli.render import as_values, json_line, printable
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
@@ -20,7 +20,7 @@ from jbm_kafka.jms.session import Session
 @click.argument("queue", callback=as_queue, metavar="DEST")
 @click.option("--count", type=click.IntRange(0), metavar="N", default=1, show_default=True,
               help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(0, 1e9), default=5.0, show_default=True, metavar="S",
+@click.option("--timeout", type=Seconds(0, 1e9), default=5.0, show_default=True, metavar="S",
               help="Seconds to wait for each.")  # fmt: skip
 @click.option("--unit", metavar="U", help="Comes with a later version.")
 @click.option("--selector", metavar="S", help="Comes with a later version.")

@@ -10,6 +10,7 @@ from jbm_kafka.cli.connect import as_queue, reach
 from jbm_kafka.cli.options import bootstrap_option, emit, json_option
 from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_property
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
@@ -50,9 +51,15 @@ def _property(value: str) -> Typed:
               help="A property, as text; K:int=3 for other types. Again for more.")  # fmt: skip
 @click.option("--priority", type=click.IntRange(0, 9), metavar="0..9", default=4, show_default=True,
               help="The higher first, between units.")  # fmt: skip
-@click.option("--delay-ms", metavar="MS", type=click.IntRange(0), default=0, help="Not to be received earlier.")
 @click.option(
-    "--time-to-live-ms", metavar="MS", type=click.IntRange(0), default=0, help="Expires after that; 0: never."
+    "--delay-ms", metavar="MS", type=click.IntRange(0, LONGEST_MS), default=0, help="Not to be received earlier."
+)
+@click.option(
+    "--time-to-live-ms",
+    metavar="MS",
+    type=click.IntRange(0, LONGEST_MS),
+    default=0,
+    help="Expires after that; 0: never.",
 )
 @click.option("--count", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="Send each so often.")
 @bootstrap_option

@@ -6,6 +6,7 @@
 from itertools import accumulate
 from operator import or_
 
+from jbm_kafka.core.destination import name_fault
 from jbm_kafka.core.errors import InvalidSettingError
 
 ONE_WORD = "*"
@@ -16,6 +17,9 @@ def check_pattern(pattern: str) -> None:
     """Raises InvalidSettingError unless every wildcard is a word of its own."""
     if not isinstance(pattern, str) or not pattern:
         raise InvalidSettingError(f"address pattern {pattern!r}: write a name, or '#' for all", pattern=pattern)
+    fault = name_fault(pattern.replace(ONE_WORD, "x").replace(ANY_WORDS, "x"))
+    if fault is not None:
+        raise InvalidSettingError(f"address pattern {pattern!r} names no destination: {fault}", pattern=pattern)
     for word in pattern.split("."):
         if len(word) > 1 and (ONE_WORD in word or ANY_WORDS in word):
             raise InvalidSettingError(

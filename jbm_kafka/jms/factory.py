@@ -121,6 +121,10 @@ def _bootstrap(url: str) -> str:
         raise InvalidSettingError(f"url {url!r}: the scheme {scheme!r} is not known; use kafka://host:port", url=url)
     if not _HOSTS.fullmatch(rest):
         raise InvalidSettingError(f"url {url!r}: write 'host:port', several separated by commas", url=url)
+    for address in rest.split(","):
+        port = address.rpartition(":")[2].strip()
+        if not 0 < int(port[:9]) < 65_536:
+            raise InvalidSettingError(f"url {url!r}: {port} is no port, those are 1 to 65535", url=url)
     return rest
 
 

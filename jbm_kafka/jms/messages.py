@@ -147,15 +147,16 @@ class Message(MessageCore, TypedProperties):
         self._body = body
 
     def _property(self, name: str) -> Property | None:
-        held = self._properties.get(name)
-        if held is not None:
-            return held
+        # What we know ourselves comes first: a foreign record may carry headers of these names.
         if name == DELIVERY_COUNT and self.delivery_count:
             return Property("int", self.delivery_count)
         unit = self.unit_of_order
-        if unit is not None and (name == UNIT_OF_ORDER or (name == GROUP_ID and self._properties_are_read_only)):
+        if name == UNIT_OF_ORDER:
+            return None if unit is None else Property("string", unit)
+        held = self._properties.get(name)
+        if held is None and unit is not None and name == GROUP_ID and self._properties_are_read_only:
             return Property("string", unit)
-        return None
+        return held
 
     def _property_names(self) -> Iterator[str]:
         return iter(self._properties)

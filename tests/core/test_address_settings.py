@@ -80,6 +80,12 @@ def test_what_is_no_pattern_is_refused(pattern: Any) -> None:
         AddressSettingsRepository({pattern: AddressSettings()})
 
 
+@pytest.mark.parametrize("pattern", ["a b", "orders/eu", "jbm.x", "é.#"])
+def test_a_pattern_that_no_destination_can_have_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidSettingError, match="names no destination"):
+        AddressSettingsRepository({pattern: AddressSettings()})
+
+
 def test_all_matches_merge_and_the_most_specific_wins_for_each_setting() -> None:
     """REDELIVER-6."""
     repository = AddressSettingsRepository(

@@ -71,6 +71,12 @@ def test_a_wrong_url_is_refused_with_an_example(url: object) -> None:
         ConnectionFactory(url)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("port", [0, 65_536, 99_999, 10**12])
+def test_a_port_that_is_none_is_refused(port: int) -> None:
+    with pytest.raises(errors.InvalidSettingError, match=f"{port} is no port"):
+        ConnectionFactory(f"localhost:9092,other:{port}")
+
+
 def test_an_unknown_setting_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="retries"):
         ConnectionFactory("127.0.0.1:9092", retries=3)  # type: ignore[call-arg]

@@ -170,6 +170,15 @@ def test_cleared_bytes_are_empty_bytes() -> None:
     assert message.body == b""
 
 
+def test_a_foreign_record_does_not_overrule_what_the_provider_knows() -> None:
+    """UNIT-9, REDELIVER-1: whoever counts tries by the property must not be misled by a header of its name."""
+    headers = [("JMSXDeliveryCount", b"9"), ("JMS_BEA_UnitOfOrder", b"other"), ("JMSXGroupID", b"mine")]
+    message = received(Record(key=b"joe", headers=headers), delivery_count=1)
+    assert message.get_int_property("JMSXDeliveryCount") == 1
+    assert message.get_string_property("JMS_BEA_UnitOfOrder") == "joe"
+    assert message.get_string_property("JMSXGroupID") == "mine"
+
+
 def test_provider_properties_can_be_read_and_not_set() -> None:
     """The unit reads back as JMS_BEA_UnitOfOrder (UNIT-9), the count as JMSXDeliveryCount (REDELIVER-1)."""
     message = received(Record(key=b"joe"), delivery_count=3)
