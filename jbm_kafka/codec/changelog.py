@@ -7,7 +7,7 @@ from pyroaring import BitMap
 
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.entries import BLOCK_OFFSETS, Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.core.errors import CorruptRecordError
+from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
 
 _SEPARATOR = "|"
 
@@ -48,12 +48,13 @@ def decode_entry(key: bytes | None, value: bytes | None) -> tuple[str, Entry]:
 
     Raises:
         CorruptRecordError: the record is none that `encode_entry` of this or an older version made.
+        NewerRecordError: its kind or its schema is not known here.
     """
     group, kind, index = _split(key)
     reader = _READERS.get(kind)
-    if reader is None:
-        raise CorruptRecordError(f"key {key!r}: kind {kind!r} is not known; a newer version's?")
-    return group, reader(index, value)
+    if reader is None:  # before a look at the index: those of a newer kind may be no numbers
+        raise NewerRecordError(f"key {key!r}: kind {kind!r} is not known; a newer version's?")
+    return group, reader(_number(key, index), value)
 
 
 def group_of(key: bytes | None) -> str:
@@ -70,14 +71,20 @@ def _key(group: str, kind: str, index: int) -> bytes:
     return f"{group}|{kind}|{index}".encode()
 
 
-def _split(key: bytes | None) -> tuple[str, str, int]:
+def _split(key: bytes | None) -> tuple[str, str, str]:
     try:
-        group, kind, index = (key or b"").decode().split(_SEPARATOR)
+        group, kind, index = (key or b"").decode().split(_SEPARATOR, 2)
     except ValueError:
         raise CorruptRecordError(f"key {key!r} is not <group>|<kind>|<index>") from None
-    if not group or not (index.isascii() and index.isdigit() and len(index) < 20):
+    if not group:
         raise CorruptRecordError(f"key {key!r} is not <group>|<kind>|<index>")
-    return group, kind, int(index)
+    return group, kind, index
+
+
+def _number(key: bytes | None, index: str) -> int:
+    if not (index.isascii() and index.isdigit() and len(index) < 20):
+        raise CorruptRecordError(f"key {key!r} is not <group>|<kind>|<index>")
+    return int(index)
 
 
 def _bitmap_value(name: str, bitmap: bytes | None) -> bytes | None:

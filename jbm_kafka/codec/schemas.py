@@ -16,7 +16,7 @@ from typing import Any
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from fastavro.schema import fingerprint, to_parsing_canonical_form
 
-from jbm_kafka.core.errors import CorruptRecordError
+from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
 
 _MAGIC = b"\xc3\x01"
 _HEADER_BYTES = len(_MAGIC) + 8
@@ -47,14 +47,15 @@ class AvroCodec:
         """The value, as the schema of today has it.
 
         Raises:
-            CorruptRecordError: the data is none of ours, or damaged, or of a newer version.
+            CorruptRecordError: the data is none of ours, or damaged.
+            NewerRecordError: it was written by a schema that is not known here.
         """
         if data[: len(_MAGIC)] != _MAGIC or len(data) < _HEADER_BYTES:
             raise CorruptRecordError(f"{self._name}: {len(data)} bytes that do not start as an Avro single object does")
         mark = data[len(_MAGIC) : _HEADER_BYTES]
         writer = self._writers.get(mark)
         if writer is None:
-            raise CorruptRecordError(f"{self._name}: no known schema has fingerprint {mark.hex()}; a newer version's?")
+            raise NewerRecordError(f"{self._name}: no known schema has fingerprint {mark.hex()}; a newer version's?")
         buffer = BytesIO(data)
         buffer.seek(_HEADER_BYTES)
         try:

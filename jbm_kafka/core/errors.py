@@ -126,3 +126,10 @@ class CorruptRecordError(ChannelLost):
     def at(self, topic: str, partition: int, offset: int) -> Self:
         """The same error, with the record's place in front of the reason."""
         return type(self)(self.reason, topic=topic, partition=partition, offset=offset)
+
+
+class NewerRecordError(CorruptRecordError):
+    """A record of a kind or schema that this version does not know: a newer one's, and it means something there.
+
+    Whoever finds it leaves it where it is.
+    """

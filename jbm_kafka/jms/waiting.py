@@ -35,6 +35,7 @@ class Waiting:
 
         Raises:
             ResourceAllocationError: it could never come.
+            JMSError: something else never will; told once.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         link = self._link
@@ -55,8 +56,11 @@ class Waiting:
 
         Raises:
             ResourceAllocationError: a transaction holds the whole prefetch, and only this thread could end it.
+            JMSError: what cannot come, such as a partition that is closed here; told once.
         """
         consumer, link = self._consumer, self._link
+        if link.notices:
+            raise link.notices.popleft()
         if link.is_asking or not consumer.session.connection.is_started:
             return
         held = consumer.session.settling.in_hand(link)

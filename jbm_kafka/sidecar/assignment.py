@@ -12,11 +12,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.changes import TimePassed
-from jbm_kafka.core.errors import TransactionRolledBackError
+from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
 from jbm_kafka.sidecar.config import FETCH_COUNT
+from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Assignment:
         self._lane = lane
         self.opening: dict[int, object] = {}
         """Partitions whose channels are being recovered, each with the token of its assignment."""
+        self._closed: dict[int, JMSError] = {}
+        """Partitions that are ours and stay closed, and why: only a newer version can read what is recorded of them."""
         self.was_rebalanced_while_unused = False
         self._is_leaving = False
 
@@ -50,6 +53,7 @@ class Assignment:
         if partitions:
             self._lane.parts.opener.open(
                 self._lane, partitions, opened=lambda channel: self._lane.post(lambda: self._opened(channel, token)),
+                closed=lambda partition, cause: self._lane.post(lambda: self._stays_closed(partition, token, cause)),
                 is_wanted=lambda partition: self.opening.get(partition) is token,
             )  # fmt: skip
         return {}
@@ -65,6 +69,23 @@ class Assignment:
         self._lane.channels[channel.partition] = channel
         consumer.seek(channel.partition, channel.state.cursor)
         self._lane.links_changed()
+
+    def _stays_closed(self, partition: int, token: object, cause: str) -> None:
+        """Never started, the partition is read by nobody until another member has it."""
+        if self.opening.get(partition) is not token:
+            return
+        del self.opening[partition]
+        lane = self._lane
+        text = f"{lane.destination}: partition {partition} is closed: {cause}"
+        error = self._closed[partition] = JMSError(text, topic=lane.topic, partition=partition)
+        for link in lane.links.values():
+            link.note(error)
+        lane.links_changed()
+
+    def tell_closed(self, link: Link) -> None:
+        """A link that came later hears which partitions it gets nothing from."""
+        for error in self._closed.values():
+            link.note(error)
 
     def reposition(self, partition: int) -> None:
         """The log no longer holds the position: open the channel anew, which begins at the log's start."""
@@ -146,6 +167,7 @@ class Assignment:
     def _forget_opening(self, partitions: Sequence[int]) -> None:
         for partition in partitions:
             self.opening.pop(partition, None)
+            self._closed.pop(partition, None)
 
     def _take_unread(self, channel: OwnedChannel) -> None:
         for link in self._lane.links.values():

@@ -264,6 +264,7 @@ class Lane:
 
     def _attach(self, link: Link) -> None:
         self.links[link.link_id] = link
+        self.assignment.tell_closed(link)
         if self.failure is not None:
             link.fail(self.failure)
 

@@ -79,6 +79,8 @@ class Link:
         self._lane: Lane | None = None
         self.failure: Exception | None = None
         """Why the lane cannot serve the link any more; raised to the receiver."""
+        self.notices: deque[Exception] = deque()
+        """What the receiver must know of a part that cannot be served; each is raised once, then it goes on."""
         self.siblings: tuple[Link, ...] = ()
         """The session's other links to the same queue. Only one of them has or asks for unread messages at a time, so
         that whichever the application receives from, a unit comes in order (UNIT-3)."""
@@ -252,6 +254,12 @@ class Link:
             self._is_asking_alone = False
             if not self.is_closed and not self.is_stopped and not self.buffer:
                 self.wanted = count
+
+    def note(self, error: Exception) -> None:
+        """Tell the receiver, when it next has to wait, that something will not come; the rest does."""
+        with self.lock:
+            self.notices.append(error)
+            self.filled.notify_all()
 
     def fail(self, error: Exception) -> None:
         """Tell the receiver that nothing will come any more."""

@@ -48,9 +48,13 @@ class ChannelOpener:
         partitions: Sequence[int],
         *,
         opened: Callable[[OwnedChannel], None],
+        closed: Callable[[int, str], None],
         is_wanted: Callable[[int], bool],
     ) -> None:
-        """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left."""
+        """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left.
+
+        `closed` is told, with the cause, of a partition that only a newer version can open.
+        """
 
         def run() -> Steps:
             while not self._closing.is_set():
@@ -58,7 +62,7 @@ class ChannelOpener:
                 if not wanted:
                     return
                 try:
-                    for channel in self._recover(lane, wanted):
+                    for channel in self._recover(lane, wanted, closed):
                         opened(channel)
                 except KafkaTrouble as error:
                     log.warning("group %s: recovery of partitions %s: %s; it is tried again", lane.group, wanted, error)
@@ -79,7 +83,7 @@ class ChannelOpener:
         for worker in self._under_way:
             worker.wait_end(READ_TIMEOUT_S)
 
-    def _recover(self, lane: Lane, partitions: Sequence[int]) -> list[OwnedChannel]:
+    def _recover(self, lane: Lane, partitions: Sequence[int], closed: Callable[[int, str], None]) -> list[OwnedChannel]:
         info = self._topics.refresh(lane.destination)
         scope = ChangelogScope(
             group=lane.group,
@@ -95,6 +99,9 @@ class ChannelOpener:
         finally:
             reader.close()
             admin.close()
+        for partition in partitions:
+            if found[partition].closed_because:
+                closed(partition, found[partition].closed_because)
         return [
             OwnedChannel(
                 group=lane.group,
@@ -112,6 +119,7 @@ class ChannelOpener:
                 reserve_offsets=lane.parts.config.reserve_offsets,
             )
             for partition in partitions
+            if not found[partition].closed_because
         ]
 
     def _state(self, recovered: RecoveredChannel) -> ChannelState:

@@ -9,7 +9,7 @@ from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.entries import BLOCK_BITS, BLOCK_OFFSETS, Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.core.errors import CorruptRecordError
+from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,9 @@ class DecodedChangelog:
     others: Mapping[bytes, Entry]
     """By changelog key, all but the position."""
     corrupt: Mapping[bytes, CorruptRecordError]
-    """What cannot be read, by changelog key."""
+    """What is damaged, by changelog key."""
+    newer: Mapping[bytes, NewerRecordError]
+    """What only a newer version can read, by changelog key."""
 
 
 def decode_values(values: Mapping[bytes, bytes]) -> DecodedChangelog:
@@ -28,9 +30,13 @@ def decode_values(values: Mapping[bytes, bytes]) -> DecodedChangelog:
     position: Position | None = None
     others: dict[bytes, Entry] = {}
     corrupt: dict[bytes, CorruptRecordError] = {}
+    newer: dict[bytes, NewerRecordError] = {}
     for key, value in values.items():
         try:
             _, entry = decode_entry(key, value)
+        except NewerRecordError as error:
+            newer[key] = error
+            continue
         except CorruptRecordError as error:
             corrupt[key] = error
             continue
@@ -38,7 +44,7 @@ def decode_values(values: Mapping[bytes, bytes]) -> DecodedChangelog:
             position = entry
         else:
             others[key] = entry
-    return DecodedChangelog(position, others, corrupt)
+    return DecodedChangelog(position, others, corrupt, newer)
 
 
 def cut_entry(entry: Entry, *, begin: int, end: int) -> Entry | None:

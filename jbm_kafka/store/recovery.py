@@ -46,6 +46,9 @@ class RecoveredChannel:
     obsolete: tuple[bytes, ...]
     """Changelog keys that do not count any more. The first checkpoint deletes those of them that it does not write, in
     the changelog and in the journal; left alone they would count again at the next recovery."""
+    closed_because: str = ""
+    """Not empty: a newer version's records are there, and a channel opened without what they say would lose it. One
+    line for people; the entries may be looked at, never built on."""
 
     @property
     def is_decided_here(self) -> bool:
@@ -68,7 +71,7 @@ class _Found:
     @property
     def is_journal_damaged(self) -> bool:
         """True when a value that cannot be read was not read from Kafka: there it may be well."""
-        return any(key not in self.contents.places for key in self.decoded.corrupt)
+        return any(key not in self.contents.places for key in (*self.decoded.corrupt, *self.decoded.newer))
 
 
 def recover_channels(
@@ -118,7 +121,11 @@ def _recovered(
     if start.reason is StartReason.COMMITTED_OFFSET:
         position = replace(position, fetched=max([position.fetched, *(end_of(entry) for entry in kept.values())]))
     cause = _cause(facts, start)
-    _tell(scope, partition, found, start, cause)
+    closed_because = _newer(scope, partition, found)
+    if closed_because:
+        log.error("%s", closed_because)
+    else:
+        _tell(scope, partition, found, start, cause)
     return RecoveredChannel(
         partition=partition,
         entries=(position, *sorted(kept.values(), key=entry_order)),
@@ -127,6 +134,7 @@ def _recovered(
         reason=start.reason,
         cause=cause,
         obsolete=(*found.decoded.corrupt, *(key for key in found.decoded.others if key not in kept)),
+        closed_because=closed_because,
     )
 
 
@@ -160,12 +168,26 @@ def _cause(facts: Facts, start: Start) -> str:
     return f"begins at {start.position.watermark}: {'; '.join(parts)}"
 
 
+def _newer(scope: ChangelogScope, partition: int, found: _Found) -> str:
+    """Which records this version must leave alone; empty: none."""
+    newer = found.decoded.newer
+    if not newer:
+        return ""
+    places = found.contents.places
+    key = min(newer, key=lambda each: (places.get(each, -1), each))
+    more = f", and {len(newer) - 1} more like it" if len(newer) > 1 else ""
+    return (
+        f"{newer[key].at(scope.changelog_topic, partition, places.get(key, -1))} (key {key.decode(errors='replace')!r}"
+        f"{more}). {scope.topic}[{partition}] stays closed to group {scope.group} here and nothing of it is deleted; "
+        f"other partitions go on. Run the newer jbm-kafka that wrote it"
+    )
+
+
 def _tell(scope: ChangelogScope, partition: int, found: _Found, start: Start, cause: str) -> None:
     """A line for each record that cannot be read, and one for the decision, as loud as it matters."""
     for key, error in found.decoded.corrupt.items():
         log.warning(
-            "%s; the record of key %r is skipped and nothing is lost: %s. The next checkpoint replaces it; if a newer "
-            "jbm-kafka wrote it, stop here and use that version",
+            "%s; the record of key %r is skipped and nothing is lost: %s. The next checkpoint replaces it",
             error.at(scope.changelog_topic, partition, found.contents.places.get(key, -1)),
             key.decode(errors="replace"),
             _consequence(key),

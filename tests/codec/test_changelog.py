@@ -28,7 +28,7 @@ from jbm_kafka.core.entries import (
     Position,
     Settled,
 )
-from jbm_kafka.core.errors import CorruptRecordError
+from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
 
 ROOT = Path(__file__).parents[2]
 GOLDEN: dict[str, Any] = json.loads((ROOT / "tests/golden/changelog.json").read_text(encoding="utf-8"))
@@ -133,16 +133,13 @@ BAD_RECORDS: list[tuple[bytes | None, bytes | None, str]] = [
     (b"g|held|\xc2\xb2", None, "is not <group>|<kind>|<index>"),
     (b"g|held|1|2", None, "is not <group>|<kind>|<index>"),
     (b"\xff|held|1", None, "is not <group>|<kind>|<index>"),
-    (b"g|parked|1", None, "kind 'parked' is not known"),
     (b"g|position|0", None, "position 0 without a value"),
     (b"g|position|1", b"", "a position of index 1"),
     (b"g|held|1", b"", "0 bytes that do not start"),
     (b"g|held|1", b"\xc3\x01\x00\x00", "4 bytes that do not start"),
-    (b"g|held|1", b"\xc3\x01" + b"\x00" * 8, "no known schema has fingerprint 0000000000000000"),
     (b"g|held|1", GOOD_HELD[:-1], "damaged data"),
     (b"g|held|1", GOOD_HELD + b"x", "1 bytes follow the data"),
     (b"g|held|1", GOOD_HELD[:10] + b"\x01" + GOOD_HELD[11:], "attempts is -1"),
-    (b"g|settled|1", GOOD_HELD, "no known schema has fingerprint"),
     (b"g|settled|1", encode_entry("g", Settled(1, b"abc"))[1], "3 bytes that are no roaring bitmap"),
     (b"g|settled|1", encode_entry("g", Settled(1, b"\x3a\x30" + b"\xff" * 6))[1], "8 bytes that are no roaring bitmap"),
     (b"g|attempted|1", encode_entry("g", Attempted(1, BitMap([65_536]).serialize()))[1], "65536 is beyond its block"),
@@ -152,6 +149,22 @@ BAD_RECORDS: list[tuple[bytes | None, bytes | None, str]] = [
 @pytest.mark.parametrize(("key", "value", "reason"), BAD_RECORDS)
 def test_a_damaged_record_is_refused_with_what_is_wrong(key: bytes | None, value: bytes | None, reason: str) -> None:
     with pytest.raises(CorruptRecordError) as caught:
+        decode_entry(key, value)
+    assert reason in str(caught.value)
+    assert not isinstance(caught.value, NewerRecordError), "it would never be dropped"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (b"g|parked|1", None, "kind 'parked' is not known"),
+        (b"g|prepared|a|b", b"", "kind 'prepared' is not known"),
+        (b"g|held|1", b"\xc3\x01" + b"\x00" * 8, "no known schema has fingerprint 0000000000000000"),
+        (b"g|settled|1", GOOD_HELD, "no known schema has fingerprint"),
+    ],
+)
+def test_a_newer_versions_record_is_told_from_a_damaged_one(key: bytes, value: bytes | None, reason: str) -> None:
+    with pytest.raises(NewerRecordError) as caught:
         decode_entry(key, value)
     assert reason in str(caught.value)
 

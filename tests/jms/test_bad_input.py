@@ -1,5 +1,6 @@
 """Bad input: one clear line each, nothing lost."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,13 @@ from confluent_kafka import Producer
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, errors
 from jbm_kafka.core.destination import Topic
+from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import make_factory
-from tests.jms.support import receive, send
+from tests.jms.support import NOTHING_S, receive, send
+from tests.support.chaos_topics import read_committed
 
 
 def one_line(error: pytest.ExceptionInfo[BaseException]) -> str:
@@ -135,7 +138,7 @@ def test_a_corrupt_changelog_record_is_told_and_no_message_is_lost(
         send(session, queue, "b", unit="v")
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     group = queue.group_id("")
-    for kind in ("held|0", "settled|0", "nonsense|0", "position|0"):
+    for kind in ("held|0", "settled|0", "position|0"):
         producer.produce(queue.changelog_topic(""), key=f"{group}|{kind}".encode(), value=b"\xc3\x01rubbish")
     assert producer.flush(10) == 0
     with factory.create_connection() as connection:
@@ -144,6 +147,45 @@ def test_a_corrupt_changelog_record_is_told_and_no_message_is_lost(
     warnings = [record.getMessage() for record in caplog.records if queue.changelog_topic("") in record.getMessage()]
     assert warnings
     assert not any("\n" in line for line in warnings)
+
+
+@pytest.mark.parametrize("key", ["parked|0", "prepared|xid-1%7C2|x", "held|0"])
+def test_what_a_newer_version_recorded_keeps_its_partition_closed_and_is_not_deleted(
+    bootstrap: str, orders: Queue, caplog: pytest.LogCaptureFixture, key: str
+) -> None:
+    """Of LOG-4: told once, to who waits; the queue's other partition goes on."""
+    factory = make_factory(bootstrap, namespace="")
+    with factory.create_connection() as connection:
+        info = connection.provider.ensure(orders)
+        assert info.partitions == 2
+        session = connection.create_session()
+        units = {partition_for(name.encode(), 2): name for name in "abcdef"}
+        send(session, orders, "closed", unit=units[0])
+        send(session, orders, "open", unit=units[1])
+    changelog, full_key = orders.changelog_topic(""), f"{orders.group_id('')}|{key}".encode()
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    producer.produce(changelog, partition=0, key=full_key, value=b"\xc3\x01" + b"\x07" * 9)
+    assert producer.flush(10) == 0
+    with factory.create_connection() as connection:
+        session = connection.create_session()
+        consumer = session.create_consumer(orders)
+        seen, told = [], []
+        for _ in range(2):  # in either order: it is told when the receiver would have to wait
+            try:
+                seen.append(receive(consumer).body)
+            except errors.JMSError as error:
+                told.append(str(error))
+        assert (seen, len(told)) == (["open"], 1)
+        send(session, orders, "more", unit=units[1])
+        assert receive(consumer).body == "more"
+        assert consumer.receive(NOTHING_S) is None
+    for said in (f"{changelog}[0] at offset 0", key, "Run the newer jbm-kafka"):
+        assert said in told[0]
+    assert "\n" not in told[0]
+    lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len([line for line in lines if changelog in line]) == 1
+    left = [record for record in read_committed(bootstrap, changelog) if record.partition() == 0]
+    assert [record.key() for record in left] == [full_key]
 
 
 def test_a_failing_exception_listener_harms_nobody(connection: Connection, orders: Queue) -> None:

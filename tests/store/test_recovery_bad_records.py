@@ -62,11 +62,48 @@ def test_without_position_and_offset_all_is_delivered_again() -> None:
 def test_a_foreign_record_in_the_changelog_is_ignored_and_told(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     position = world.checkpoint(10)
-    world.changelog.append(0, [(b"hello", b"world"), (None, b"x"), (f"{GROUP}|nonsense|1".encode(), b"?")])
+    world.changelog.append(0, [(b"hello", b"world"), (None, b"x"), (f"{GROUP}|held|x".encode(), b"?")])
     found = world.recover()
     assert found.entries == (position,)
     assert "hello" in caplog.text
-    assert f"{GROUP}|nonsense|1" in caplog.text
+    assert f"{GROUP}|held|x" in caplog.text
+
+
+NEWER_SCHEMA = b"\xc3\x01" + b"\x07" * 9
+
+
+@pytest.mark.parametrize("key", ["parked|12", "prepared|a|b", "position|0", "held|12", "settled|0"])
+def test_what_only_a_newer_version_reads_closes_its_partition_and_is_never_named_for_deletion(
+    caplog: pytest.LogCaptureFixture, key: str
+) -> None:
+    """Of LOG-4: a parked message is in the changelog only."""
+    world = World()
+    world.checkpoint(10, settled(0, 15))
+    other = world.checkpoint(20, partition=1)
+    offset = world.changelog.ends[0]
+    full_key = f"{GROUP}|{key}".encode()
+    world.changelog.append(0, [(full_key, NEWER_SCHEMA)])
+    found = world.recover()
+    assert full_key not in found.obsolete
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert (record.levelno, record.getMessage()) == (logging.ERROR, found.closed_because)
+    for said in (f"{CHANGELOG}[0] at offset {offset}", key, "Run the newer jbm-kafka", "nothing of it is deleted"):
+        assert said in found.closed_because
+    assert "\n" not in found.closed_because
+    assert world.recover() == found == world.recover_anew()
+    beside = world.recover(partitions=(1,))
+    assert (beside.closed_because, beside.entries) == ("", (other,))
+
+
+def test_after_the_newer_version_deleted_it_the_partition_opens() -> None:
+    world = World()
+    position = world.checkpoint(10)
+    key = f"{GROUP}|parked|12".encode()
+    world.changelog.append(0, [(key, NEWER_SCHEMA)])
+    assert world.recover().closed_because
+    world.changelog.append(0, [(key, None)])
+    found = world.recover()
+    assert (found.closed_because, found.entries) == ("", (position,))
 
 
 def test_above_a_lost_end_nothing_counts_as_settled() -> None:
