@@ -233,9 +233,9 @@ class KafkaAdmin(Protocol):
     def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
         """False when it existed already. Returns when the topic can be used."""
 
+    def alter_config(self, name: str, config: Mapping[str, str]) -> None: ...  # the other values stay
     def delete_topics(self, names: Sequence[str]) -> None: ...
     def add_partitions(self, name: str, partitions: int) -> None: ...
-
     def begin_positions(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]: ...
 
     def end_positions(self, topic: str, partitions: Sequence[int], *, stable: bool) -> Mapping[int, int]:

@@ -118,7 +118,7 @@ class AddressSettingsRepository:
         InvalidSettingError: a pattern is none.
     """
 
-    __slots__ = ("_dead_letter_addresses", "_defaults", "_overrides", "_patterns", "_resolved")
+    __slots__ = ("_dead_letter_addresses", "_defaults", "_expiry_addresses", "_overrides", "_patterns", "_resolved")
 
     def __init__(
         self,
@@ -132,7 +132,12 @@ class AddressSettingsRepository:
         self._overrides = _least_specific_first(overrides or {})
         everything = (*self._defaults, *self._patterns, *self._overrides)
         self._dead_letter_addresses = {settings.dead_letter_address for _, settings in everything}
+        self._expiry_addresses = {settings.expiry_address for _, settings in everything}
         self._resolved: dict[str, ResolvedSettings] = {}
+
+    def takes_copies(self, name: str) -> bool:
+        """The name is some destination's dead-letter or expiry address."""
+        return name in self._dead_letter_addresses or name in self._expiry_addresses
 
     def resolve(self, name: str) -> ResolvedSettings:
         """What holds for the destination of this name; the same object every time."""

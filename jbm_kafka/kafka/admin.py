@@ -13,6 +13,8 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ imports them without exporting
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
     NewPartitions,
     NewTopic,
@@ -90,6 +92,19 @@ class ConfluentAdmin:
         created = self._questions.ask(about, question)
         self._wait_usable(about, name, partitions if created else 1)
         return created
+
+    def alter_config(self, name: str, config: Mapping[str, str]) -> None:
+        changes = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes)
+
+        def question(deadline: Deadline) -> None:
+            seconds = deadline.remaining_s()
+            futures = self._client.incremental_alter_configs([resource], request_timeout=seconds)
+            result(only(futures), deadline)
+
+        self._questions.ask(f"change {', '.join(config)} of topic {name}", question)
 
     def add_partitions(self, name: str, partitions: int) -> None:
         about = f"give topic {name} {partitions} partitions"

@@ -27,7 +27,7 @@ from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.sidecar.topics import TopicInfo, Topics, dead_letter_queue
+from jbm_kafka.sidecar.topics import MARGIN_BYTES, TopicInfo, Topics, dead_letter_queue
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.sidecar.transfer import Transfer
 
@@ -91,8 +91,8 @@ class Sidecar:
         """The address settings in force for a destination."""
         return self._repository.resolve(name)
 
-    def ensure(self, destination: Destination) -> TopicInfo:
-        """The destination's topic, made when the configuration says so.
+    def ensure(self, destination: Destination, *, message_bytes_min: int = 0) -> TopicInfo:
+        """The destination's topic, made when the configuration says so, with room for messages of that size.
 
         Raises:
             InvalidDestinationError, JMSError: it cannot be used; the text says why.
@@ -103,6 +103,7 @@ class Sidecar:
                 destination,
                 create=self.config.auto_create or shipped,
                 partitions=self.settings_of(destination.name).partitions,
+                message_bytes_min=message_bytes_min,
             )
         except KafkaTrouble as error:
             raise JMSError(f"{destination}: {error}", destination=destination.name) from None
@@ -110,12 +111,18 @@ class Sidecar:
     def _target_of(self, address: str) -> TopicInfo | None:
         return self.topics.known(address)
 
-    def _ensure_targets(self, settings: ResolvedSettings) -> None:
-        """Dead-letter and expiry addresses must be there before the first message needs them."""
+    def _ensure_targets(self, source: Queue, info: TopicInfo) -> None:
+        """Dead-letter and expiry addresses must be there before the first message needs them, with room for any.
+
+        A copy of a copy is no larger, what told of the hop before is replaced; and two addresses that are each other's
+        would grow for ever.
+        """
+        settings = self.settings_of(source.name)
+        size = info.max_message_bytes + (0 if self._repository.takes_copies(source.name) else MARGIN_BYTES)
         for address in (settings.dead_letter_address, settings.expiry_address):
             if address is not None:
                 try:
-                    self.ensure(dead_letter_queue(address))
+                    self.ensure(dead_letter_queue(address), message_bytes_min=size)
                 except InvalidDestinationError as error:
                     raise InvalidDestinationError(
                         f"the dead-letter or expiry address {address!r} cannot be used: {error}", destination=address
@@ -131,7 +138,7 @@ class Sidecar:
         """
         self._check()
         info = self.ensure(queue)
-        self._ensure_targets(self.settings_of(queue.name))
+        self._ensure_targets(queue, info)
         group = queue.group_id(self.config.namespace)
         ending = self._lanes.get(group)
         if ending is not None and not ending.is_running:

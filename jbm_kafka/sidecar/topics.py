@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jbm_kafka.core.destination import Destination, Queue, colliding_name, with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError
 from jbm_kafka.ports import KafkaAdmin, KafkaTrouble, TopicDescription
 
-CHANGELOG_MARGIN_BYTES = 128 * 1024
-"""Room for our headers above what the destination takes (docs/topics.md)."""
+log = logging.getLogger(__name__)
+
+MARGIN_BYTES = 128 * 1024
+"""Room for what we add to a record, above what its source takes (docs/topics.md)."""
 DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 """The broker's default."""
 
@@ -46,6 +49,8 @@ class Topics:
         self._namespace = namespace
         self._known: dict[str, TopicInfo] = {}
         self._lock = threading.Lock()
+        self._told: set[str] = set()
+        """Topics that are too small and cannot be changed, told once."""
 
     @property
     def events_topic(self) -> str:
@@ -69,14 +74,19 @@ class Topics:
             config = EVENTS_CONFIG if name == self.events_topic else REGISTRY_CONFIG
             self._admin.create_topic(name, partitions=names[name], config=config)
 
-    def ensure(self, destination: Destination, *, create: bool, partitions: int) -> TopicInfo:
+    def ensure(
+        self, destination: Destination, *, create: bool, partitions: int, message_bytes_min: int = 0
+    ) -> TopicInfo:
         """The destination's topic, created with `partitions` when missing and `create`; its changelog beside it.
+
+        A topic of ours that takes fewer than `message_bytes_min` is changed to take them; another one is left as it is,
+        with one warning.
 
         Raises:
             InvalidDestinationError: it is missing, or cannot be a destination; the text names cause and remedy.
         """
         info = self._known.get(destination.name)
-        if info is not None:
+        if info is not None and info.max_message_bytes >= message_bytes_min:
             return info
         with self._lock:
             found = self._describe(destination)
@@ -87,10 +97,12 @@ class Topics:
                         f"(jbm-kafka create {destination.name}) or connect with auto_create=True",
                         destination=destination.name,
                     )
-                self._create(destination, partitions)
+                self._create(destination, partitions, message_bytes_min)
                 found = self._describe(destination)
             if found is None:
                 raise JMSError(f"{destination}: its topic was created and is not to be seen; try again")
+            if _size(found) < message_bytes_min:
+                found = self._enlarged(found, message_bytes_min, is_ours=_is_ours(found))
             return self._accept(destination, found)
 
     def refresh(self, destination: Destination) -> TopicInfo:
@@ -114,8 +126,7 @@ class Topics:
                 destination=destination.name,
             )
         self._ensure_changelog(destination, found)
-        size = int(found.config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
-        info = TopicInfo(found.name, found.topic_id, found.partitions, size)
+        info = TopicInfo(found.name, found.topic_id, found.partitions, _size(found))
         self._known[destination.name] = info
         return info
 
@@ -123,7 +134,7 @@ class Topics:
         topic = destination.kafka_topic(self._namespace)
         return self._admin.describe([topic], with_config=True).get(topic)
 
-    def _create(self, destination: Destination, partitions: int) -> None:
+    def _create(self, destination: Destination, partitions: int, message_bytes_min: int) -> None:
         topic = destination.kafka_topic(self._namespace)
         other = colliding_name(topic, self._admin.topic_names())
         if other is not None:
@@ -133,8 +144,11 @@ class Topics:
                 destination=destination.name,
                 existing=other,
             )
+        config = dict(DESTINATION_CONFIG)
+        if message_bytes_min:
+            config["max.message.bytes"] = str(max(message_bytes_min, DEFAULT_MAX_MESSAGE_BYTES))
         try:
-            self._admin.create_topic(topic, partitions=partitions, config=DESTINATION_CONFIG)
+            self._admin.create_topic(topic, partitions=partitions, config=config)
         except KafkaTrouble as error:
             raise InvalidDestinationError(
                 f"{destination}: its topic cannot be created: {error}", destination=destination.name
@@ -142,13 +156,47 @@ class Topics:
 
     def _ensure_changelog(self, destination: Destination, found: TopicDescription) -> None:
         name = destination.changelog_topic(self._namespace)
-        existing = self._admin.describe([name]).get(name)
+        size = _size(found) + MARGIN_BYTES
+        existing = self._admin.describe([name], with_config=True).get(name)
         if existing is None:
-            size = int(found.config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES)) + CHANGELOG_MARGIN_BYTES
             config = {**CHANGELOG_CONFIG, "max.message.bytes": str(size)}
             self._admin.create_topic(name, partitions=found.partitions, config=config)
-        elif existing.partitions < found.partitions:
+            return
+        if existing.partitions < found.partitions:
             self._admin.add_partitions(name, found.partitions)
+        if _size(existing) < size:
+            self._enlarged(existing, size, is_ours=True)
+
+    def _enlarged(self, found: TopicDescription, size: int, *, is_ours: bool) -> TopicDescription:
+        """The topic, changed to take messages of `size` if that can be; told once if it cannot."""
+        fault = "jbm-kafka did not create it"
+        if is_ours:
+            try:
+                self._admin.alter_config(found.name, {"max.message.bytes": str(size)})
+            except KafkaTrouble as error:
+                fault = str(error)
+            else:
+                return replace(found, config={**found.config, "max.message.bytes": str(size)})
+        if found.name not in self._told:
+            self._told.add(found.name)
+            log.warning(
+                "topic %s takes messages of %d bytes and should take %d, and that is not changed here: %s. What is "
+                "larger cannot be copied there whole; set its max.message.bytes with Kafka's tools",
+                found.name,
+                _size(found),
+                size,
+                fault,
+            )
+        return found
+
+
+def _size(found: TopicDescription) -> int:
+    return int(found.config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
+
+
+def _is_ours(found: TopicDescription) -> bool:
+    """It has the configuration that we give and no broker's defaults do: we created it, or somebody in our place."""
+    return all(found.config.get(name) == value for name, value in DESTINATION_CONFIG.items())
 
 
 def dead_letter_queue(address: str) -> Queue:

@@ -33,6 +33,14 @@ class MemoryAdmin:
         self._process.check()
         return self._cluster.create_topic(name, partitions, config)
 
+    def alter_config(self, name: str, config: Mapping[str, str]) -> None:
+        self._process.check()
+        with self._cluster.changed:
+            topic = self._cluster.topic(name)
+            if self._cluster.faults.alter is not None:
+                self._cluster.faults.alter(name, config)
+            topic.config = {**topic.config, **config}
+
     def delete_topics(self, names: Sequence[str]) -> None:
         self._process.check()
         for name in names:

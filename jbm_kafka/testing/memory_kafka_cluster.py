@@ -34,6 +34,8 @@ class Faults:
     """Asked for every record that reaches a broker."""
     stalled: Callable[[str, int], bool] | None = None
     """Whether a partition cannot be written now (topic, partition): plain sends to it wait."""
+    alter: Callable[[str, Mapping[str, str]], None] | None = None
+    """Called before a topic's configuration is changed (its name, the changes); it may refuse by raising."""
     step: Callable[[str, str], None] | None = None
     """Called before every step of a transactional producer (its id, the step); it may raise, as a crash would."""
 

@@ -29,6 +29,12 @@ def model_matches(pattern: list[str], name: list[str]) -> bool:
     return bool(name) and pattern[0] in ("*", name[0]) and model_matches(pattern[1:], name[1:])
 
 
+def test_addresses_of_copies_are_known_as_such() -> None:
+    repository = AddressSettingsRepository({"a": AddressSettings(dead_letter_address="D", expiry_address="E")})
+    names = ("DLQ", "ExpiryQueue", "D", "E", "a", "d")
+    assert [name for name in names if repository.takes_copies(name)] == ["DLQ", "ExpiryQueue", "D", "E"]
+
+
 @given(pattern=patterns, name=names)
 def test_a_pattern_matches_what_its_words_say(pattern: str, name: str) -> None:
     """REDELIVER-6: `.` separates words, `*` is one word, `#` any number."""

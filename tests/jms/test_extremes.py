@@ -1,5 +1,6 @@
 """Values at the edge of what anybody means, each found by someone who tried it."""
 
+import random
 import sys
 
 import pytest
@@ -8,6 +9,7 @@ from jbm_kafka import AcknowledgeMode, Message, Queue
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
+from tests.conftest import MakeTopic
 from tests.jms.support import DEAD_LETTERS, Seen, bodies, copies, eventually, receive, send
 
 
@@ -68,6 +70,21 @@ def test_a_dead_letter_keeps_a_body_that_fits_when_compressed(
     queue = Queue(f"{orders.name}.twice")
     body = "x" * 3_000_000
     send(session, queue, body)
+    with connection.create_session(AcknowledgeMode.INDIVIDUAL) as individual:
+        consumer = individual.create_consumer(queue)
+        for _ in range(2):
+            receive(consumer).nack()
+        eventually(lambda: len(copies(connection, DEAD_LETTERS, queue)) == 1, "no dead letter")
+    assert bodies(copies(connection, DEAD_LETTERS, queue)) == [body]
+
+
+def test_a_dead_letter_keeps_a_body_as_large_as_its_queue_takes(
+    connection: Connection, session: Session, make_topic: MakeTopic
+) -> None:
+    """REDELIVER-4: the dead-letter queue grows with the queues it serves."""
+    queue = Queue(make_topic(".twice", config={"max.message.bytes": "2500000"}))
+    body = random.Random(1).randbytes(2_400_000)  # no compression helps
+    session.create_producer(queue).send(body)
     with connection.create_session(AcknowledgeMode.INDIVIDUAL) as individual:
         consumer = individual.create_consumer(queue)
         for _ in range(2):

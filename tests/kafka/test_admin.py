@@ -19,6 +19,16 @@ def test_a_topic_is_described_with_its_partitions_and_config(kafka: Kafka, kafka
     assert kafka_name in admin.topic_names()
 
 
+def test_a_topics_config_can_be_changed_and_the_rest_of_it_stays(kafka: Kafka, kafka_name: str) -> None:
+    admin = kafka.admin()
+    admin.create_topic(kafka_name, partitions=1, config={"retention.ms": "-1", "max.message.bytes": "123456"})
+    admin.alter_config(kafka_name, {"max.message.bytes": "234567"})
+    config = admin.describe([kafka_name], with_config=True)[kafka_name].config
+    assert (config["max.message.bytes"], config["retention.ms"]) == ("234567", "-1")
+    with pytest.raises(UnknownTopic, match=f"{kafka_name}-missing"):
+        admin.alter_config(f"{kafka_name}-missing", {"max.message.bytes": "1"})
+
+
 def test_creating_a_topic_twice_changes_nothing(kafka: Kafka, topic: str) -> None:
     admin = kafka.admin()
     before = admin.describe([topic])

@@ -100,6 +100,9 @@ class ScriptedKafka:
     def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
         self._unasked()
 
+    def alter_config(self, name: str, config: Mapping[str, str]) -> None:
+        self._unasked()
+
     def delete_topics(self, names: Sequence[str]) -> None:
         self._unasked()
 

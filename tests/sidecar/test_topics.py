@@ -1,0 +1,98 @@
+"""Topics that take copies have room for what they copy: at creation, and when their source grew."""
+
+import logging
+from collections.abc import Mapping
+
+import pytest
+
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.ports import KafkaTrouble
+from jbm_kafka.sidecar.topics import DESTINATION_CONFIG, MARGIN_BYTES, TopicInfo, Topics
+from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+
+LETTERS = Queue("letters")
+LARGE = 3_000_000
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster()
+
+
+def topics_of(cluster: MemoryCluster) -> Topics:
+    return Topics(MemoryKafka(cluster).admin(), namespace="")
+
+
+def ensure(topics: Topics, size: int) -> TopicInfo:
+    return topics.ensure(LETTERS, create=True, partitions=1, message_bytes_min=size)
+
+
+def size_of(cluster: MemoryCluster, topic: str) -> int:
+    return int(cluster.topics[topic].config["max.message.bytes"])
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_topic_for_copies_is_created_with_room_for_the_largest(cluster: MemoryCluster) -> None:
+    assert ensure(topics_of(cluster), LARGE).max_message_bytes == LARGE == size_of(cluster, "letters")
+    assert size_of(cluster, "letters.jbm-changelog") == LARGE + MARGIN_BYTES
+    assert cluster.topics["letters"].config.items() >= DESTINATION_CONFIG.items()
+
+
+def test_small_messages_make_no_topic_smaller_than_kafkas_default(cluster: MemoryCluster) -> None:
+    assert ensure(topics_of(cluster), 10_000).max_message_bytes == 1_048_588
+
+
+def test_one_of_ours_grows_with_its_changelog_and_never_shrinks(
+    cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = topics_of(cluster)
+    ensure(topics, 0)
+    assert ensure(topics, LARGE).max_message_bytes == LARGE == size_of(cluster, "letters")
+    assert size_of(cluster, "letters.jbm-changelog") == LARGE + MARGIN_BYTES
+    assert ensure(topics, 2_000_000).max_message_bytes == LARGE
+    assert ensure(topics_of(cluster), 2_000_000).max_message_bytes == LARGE == size_of(cluster, "letters")
+    assert warnings(caplog) == []
+
+
+def test_what_another_process_enlarged_is_seen(cluster: MemoryCluster) -> None:
+    topics = topics_of(cluster)
+    ensure(topics, 0)
+    ensure(topics_of(cluster), LARGE)
+    assert ensure(topics, LARGE - 1).max_message_bytes == LARGE
+
+
+def test_a_foreign_topic_is_left_as_it_is_with_one_warning(
+    cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.create_topic("letters", 1, {})
+    topics = topics_of(cluster)
+    assert [ensure(topics, LARGE).max_message_bytes for _ in range(2)] == [1_048_588] * 2
+    (line,) = warnings(caplog)
+    assert "topic letters takes messages of 1048588 bytes and should take 3000000" in line
+    assert "did not create it" in line
+
+
+def test_a_topic_that_may_not_be_changed_is_used_with_one_warning(
+    cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = topics_of(cluster)
+    ensure(topics, 0)
+    cluster.faults.alter = refused
+    assert [ensure(topics, LARGE).max_message_bytes for _ in range(2)] == [1_048_588] * 2
+    (line,) = warnings(caplog)
+    assert "Topic authorization failed" in line
+
+
+def test_a_changelog_grows_when_its_destination_did(cluster: MemoryCluster) -> None:
+    topics = topics_of(cluster)
+    ensure(topics, 0)
+    MemoryKafka(cluster).admin().alter_config("letters", {"max.message.bytes": str(LARGE)})
+    assert topics.refresh(LETTERS).max_message_bytes == LARGE
+    assert size_of(cluster, "letters.jbm-changelog") == LARGE + MARGIN_BYTES
+
+
+def refused(topic: str, config: Mapping[str, str]) -> None:
+    raise KafkaTrouble(f"change {', '.join(config)} of topic {topic}: Topic authorization failed")
