@@ -49,8 +49,8 @@ def dead_letter_headers(
 ) -> list[Header]:
     """The headers of a dead letter.
 
-    `message_id` is the message's id as its receivers saw it; a foreign record gets it as a header. `timestamp_ms`, when
-    given, keeps the message's JMSTimestamp although the copy's record has a later one.
+    `message_id` is the message's id as its receivers saw it; a record whose own header does not say so gets it as a
+    header. `timestamp_ms`, when given, keeps the message's JMSTimestamp although the copy's record has a later one.
     """
     hop = _hop(destination, message_id, partition, offset, delivery_count)
     hop[DEAD_LETTER_REASON] = Property("string", reason)
@@ -89,10 +89,16 @@ def _hop(
 def _copied(
     original: Sequence[Header] | None, message_id: str, timestamp_ms: int, hop: Mapping[str, Property]
 ) -> list[Header]:
-    kept = [header for header in original or () if not _is_replaced(header[0])]
+    id_header = (MESSAGE_ID_HEADER, message_id.encode())
+    kept = [
+        header
+        for header in original or ()
+        # An id that is null or no text is none (docs/topics.md): receivers of the copy would see the copy's place.
+        if not _is_replaced(header[0]) and (header[0] != MESSAGE_ID_HEADER or header == id_header)
+    ]
     present = {name for name, _ in kept}
     if MESSAGE_ID_HEADER not in present:
-        kept.append((MESSAGE_ID_HEADER, message_id.encode()))
+        kept.append(id_header)
     if timestamp_ms and "JMSTimestamp" not in present:
         kept.append(("JMSTimestamp", b"%d" % timestamp_ms))
     kept.extend(property_header(name, held) for name, held in hop.items())

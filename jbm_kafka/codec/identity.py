@@ -1,5 +1,9 @@
 """How a record's key and place show in JMS."""
 
+from collections.abc import Sequence
+
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header
+
 
 def unit_name(key: bytes | None) -> str | None:
     """The unit of order that a record's key stands for: its text, or `0x<hex>` when it is no UTF-8; empty is none."""
@@ -14,3 +18,12 @@ def unit_name(key: bytes | None) -> str | None:
 def foreign_message_id(topic: str, partition: int, offset: int) -> str:
     """The id of a message whose record has no JMSMessageID."""
     return f"ID:kafka:{topic}:{partition}:{offset}"
+
+
+def message_id_of(headers: Sequence[Header] | None, topic: str, partition: int, offset: int) -> str:
+    """The id that receivers see: of the last JMSMessageID with a value, if that is UTF-8; else where the record is."""
+    told = [value for name, value in headers or () if name == MESSAGE_ID_HEADER and value is not None]
+    try:
+        return told[-1].decode() if told else foreign_message_id(topic, partition, offset)
+    except UnicodeDecodeError:
+        return foreign_message_id(topic, partition, offset)

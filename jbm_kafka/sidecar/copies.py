@@ -6,6 +6,7 @@ import zlib
 from typing import cast
 
 from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
+from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.channel import EXPIRED
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.murmur2 import partition_for
@@ -15,14 +16,6 @@ from jbm_kafka.sidecar.topics import TopicInfo
 
 RECORD_OVERHEAD_BYTES = 512
 """Generous room for a record batch's own fields, so that a copy judged to fit does fit."""
-
-
-def message_id_of(record: KafkaRecord) -> str:
-    """The message's id; a foreign record's tells where it is."""
-    for name, value in record.headers() or ():
-        if name == "JMSMessageID" and value is not None:
-            return value.decode(errors="replace")
-    return f"ID:kafka:{record.topic()}:{record.partition()}:{record.offset()}"
 
 
 COMPRESSION_DOUBT = 2
@@ -48,12 +41,13 @@ def copy_of(
 
 def _headers(leaving: Leaving, record: KafkaRecord, source: Destination, now_ms: int) -> Headers:
     partition, offset = cast(int, record.partition()), leaving.reference.offset
+    message_id = message_id_of(record.headers(), cast(str, record.topic()), partition, offset)
     timestamp_ms = max(record.timestamp()[1], 0)
     if leaving.reason == EXPIRED:
         return expired_headers(
             record.headers(),
             destination=source,
-            message_id=message_id_of(record),
+            message_id=message_id,
             partition=partition,
             offset=offset,
             delivery_count=leaving.attempts,
@@ -63,7 +57,7 @@ def _headers(leaving: Leaving, record: KafkaRecord, source: Destination, now_ms:
     return dead_letter_headers(
         record.headers(),
         destination=source,
-        message_id=message_id_of(record),
+        message_id=message_id,
         partition=partition,
         offset=offset,
         delivery_count=leaving.attempts,

@@ -1,5 +1,7 @@
 """REDELIVER-4: what a dead letter and an expired message keep, and what they tell."""
 
+import pytest
+
 from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Queue, Topic
@@ -69,6 +71,14 @@ def test_a_further_hop_replaces_what_the_one_before_told() -> None:
 def test_a_foreign_record_gets_the_message_id_it_lacked() -> None:
     """REDELIVER-4 with docs/topics.md, Keys."""
     assert dead_letter(None) == [("JMSMessageID", b"ID:p:1"), *HOP]
+
+
+@pytest.mark.parametrize("value", [None, b"\xff\xfe", b"ID:earlier"])
+def test_an_id_header_that_is_not_the_messages_id_is_replaced(value: bytes | None) -> None:
+    """REDELIVER-4 with docs/topics.md: a copy has the id that receivers of the original saw."""
+    assert dead_letter([("JMSMessageID", value)]) == [("JMSMessageID", b"ID:p:1"), *HOP]
+    beside: list[Header] = [("JMSMessageID", value), ("JMSMessageID", b"ID:p:1"), ("x", b"1")]
+    assert dead_letter(beside) == [("JMSMessageID", b"ID:p:1"), ("x", b"1"), *HOP]
 
 
 def test_the_time_of_sending_is_kept_when_it_is_given_and_not_there() -> None:

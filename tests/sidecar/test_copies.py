@@ -1,0 +1,38 @@
+"""The copy of a foreign record has the id under which receivers saw the original."""
+
+import pytest
+
+from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.verdicts import Leaving
+from jbm_kafka.jms.messages_wire import from_record
+from jbm_kafka.sidecar.copies import copy_of
+from jbm_kafka.sidecar.topics import TopicInfo
+from tests.support.records import Record
+
+DLQ = TopicInfo("DLQ", "d", 1, 1_000_000)
+
+
+@pytest.mark.parametrize("reason", ["max-delivery-attempts", "expired"])
+@pytest.mark.parametrize(
+    ("headers", "message_id"),
+    [
+        ([], "ID:kafka:orders:3:17"),
+        ([("JMSMessageID", None)], "ID:kafka:orders:3:17"),
+        ([("JMSMessageID", b"\xff")], "ID:kafka:orders:3:17"),
+        ([("JMSMessageID", b"ID:a"), ("JMSMessageID", b"\xff")], "ID:kafka:orders:3:17"),
+        ([("JMSMessageID", b"ID:a"), ("JMSMessageID", b"ID:b"), ("JMSMessageID", None)], "ID:b"),
+    ],
+)
+def test_a_copy_has_the_id_that_receivers_saw(headers: list[Header], message_id: str, reason: str) -> None:
+    """REDELIVER-4: in its own header and in _JBM_ORIG_MESSAGE_ID."""
+    queue = Queue("orders")
+    original = Record(headers=headers)
+    assert from_record(original, queue, 1, False, None).message_id == message_id
+    leaving = Leaving(Reference(17, None, record=original), 2, reason)
+    copy, _ = copy_of(leaving, source=queue, target=DLQ, now_ms=5, trusts_compression=True)
+    made = Record(headers=copy.headers, topic="DLQ", offset=0)
+    letter = from_record(made, Queue("DLQ"), 1, False, None)
+    assert letter.message_id == message_id == letter.properties["_JBM_ORIG_MESSAGE_ID"]
+    assert "_JBM_DECODE_ERROR" not in letter.properties
