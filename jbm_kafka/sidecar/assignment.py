@@ -16,6 +16,7 @@ from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
+from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import FETCH_COUNT
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
@@ -96,9 +97,21 @@ class Assignment:
             partition,
         )
         channel = self._lane.channels.get(partition)
+        if channel is None and partition in self.opening:
+            return
         if channel is not None:
             self.drop(channel)
-        self.on_assigned([partition])
+        if channel is None or channel.freeze is None:
+            self.on_assigned([partition])
+            return
+        # No new generation fences what its checkpoint still writes: that must be there when the changelog is read, or
+        # a new topic's messages count as settled by what is told of the old one's.
+        token = self.opening[partition] = object()
+        channel.wait_frozen(Completion(lambda _: self._open_anew(partition, token)))
+
+    def _open_anew(self, partition: int, token: object) -> None:
+        if self.opening.get(partition) is token:
+            self.on_assigned([partition])
 
     # -- going -----------------------------------------------------------------------------------------------------
 
@@ -159,7 +172,7 @@ class Assignment:
                 if tap.acked:
                     lane.settle.refuse_late(tap)
             link.remove(channel.partition, None)
-        channel.fail_waiters(_taken(channel))
+        channel.fail_waiters(taken(channel))
         if lane.channels.get(channel.partition) is channel:
             del lane.channels[channel.partition]
         lane.flow.forget(channel)
@@ -236,7 +249,8 @@ def _is_unrecorded(channel: OwnedChannel) -> bool:
     return not channel.is_lost and (channel.needs_checkpoint or channel.freeze is not None)
 
 
-def _taken(channel: OwnedChannel) -> TransactionRolledBackError:
+def taken(channel: OwnedChannel) -> TransactionRolledBackError:
+    """What is told who waited for a record that will never be made."""
     return TransactionRolledBackError(
         f"{channel.topic}[{channel.partition}] moved to another process before this was recorded; "
         f"the messages are delivered again",

@@ -13,6 +13,7 @@ from jbm_kafka.core.freeze import Freeze
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import unknown_offsets
 from jbm_kafka.ports import GroupFenced
+from jbm_kafka.sidecar.assignment import taken
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.transfer import Settling, Transfer
 
@@ -136,6 +137,8 @@ class CheckpointPart:
                     channel.state.apply(Acknowledged(session=settling.session, offsets=settling.offsets, durable=True))
             else:
                 self._return_orphans(part)
+                if channel.is_lost:  # nobody tries again
+                    channel.fail_waiters(taken(channel))
             for waiter in waiters:
                 waiter.complete()
 

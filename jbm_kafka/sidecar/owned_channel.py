@@ -170,6 +170,11 @@ class OwnedChannel:
         """Complete when everything up to now is in the changelog."""
         self._waiters.append(completion)
 
+    def wait_frozen(self, completion: Completion) -> None:
+        """Complete when the end of the taken freeze is known: durable, or, of a lost channel, failed."""
+        assert self.freeze is not None, self.name
+        self._frozen_waiters.append(completion)
+
     def take_freeze(self, checkpoint_id: str, tentative: Collection[int]) -> Freeze:
         """The channel's part of a checkpoint; `settle_freeze` must follow before the next."""
         assert self.freeze is None, self.name

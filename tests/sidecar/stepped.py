@@ -1,0 +1,97 @@
+"""Whole sidecars over one in-memory Kafka, in the test's own thread, which stops any of their work between steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.ports import Clock, Outgoing
+from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.sidecar import Sidecar
+from jbm_kafka.sidecar.stores import Stores
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_held import MemoryHeldStore
+from jbm_kafka.testing.memory_journal import MemoryJournal
+from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+from jbm_kafka.testing.simulation.workers import SteppedWorker, SteppedWorkers
+from tests.sidecar.parts import link_of
+
+CHECKPOINTS = "jbm-checkpoint"
+QUEUE = Queue("orders")
+TURN_MS = 5
+TURNS_MAX = 20_000
+
+
+class SteppedSidecar:
+    """One process; `run` lets its work go on until something holds."""
+
+    def __init__(self, name: str, cluster: MemoryCluster, *, wall: Clock | None = None) -> None:
+        assert isinstance(cluster.clock, ManualClock)
+        self.clock = cluster.clock
+        self.cluster = cluster
+        self.kafka = MemoryKafka(cluster)
+        self.held: set[str] = set()
+        """Names of work that makes no step now."""
+        self.workers = SteppedWorkers(self.clock, self._meanwhile)
+        self.sidecar = Sidecar(
+            kafka=self.kafka,
+            clock=wall or self.clock,
+            config=SidecarConfig(session_timeout_ms=5_000, address_settings={"#": AddressSettings(partitions=1)}),
+            stores=Stores(MemoryJournal(clock=self.clock), MemoryHeldStore(), f"jbm.{name}.0", lambda: None),
+            workers=self.workers,
+            chance=lambda: 0.5,
+        )
+
+    def attach(self, session: str) -> Link:
+        """A receiver of the queue, started."""
+        link = link_of(session)
+        link.is_waiting = True
+        link.lane = self.sidecar.attach(QUEUE, link)
+        link.is_attached = True
+        return link
+
+    def receive(self, link: Link, count: int) -> list[int]:
+        """So many messages, into the application's hand: their offsets."""
+        link.wanted = count
+        self.run(lambda: len(link.buffer) >= count)
+        taken = [link.pop() for _ in range(count)]
+        return [granted.offset for granted in taken if granted is not None]
+
+    def send(self, *bodies: str) -> None:
+        """Append to the queue's partition."""
+        with self.cluster.changed:
+            for body in bodies:
+                self.cluster.append(Outgoing(QUEUE.kafka_topic(""), 0, None, body.encode()), None)
+
+    def run(self, holds: Callable[[], bool]) -> None:
+        """Step by step until it holds."""
+        for _ in range(TURNS_MAX):
+            for worker in self.workers.ready():
+                if holds():
+                    return
+                self._step(worker)
+            if holds():
+                return
+            self.clock.advance(TURN_MS)
+        raise AssertionError("it never held")
+
+    def run_for(self, duration_ms: int) -> None:
+        """Step by step for so long."""
+        end_ms = self.clock.monotonic_ms() + duration_ms
+        self.run(lambda: self.clock.monotonic_ms() >= end_ms)
+
+    def crash(self) -> None:
+        """End as under SIGKILL."""
+        self.kafka.crash()
+        self.workers.kill()
+
+    def _meanwhile(self, seconds: float) -> None:
+        for worker in self.workers.ready():
+            self._step(worker)
+        self.clock.advance(max(int(seconds * 1_000), 1))
+
+    def _step(self, worker: SteppedWorker) -> None:
+        if worker.is_ready and worker.name not in self.held:
+            worker.step()
