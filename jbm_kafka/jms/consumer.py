@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError, JMSError, MessageFormatError
+from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.engine.credit import Credit
 from jbm_kafka.jms.arguments import Seconds, checked_timeout_s
@@ -17,6 +17,7 @@ from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import message_of
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.siblings import release_closed
+from jbm_kafka.jms.typed_body import check_kind, present_body
 from jbm_kafka.jms.waiting import Waiting, has_next
 from jbm_kafka.sidecar.grants import Granted
 from jbm_kafka.sidecar.link import Link
@@ -108,17 +109,28 @@ class MessageConsumer:
         return self.receive(0)
 
     def receive_body(self, kind: type[T], timeout: Seconds | None = None) -> T | None:
-        """The body of the next message as `kind` (str or bytes).
+        """The body of the next message as `kind` (str or bytes); `timeout` and None as of `receive`.
 
         Raises:
-            MessageFormatError: it has another body; the message counts as received all the same.
+            MessageFormatError: it has another body. In AUTO the next call gets the same message, which counts as never
+                received; in the other modes it was received and is the session's to acknowledge or give back.
         """
-        message = self.receive(timeout)
-        if message is None:
-            return None
-        if not isinstance(message.body, kind):
-            raise MessageFormatError(f"the body is a {type(message.body).__name__}, not a {kind.__name__}")
-        return message.body
+        timeout_s = None if timeout is None else checked_timeout_s(timeout)
+        check_kind(kind)
+        if not self._guard.try_enter():
+            raise self.session.busy()
+        try:
+            if not self._may_receive():
+                return None
+            self._settling.before_receive()
+            granted = self.poll()
+            if granted is None and timeout_s == 0:
+                self.stay_attached()
+            elif granted is None:
+                granted = self._waiting.wait(timeout_s)
+            return None if granted is None else present_body(self, granted, kind)
+        finally:
+            self._guard.leave()
 
     def __iter__(self) -> Iterator[Message]:
         """Receives until closed; acknowledges nothing beyond what the session's mode does by itself."""
@@ -249,19 +261,7 @@ class MessageConsumer:
 
     def wait_ready(self) -> None:
         """Return when the first assignment is there and recovered."""
-        link = self.link
-        deadline = time.monotonic() + self.session.connection.config.join_timeout_s
-        while not self.is_over():
-            self.stay_attached()
-            if link.lane.is_settled:
-                return
-            if time.monotonic() > deadline:
-                raise JMSError(
-                    f"{self.destination}: no partitions were assigned within "
-                    f"{self.session.connection.config.join_timeout_s:g} s; is the cluster's group coordinator up?"
-                )
-            with link.filled:
-                link.filled.wait(0.01)
+        self._waiting.until_ready()
 
     def close(self) -> None:
         """Give unread messages back; what the application has stays with the session in CLIENT and TRANSACTED."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from jbm_kafka.core.errors import ResourceAllocationError
+from jbm_kafka.core.errors import JMSError, ResourceAllocationError
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.grants import Granted
 from jbm_kafka.sidecar.link import Link
@@ -50,6 +50,27 @@ class Waiting:
                     return self._catch_up()
         finally:
             link.is_waiting = False
+
+    def until_ready(self) -> None:
+        """Return when the consumer's first assignment is there and recovered, or it was closed.
+
+        Raises:
+            JMSError: not so within the time that joining may take.
+        """
+        consumer, link = self._consumer, self._link
+        join_timeout_s = consumer.session.connection.config.join_timeout_s
+        deadline = time.monotonic() + join_timeout_s
+        while not consumer.is_over():
+            consumer.stay_attached()
+            if link.lane.is_settled:
+                return
+            if time.monotonic() > deadline:
+                raise JMSError(
+                    f"{consumer.destination}: no partitions were assigned within {join_timeout_s:g} s; "
+                    f"is the cluster's group coordinator up?"
+                )
+            with link.filled:
+                link.filled.wait(0.01)
 
     def want_some(self) -> None:
         """Ask the lane for messages, unless that was done. The caller holds the lock.

@@ -171,6 +171,18 @@ class Link:
             returned = [(granted.tap, row) for granted, row in rows]
             self.verdicts.append(Verdict(returned=returned, done=done, fences=fences))
 
+    def put_back(self, granted: Granted) -> None:
+        """Undo the last `pop`: the message is the next one again, as if it had never been taken."""
+        with self.lock:
+            if granted.tap.is_lost:
+                return  # whoever has its partition now delivers it
+            # A sibling that asked while this buffer looked empty may be about to get the messages behind this one.
+            is_alone = not any(sibling.buffer or sibling.is_asking for sibling in self.siblings)
+            if is_alone and not self.is_stopped and not granted.tap.channel.is_closing:
+                self.buffer.appendleft(granted)
+                return
+        self.give_back([(granted, GivenBack(granted.offset, counted=False))])
+
     def take_unread(self) -> list[Granted]:
         """Empty the buffer, and what is coming: the caller gives it back uncounted, or is the lane itself."""
         with self.lock:

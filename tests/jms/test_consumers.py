@@ -10,7 +10,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import NOTHING_S, SOON_S, Aside, bodies, eventually, receive, receive_all, send
+from tests.jms.support import SOON_S, Aside, bodies, eventually, receive, receive_all, send
 
 
 def test_receive_with_a_short_timeout_finds_what_was_there(session: Session, orders: Queue) -> None:
@@ -87,15 +87,6 @@ def test_a_session_in_use_refuses_a_second_thread(session: Session, orders: Queu
             call()
     consumer.close()
     waiting.result()
-
-
-def test_the_body_is_checked_by_receive_body(session: Session, orders: Queue) -> None:
-    send(session, orders, "a", "b")
-    consumer = session.create_consumer(orders)
-    assert consumer.receive_body(str, SOON_S) == "a"
-    with pytest.raises(errors.MessageFormatError, match="str, not a bytes"):
-        consumer.receive_body(bytes, SOON_S)
-    assert consumer.receive_body(str, NOTHING_S) is None
 
 
 def test_prefetch_limits_what_a_consumer_holds(connection: Connection, session: Session, orders: Queue) -> None:
