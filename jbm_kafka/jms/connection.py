@@ -129,7 +129,11 @@ class Connection:
         self.provider.close()
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()  # nobody else would: the block is not entered, so it is not left either
+            raise
         return self
 
     def __exit__(

@@ -111,7 +111,7 @@ class Context:
         self.connection.close()
 
     def __enter__(self) -> Self:
-        self.connection.start()
+        self.connection.__enter__()
         return self
 
     def __exit__(

@@ -24,7 +24,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer, as_destination
 from jbm_kafka.jms.settling import Settling
 from jbm_kafka.jms.settling_in_hand import settling_for
-from jbm_kafka.jms.siblings import release_closed, tell_siblings
+from jbm_kafka.jms.siblings import forgotten_if_refused, release_closed, tell_siblings
 from jbm_kafka.ports import Outgoing
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Session:
         """A consumer of a queue. On a started connection it returns when partitions are assigned and recovered.
 
         Raises:
-            InvalidDestinationError: the queue does not exist or cannot be one.
+            InvalidDestinationError: the queue does not exist or cannot be one; the session can be used as before.
         """
         with self.in_use(beside_listener=True):
             if selector:
@@ -89,11 +89,13 @@ class Session:
             release_closed(self)
             self.consumers.append(consumer)
             tell_siblings(self)
-            consumer.connect()
+            with forgotten_if_refused(consumer):
+                consumer.connect()
             if self._thread is not None:
                 self._thread.wake()
         if self.connection.is_started:
-            consumer.wait_ready()
+            with forgotten_if_refused(consumer):
+                consumer.wait_ready()
         return consumer
 
     def create_browser(

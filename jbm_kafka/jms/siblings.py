@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jbm_kafka.jms.consumer import MessageConsumer
     from jbm_kafka.jms.session import Session
 
 
@@ -25,3 +28,17 @@ def release_closed(session: Session) -> None:
             consumer.disconnect()
             session.consumers.remove(consumer)
     tell_siblings(session)
+
+
+@contextmanager
+def forgotten_if_refused(consumer: MessageConsumer) -> Iterator[None]:
+    """Around a step of making a consumer: when it fails its session is as if the consumer had never been asked for."""
+    try:
+        yield
+    except BaseException:
+        session = consumer.session
+        consumer.disconnect()
+        if consumer in session.consumers:
+            session.consumers.remove(consumer)
+        tell_siblings(session)
+        raise

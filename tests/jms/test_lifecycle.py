@@ -5,10 +5,11 @@ import threading
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, errors
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from tests.jms.conftest import RUN, make_factory
 from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, left, receive, send
+from tests.support.topics import create_topic
 
 
 def test_a_connection_is_made_stopped_and_started_by_entering(warm: ConnectionFactory, orders: Queue) -> None:
@@ -76,6 +77,35 @@ def test_leaving_a_connection_by_an_exception_gives_back_the_message_in_hand(
     with pytest.raises(KeyError):
         fail()
     assert receive(connection.create_session().create_consumer(orders)).delivery_count == 2
+
+
+@pytest.mark.parametrize("is_started", [True, False])
+def test_a_refused_consumer_leaves_its_session_as_it_was(
+    bootstrap: str, warm: ConnectionFactory, orders: Queue, is_started: bool
+) -> None:
+    unfit = Queue(create_topic(bootstrap, f"{orders.name}.compacted", config={"cleanup.policy": "compact"}))
+    connection = warm.create_connection()
+    if is_started:
+        connection.start()
+    session = connection.create_session()
+    with pytest.raises(errors.InvalidDestinationError, match="compacted"):
+        session.create_consumer(unfit)
+    assert session.consumers == []
+    with connection:
+        send(session, orders, "a")
+        assert receive(session.create_consumer(orders)).body == "a"
+
+
+def test_a_connection_that_cannot_be_entered_is_closed(bootstrap: str, orders: Queue) -> None:
+    unfit = create_topic(bootstrap, f"{orders.name}.compacted", config={"cleanup.policy": "compact"})
+    factory = ConnectionFactory(
+        bootstrap, namespace=f"{RUN}-unfit", address_settings={"#": AddressSettings(dead_letter_address=unfit)}
+    )
+    connection = factory.create_connection()
+    connection.create_session().create_consumer(orders)
+    with pytest.raises(errors.InvalidDestinationError, match="compacted"), connection:
+        pass
+    assert connection.is_closed
 
 
 def test_a_context_is_connection_and_session_in_one(warm: ConnectionFactory, orders: Queue) -> None:
