@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.core.errors import JMSError, MessageTooLargeError, SendTimeoutError
+from jbm_kafka.core.errors import InvalidSettingError, JMSError, MessageTooLargeError, SendTimeoutError
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.clock import SystemClock
 from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, Sender, SendReport, Unreachable
@@ -158,7 +158,9 @@ def _acquire(installation: Installation) -> _Shared:
         found = _shared.get(installation.key)
         if found is None:
             found = _shared[installation.key] = _Shared(installation)
-        elif found.installation.config != installation.config:
+        else:
+            _refuse_other_client_settings(installation, found.installation)
+        if found.installation.config != installation.config:
             log.warning(
                 "a connection factory for %s has other settings than the sidecar that is running for it already; "
                 "the running sidecar's hold until its last connection is closed",
@@ -166,6 +168,19 @@ def _acquire(installation: Installation) -> _Shared:
             )
         found.users += 1
         return found
+
+
+def _refuse_other_client_settings(wanted: Installation, running: Installation) -> None:
+    """Nobody gets a connection made with another's credentials. Values are not told: some are secrets."""
+    mine, theirs = wanted.client_settings, running.client_settings
+    names = sorted(name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name))
+    if names:
+        raise InvalidSettingError(
+            f"kafka settings for {wanted.bootstrap} differ from those of the connection that is open already, which "
+            f"this one would share: {', '.join(names)}; use another state_dir or namespace, or close that one first",
+            names=names,
+            bootstrap=wanted.bootstrap,
+        )
 
 
 def _release(shared: _Shared) -> None:

@@ -97,6 +97,7 @@ class ConnectionFactory:
 
         Raises:
             JMSError: the cluster cannot be reached, or the state folder not used.
+            InvalidSettingError: a connection that this one would share the sidecar of was made with other `kafka`.
         """
         if username is not None or password is not None:
             raise JMSSecurityError(

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -174,6 +175,33 @@ def test_a_namespace_keeps_installations_apart(bootstrap: str, connection: Conne
             consumer = each.create_consumer(orders)
             assert receive(consumer).body == "a"
             assert consumer.receive(NOTHING_S) is None
+
+
+def test_a_connection_is_not_shared_with_other_client_settings(
+    bootstrap: str, warm: ConnectionFactory, tmp_path: Path
+) -> None:
+    """Not with another user's, above all: they are named, their values are not."""
+    mine = {"client.id": "mine", "sasl.password": "secret"}
+    with pytest.raises(errors.InvalidSettingError, match=r"client\.id, sasl\.password; use another") as refused:
+        make_factory(bootstrap, kafka=mine).create_connection()
+    assert "secret" not in str(refused.value)
+    apart: dict[str, object] = {"state_dir": str(tmp_path / "state")}
+    with make_factory(bootstrap, kafka=mine, **apart).create_connection():
+        with pytest.raises(errors.InvalidSettingError, match=r"open already, .*: sasl\.password;"):
+            make_factory(bootstrap, kafka={**mine, "sasl.password": "public"}, **apart).create_connection()
+        with pytest.raises(errors.InvalidSettingError, match=r"client\.id, sasl\.password"):
+            make_factory(bootstrap, **apart).create_connection()
+        make_factory(bootstrap, kafka=dict(mine), **apart).create_connection().close()
+    make_factory(bootstrap, **apart).create_connection().close()
+
+
+def test_a_connection_is_shared_with_other_settings_of_ours_and_warned_about(
+    bootstrap: str, warm: ConnectionFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    warm.create_connection().close()
+    assert not caplog.records
+    make_factory(bootstrap, checkpoint_interval_ms=21).create_connection().close()
+    assert ["other settings" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_without_auto_create_a_missing_queue_is_refused_but_the_shipped_ones_exist(
