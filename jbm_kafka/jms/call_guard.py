@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jbm_kafka.jms.listening import ListenerThread
 
 
 class CallGuard:
     """Who calls enters, and leaves at the end."""
 
-    __slots__ = ("_filled", "_waiting", "is_in_call")
+    __slots__ = ("_filled", "_waiting", "is_in_call", "listening")
 
     def __init__(self, filled: threading.Condition) -> None:
         self._filled = filled
@@ -21,6 +25,8 @@ class CallGuard:
         self._waiting = 0
         self.is_in_call = False
         """Anybody may look, without the lock; True is to be trusted, False only under it."""
+        self.listening: ListenerThread | None = None
+        """The thread of the session's listeners, once it has one: here, where a receive sees it for next to nothing."""
 
     def enter(self) -> bool:
         """Begin a call; False when another one runs. The caller holds the lock."""

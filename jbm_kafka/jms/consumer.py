@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.engine.credit import Credit
 from jbm_kafka.jms.arguments import Seconds, checked_timeout_s
+from jbm_kafka.jms.listening import set_listener
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import message_of
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -168,8 +168,8 @@ class MessageConsumer:
 
     def _may_receive(self) -> bool:
         """False when it is closed, and its session is not."""
-        if self.listener is not None:
-            raise IllegalStateError("the consumer has a listener; it receives for it")
+        if self._guard.listening is not None:
+            self._guard.listening.check_may_receive(self)
         if self.session.is_closed:
             self.session.check_open()
         return not self.is_closed
@@ -214,17 +214,11 @@ class MessageConsumer:
     # -- listening ---------------------------------------------------------------------------------------------------
 
     def set_listener(self, listener: MessageListener | None) -> None:
-        """Call `listener(message)` for each message on the session's own thread; None ends that."""
-        session = self.session
-        if session.is_listener_thread():
-            self.listener = listener
-            return
-        with session.in_use(beside_listener=True):
-            session.settling.before_receive()
-            self.listener = listener
-            self.link.is_waiting = listener is not None
-        if listener is not None:
-            session.start_listening()
+        """Call `listener(message)` for each message on the session's own thread; None ends that.
+
+        A call that runs is waited for when a listener is taken away, unless that is done by the listener itself.
+        """
+        set_listener(self, listener)
 
     # -- life --------------------------------------------------------------------------------------------------------
 

@@ -6,18 +6,36 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from jbm_kafka.core.errors import JMSError, ResourceAllocationError
+from jbm_kafka.core.errors import IllegalStateError, JMSError, ResourceAllocationError
 from jbm_kafka.jms.siblings import release_closed
 from jbm_kafka.sidecar.grants import Granted
 
 if TYPE_CHECKING:
-    from jbm_kafka.jms.consumer import MessageConsumer
+    from jbm_kafka.jms.consumer import MessageConsumer, MessageListener
     from jbm_kafka.jms.session import Session
 
 log = logging.getLogger(__name__)
 
 IDLE_S = 0.1
 STOP_TIMEOUT_S = 30.0
+
+
+def set_listener(consumer: MessageConsumer, listener: MessageListener | None) -> None:
+    """What `MessageConsumer.set_listener` does."""
+    session = consumer.session
+    if session.is_listener_thread():
+        consumer.listener = listener
+        return
+    with session.in_use(beside_listener=True):
+        thread = session.guard.listening
+        if thread is None or not thread.is_needed:  # else what is in hand is a listener's: its return settles that
+            session.settling.before_receive()
+        consumer.listener = listener
+        consumer.link.is_waiting = listener is not None
+        if listener is not None:
+            session.start_listening()
+    if listener is None:
+        session.wait_listener_idle()
 
 
 class ListenerThread:
@@ -43,6 +61,19 @@ class ListenerThread:
     def is_current(self) -> bool:
         """The caller is this thread."""
         return threading.current_thread() is self._thread
+
+    @property
+    def is_needed(self) -> bool:
+        """A listener is set, or one runs still whose consumer was closed by itself."""
+        consumers = list(self._session.consumers)
+        return not self._idle.is_set() or any(c.listener is not None and not c.is_closed for c in consumers)
+
+    def check_may_receive(self, consumer: MessageConsumer) -> None:
+        """Raises IllegalStateError where a listener receives, or would lose the message it works on (CONN-1)."""
+        if consumer.listener is not None:
+            raise IllegalStateError("the consumer has a listener; it receives for it")
+        if self.is_needed and not self.is_current():
+            raise self._session.busy()
 
     def wait_idle(self) -> None:
         """Return when no listener runs; a running one finishes first."""

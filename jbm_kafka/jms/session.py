@@ -240,7 +240,7 @@ class Session:
     def start_listening(self) -> None:
         """A consumer has a listener now: from here on the session belongs to its own thread."""
         if self._thread is None:
-            self._thread = ListenerThread(self)
+            self._thread = self.guard.listening = ListenerThread(self)
             self._thread.start()
         self._thread.wake()
 
@@ -260,7 +260,7 @@ class Session:
             consumer.pause()
 
     def _is_listening(self) -> bool:
-        return self.connection.is_started and any(consumer.listener is not None for consumer in self.consumers)
+        return self.connection.is_started and self._thread is not None and self._thread.is_needed
 
     @contextmanager
     def finished_call(self) -> Iterator[None]:

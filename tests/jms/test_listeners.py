@@ -131,6 +131,53 @@ def test_a_session_with_a_listener_belongs_to_it(connection: Connection, orders:
     session.close()
 
 
+def test_a_receive_beside_a_running_listener_does_not_acknowledge_its_message(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """CONN-1, ACK-1, ACK-11: it is refused, also at another consumer; the raised listener's message comes again."""
+    other = Queue(f"{orders.name}.other")
+    send(session, orders, "a", unit="u")
+    send(session, other, "b", unit="u")
+    may_fail = threading.Event()
+
+    def fail_first(message: Message) -> None:
+        if message.delivery_count == 1:
+            may_fail.wait(SOON_S)
+            raise RuntimeError("not processed")
+
+    seen = Seen(fail_first)
+    listening = connection.create_session()
+    beside = listening.create_consumer(other)
+    listening.create_consumer(orders).set_listener(seen)
+    seen.wait(1)
+    with pytest.raises(errors.IllegalStateError, match="listener"):
+        beside.receive(0)
+    beside.set_listener(Seen())
+    may_fail.set()
+    assert [(m.body, m.delivery_count) for m in seen.wait(2)] == [("a", 1), ("a", 2)]
+
+
+def test_taking_a_listener_away_waits_until_it_returned(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """CONN-1, ACK-1: the receive that is allowed then does not acknowledge for it."""
+    send(session, orders, "a", unit="u")
+    may_end = threading.Event()
+    seen = Seen(lambda message: may_end.wait(SOON_S))
+    consumer = connection.create_session().create_consumer(orders)
+    consumer.set_listener(seen)
+    seen.wait(1)
+    taking_away = Aside(lambda: consumer.set_listener(None))
+    eventually(lambda: consumer.listener is None, "not taken away")
+    with pytest.raises(errors.IllegalStateError, match="listener"):
+        consumer.receive(0)
+    assert taking_away.is_running
+    may_end.set()
+    taking_away.result()
+    send(session, orders, "b", unit="u")
+    assert receive(consumer).body == "b"
+
+
 def test_close_waits_for_a_running_listener(connection: Connection, session: Session, orders: Queue) -> None:
     """UNIT-7, CONN-1: it finishes, and its message is acknowledged; what was prefetched goes back uncounted."""
     may_end = threading.Event()
