@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -54,9 +55,12 @@ class Return:
 
 
 def unknown_offsets(state: ChannelState, session: SessionId, offsets: Sequence[int]) -> list[int]:
-    """Those of the offsets that the session does not hold."""
+    """Those of the offsets that the session does not hold, or not as often as they are named: each is held once."""
     hand = state.in_hand.get(session, {})
-    return [offset for offset in offsets if offset not in hand]
+    unknown = [offset for offset in offsets if offset not in hand]
+    if len(set(offsets)) < len(offsets):
+        unknown += [offset for offset, times in Counter(offsets).items() if times > 1 and offset in hand]
+    return unknown
 
 
 def decide_return(

@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import IllegalStateError, JMSError
 from jbm_kafka.jms.inbox import InHand, give_back
 from jbm_kafka.jms.messages import Message, Settler
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.link import Link, Verdict
+from jbm_kafka.sidecar.link import Fence, Link, Verdict
 from jbm_kafka.sidecar.settle import refusal
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Settling:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.fences: defaultdict[Destination, Fence] = defaultdict(Fence)
+        """By queue; here, because they outlive the consumers that gave back."""
 
     def before_receive(self) -> None:
         """The application asks for the next message, on the session's thread."""

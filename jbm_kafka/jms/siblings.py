@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 def tell_siblings(session: Session) -> None:
-    """Let the links of each queue know each other (see Link.siblings)."""
+    """Let the links of each queue know each other (see Link.siblings), and what it waits for (Fence)."""
     with session.lock:
         consumers = [consumer for consumer in session.consumers if not consumer.is_closed]
         for consumer in consumers:
+            consumer.link.fence = session.settling.fences[consumer.destination]
             consumer.link.become_siblings(
                 [c.link for c in consumers if c is not consumer and c.destination == consumer.destination]
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze
-from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.reference import LEAVING, SessionId
 from jbm_kafka.core.verdicts import unknown_offsets
 from jbm_kafka.ports import GroupFenced
 from jbm_kafka.sidecar.assignment import taken
@@ -108,10 +109,12 @@ class CheckpointPart:
             self.finish(frozen, durable=False)
 
     def _holds_all(self, transfer: Transfer) -> bool:
+        offsets: dict[tuple[OwnedChannel, SessionId], list[int]] = defaultdict(list)
+        for settling in transfer.of(self._lane):
+            offsets[settling.channel, settling.session] += settling.offsets
         return all(
-            not settling.channel.is_lost
-            and not unknown_offsets(settling.channel.state, settling.session, settling.offsets)
-            for settling in transfer.of(self._lane)
+            not channel.is_lost and not unknown_offsets(channel.state, session, named)
+            for (channel, session), named in offsets.items()
         )
 
     def _freeze_channel(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,17 +25,46 @@ SIBLING_TURN_S = 0.1
 """How long a link that asked keeps its turn when the application polls a sibling without waiting."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What a session says about messages in its hand, beyond plain acknowledgements. All of one link."""
+    """What a session says about messages in its hand, beyond plain acknowledgements. All of one link; an identity."""
 
     returned: Sequence[tuple[Tap, GivenBack]] = ()
     acknowledged: Sequence[tuple[Tap, int]] = ()
     """Only when `done` waits for them to be durable; others go through `Tap.acked`."""
     done: Completion | None = None
     """Completed when the lane has processed the verdict, for acknowledgements when they are durable."""
-    fences: Sequence[Link] = ()
-    """Links that count it in `returns_done`."""
+
+
+class Fence:
+    """Units that a session gave back to a queue: nothing more of them is handed out before the lane carried that out.
+
+    Shared by all links of the session to the queue, closed ones and later ones too: to the channel they are one
+    receiver, so what any of them gives back, any other may have been granted the next of. The session's lock guards it.
+    """
+
+    def __init__(self) -> None:
+        self.units: set[tuple[int, bytes]] = set()
+        """(partition, unit): what a buffer has of them was granted before they went back."""
+        self._returns: dict[Verdict, Lane | None] = {}
+        """Not carried out yet, each with the lane that has to."""
+
+    def put_up(self, units: Collection[tuple[int, bytes]], verdict: Verdict, lane: Lane | None) -> None:
+        """The verdict returns messages of these units."""
+        self.units.update(units)
+        self._returns[verdict] = lane
+
+    def carried_out(self, verdict: Verdict) -> None:
+        """Its stragglers are out of the buffers."""
+        self._returns.pop(verdict, None)
+
+    def is_down(self) -> bool:
+        """Everything was carried out. A lane that has ended took its messages out of the buffers before."""
+        if any(lane is None or lane.is_running or lane.is_alive for lane in self._returns.values()):
+            return False
+        self._returns.clear()
+        self.units.clear()
+        return True
 
 
 def _ignore(error: Exception) -> None:
@@ -92,10 +121,7 @@ class Link:
         self._active_at_ms = 0
         self.is_waiting = False
         """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
-        self.fenced: set[tuple[int, bytes]] = set()
-        """(partition, unit) given back: what the buffer still has of them was granted before and is not handed out."""
-        self.returns_posted = 0
-        self.returns_done = 0
+        self.fence = Fence()
         self.on_trouble: Callable[[Exception], None] = _ignore
         """Told, on the lane's thread, when acknowledgements could not be recorded."""
 
@@ -114,14 +140,12 @@ class Link:
     def pop(self) -> Granted | None:
         """The next message of the buffer, or None. The caller holds the lock."""
         self.receives += 1
-        if not self.fenced:
+        fenced = self.fence.units
+        if not fenced or self.fence.is_down():
             return self.buffer.popleft() if self.buffer else None
-        if self.returns_posted == self.returns_done:
-            self.fenced.clear()
-            return self.pop()
         for index, granted in enumerate(self.buffer):
             unit = granted.reference.unit
-            if unit is None or (granted.tap.channel.partition, unit) not in self.fenced:
+            if unit is None or (granted.tap.channel.partition, unit) not in fenced:
                 del self.buffer[index]
                 return granted
         return None
@@ -164,12 +188,9 @@ class Link:
                 for granted, _ in rows
                 if granted.reference.unit is not None
             }
-            fences = (self, *self.siblings)
-            for link in fences:
-                link.fenced |= units
-                link.returns_posted += 1
-            returned = [(granted.tap, row) for granted, row in rows]
-            self.verdicts.append(Verdict(returned=returned, done=done, fences=fences))
+            verdict = Verdict(returned=[(granted.tap, row) for granted, row in rows], done=done)
+            self.fence.put_up(units, verdict, self._lane)
+            self.verdicts.append(verdict)
 
     def put_back(self, granted: Granted) -> None:
         """Undo the last `pop`: the message is the next one again, as if it had never been taken."""
@@ -254,10 +275,10 @@ class Link:
             rows = (*self.buffer, *(granted for batch in self.coming for granted in batch))
             return [g.reference.offset for g in rows if g.tap.channel.partition == partition]
 
-    def return_is_done(self) -> None:
-        """A fenced verdict was carried out and its stragglers removed."""
+    def return_is_done(self, verdict: Verdict) -> None:
+        """It was carried out and its stragglers removed."""
         with self.lock:
-            self.returns_done += 1
+            self.fence.carried_out(verdict)
             self.filled.notify_all()
 
     def want_now(self, count: int) -> None:

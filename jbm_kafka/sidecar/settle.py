@@ -77,8 +77,8 @@ class Settle:
         for tap, rows in _by_tap(verdict.returned).items():
             if not tap.is_lost:
                 self.give_back(tap.channel, link.session_id, rows)
-        for fenced in verdict.fences:
-            fenced.return_is_done()
+        if verdict.returned:
+            link.return_is_done(verdict)
         if verdict.done is not None:
             _complete_when_durable(verdict.done, waits_for, error)
 

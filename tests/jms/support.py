@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Message, Queue
 from jbm_kafka.jms.connection import Connection
@@ -78,6 +79,23 @@ def eventually(holds: Callable[[], bool], about: str) -> None:
     while not holds():
         assert time.monotonic() < deadline, about
         look.wait(0.02)
+
+
+@contextmanager
+def standing_still(consumer: MessageConsumer) -> Iterator[None]:
+    """Its lane does nothing inside the block: it stands in the midst of its commands, before it hands over."""
+    stands, may_go = threading.Event(), threading.Event()
+
+    def stand() -> None:
+        stands.set()
+        may_go.wait(SOON_S)
+
+    consumer.link.lane.post(stand)
+    assert stands.wait(SOON_S), "the lane does not run"
+    try:
+        yield
+    finally:
+        may_go.set()
 
 
 class Seen:

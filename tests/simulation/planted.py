@@ -105,7 +105,7 @@ def stragglers_are_handed_out(patch: pytest.MonkeyPatch) -> None:
 
     def give_back(self: Link, *args: Any, **options: Any) -> None:
         real(self, *args, **options)
-        self.fenced.clear()
+        self.fence.units.clear()
 
     patch.setattr(Link, "give_back", give_back)
 

@@ -19,7 +19,7 @@ from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.sidecar.link import Link, Verdict
+from jbm_kafka.sidecar.link import Fence, Link, Verdict
 from jbm_kafka.sidecar.transfer import Settling, Transfer
 from jbm_kafka.testing.simulation.paper import Commit, HandOver
 
@@ -90,7 +90,9 @@ class Receiver:
                 one_per_unit=mode is Mode.INDIVIDUAL,
             )
             self.links.append((queue, link))
+        fences = {queue: Fence() for queue in queues}
         for queue, link in self.links:
+            link.fence = fences[queue]
             link.become_siblings([other for at, other in self.links if at == queue and other is not link])
 
     @property

@@ -1,0 +1,46 @@
+"""Which transfers a lane takes into a checkpoint."""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka.core.verdicts import unknown_offsets
+from jbm_kafka.sidecar.checkpoint_part import FreezeRequest
+from jbm_kafka.sidecar.transfer import Settling, Transfer
+from tests.sidecar.parts import channel_of, lane_of, link_of
+from tests.sidecar.test_dispatch import state_with_two_messages
+
+
+@pytest.mark.parametrize("named", [[[0, 1, 0]], [[0, 1], [0]], [[0], [1], [2]]])
+def test_a_transfer_that_settles_more_than_is_in_hand_is_refused_alone(named: list[list[int]]) -> None:
+    """LOG-5: what one session says wrongly refuses its transfer, and stops no lane."""
+    link, channel = link_of("s"), channel_of(state_with_two_messages())
+    lane = lane_of(channel, link)
+    link.wanted = 10
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    wrong, right = (
+        Transfer(about="commit", sends=(), settlings=[(lane, Settling(channel, "s", offsets)) for offsets in each])
+        for each in (named, [[0], [1]])
+    )
+    request = FreezeRequest("jbm.x:1", (wrong, right))
+    lane.checkpoint_part.freeze(request)
+    answer = request.take_or_withdraw()
+    assert answer is not None
+    assert answer.refused == {wrong}
+
+
+def test_an_acknowledgement_named_twice_stops_no_lane() -> None:
+    """STATE-6: it changes nothing of what the session does not hold."""
+    link, channel = link_of("s"), channel_of(state_with_two_messages())
+    lane = lane_of(channel, link)
+    link.wanted = 10
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    refused: list[Exception] = []
+    link.on_trouble = refused.append
+    tap = link.buffer[0].tap
+    tap.acked += [0, 1, 1, 7]
+    lane.pump()
+    assert unknown_offsets(channel.state, "s", [0, 1]) == [0]
+    assert ["offset 7, 1 refused" in str(error) for error in refused] == [True]
