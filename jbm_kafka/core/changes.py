@@ -148,10 +148,11 @@ class SendsRolledBack:
 
 @dataclass(frozen=True, slots=True)
 class Spilled:
-    """All but the first `kept` messages waiting at a gate moved to the held store."""
+    """All but the first `kept` messages waiting at a gate moved to the held store: `spillable` says which may."""
 
     key: GateKey
     kept: int
+    """0 only when the head is held back and nobody has anything of the gate in hand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.durable_state import DurableState
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, LEAVING, GateKey, Reference, SessionId
-from jbm_kafka.core.unit_of_order import Gate, Gates
+from jbm_kafka.core.unit_of_order import NOTHING_WAITS, Gate, Gates
 
 
 class ChannelState(DurableState):
@@ -186,15 +186,18 @@ class ChannelState(DurableState):
             self._relist(gate)
 
     def _spilled(self, change: c.Spilled) -> None:
-        assert change.kept > 0, "the head stays, it is what the gate is listed by"
         gate = self.gates.by_key[change.key]
+        assert change.kept > 0 or (gate.due_at_ms and not gate.in_hand), "the head stays: the gate is listed by it"
         moved = len(gate.tail)
-        if not gate.spilled:
-            while len(gate.waiting) > change.kept:
-                gate.waiting.pop()
-                moved += 1
+        while len(gate.waiting) > change.kept:
+            gate.waiting.pop()
+            moved += 1
         gate.tail = []
         gate.spilled += moved
+        if not change.kept:
+            assert gate.spilled, "the held store has the head"
+            gate.waiting = NOTHING_WAITS
+            self.gates.hungry.pop(gate.key, None)  # nobody misses it before its time
         self.gates.waiting_count -= moved
 
     def _unspilled(self, change: c.Unspilled) -> None:
@@ -202,6 +205,9 @@ class ChannelState(DurableState):
         assert not gate.waiting or gate.waiting[-1].offset < change.references[0].offset, gate.key
         assert len(change.references) <= gate.spilled, (gate.key, gate.spilled)
         gate.spilled -= len(change.references)
+        self.gates.hungry.pop(gate.key, None)
+        if gate.waiting is NOTHING_WAITS:
+            gate.waiting = deque()
         gate.waiting.extend(change.references)
         self.gates.waiting_count += len(change.references)
         if not gate.spilled:

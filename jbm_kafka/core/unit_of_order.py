@@ -23,6 +23,10 @@ ListingKey = tuple[int, int, GateKey]
 """(priority, -offset, gate): ascending order puts what goes next last; the offset decides before the gate does."""
 
 
+NOTHING_WAITS: Final[deque[Reference]] = deque(maxlen=0)
+"""`Gate.waiting` of every gate whose head is in the held store too: a deque of its own is two thirds of a gate."""
+
+
 class Gate:
     """One unit's queue inside the channel. Part of ChannelState: only `apply` changes it."""
 
@@ -35,7 +39,10 @@ class Gate:
         self.in_hand = 0
         """How many the owner holds."""
         self.waiting: deque[Reference] = deque()
-        """Not in hand, ascending offsets, the head first; a prefix of what waits when `spilled` > 0."""
+        """Not in hand, ascending offsets, the head first; a prefix of what waits when `spilled` > 0.
+
+        Empty then when the prefix was taken, or when the head is held back and was spilled itself.
+        """
         self.spilled = 0
         """How many more wait in the held store, behind `waiting`."""
         self.tail: list[Reference] = []
@@ -54,7 +61,7 @@ class Gate:
 class Gates:
     """All gates of a channel and the order in which their heads may go."""
 
-    __slots__ = ("_spare", "by_key", "free", "own", "timers", "waiting_count")
+    __slots__ = ("_spare", "by_key", "free", "hungry", "own", "timers", "waiting_count")
 
     def __init__(self) -> None:
         self.by_key: dict[GateKey, Gate] = {}
@@ -66,6 +73,11 @@ class Gates:
         """A heap of (due, offset, gate). Entries may be stale; the gate's own `due_at_ms` tells."""
         self.waiting_count = 0
         """Messages in `waiting` and `tail` of all gates."""
+        self.hungry: dict[GateKey, None] = {}
+        """Gates that can go on only when what the held store has of them comes back, the longest waiting first.
+
+        One whose messages were returned meanwhile, or whose head is held back, may still be in it.
+        """
         self._spare: list[Gate] = []
 
     def gate(self, key: GateKey) -> Gate:
@@ -141,6 +153,8 @@ class Gates:
         if not gate.waiting:
             if gate.is_idle:
                 self._forget(gate)
+            elif gate.spilled:
+                self.hungry[gate.key] = None
             return
         head = gate.waiting[0]
         if due_at_ms:

@@ -41,6 +41,10 @@ ARRIVALS_LOW = 4_000
 """It resumes below this; far apart, since every pause throws away what the client had prefetched."""
 RECORD_OVERHEAD_BYTES = 700
 """Measured cost of one waiting record besides its body: message object, headers, reference, gate entry."""
+GATE_BYTES = 400
+"""A unit that waits, or a delayed message, whose messages are all in the held store: gate, timer, their places."""
+LINE_BYTES = 700
+"""What a gate costs besides when something of it is in memory."""
 ENOUGH_AHEAD = 1_000
 """Deliverable messages read ahead in all channels of a lane with which it fetches only now and then. What is left in
 the client costs nothing; a partition that never gets to ARRIVALS_HIGH is never paused; and a message of 100 bytes is

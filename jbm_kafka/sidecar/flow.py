@@ -1,67 +1,75 @@
-"""Keeps a lane within its memory: pauses partitions that are far ahead, moves blocked units' messages to disk.
+"""Keeps a lane within its memory: pauses partitions that are far ahead, moves what waits at gates to disk.
 
 A partition whose messages can be handed over pauses; one whose messages wait behind blocked units goes on, and what
-waits there leaves memory, so a blocked unit never stops others (LOG-9).
+waits there leaves memory, so a blocked unit does not stop others (LOG-9). What cannot leave is small: a gate for each
+unit that waits and for each delayed message. Partitions with more of those than the budget allows pause too.
 """
 
 from __future__ import annotations
 
-from itertools import islice
+import logging
 from typing import TYPE_CHECKING, cast
 
-from jbm_kafka.core.changes import Spilled, Unspilled
-from jbm_kafka.core.reference import GateKey
-from jbm_kafka.core.unit_of_order import Gate
+from jbm_kafka.core.spilling import Spillable, spillable
 from jbm_kafka.ports import GroupConsumer, HeldStore, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
-from jbm_kafka.sidecar.intake import reference_of
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.spilled import SpilledMessages
 
 if TYPE_CHECKING:
     from jbm_kafka.sidecar.lane import Lane
 
-KEEP_IN_MEMORY = 32
-"""Messages of a blocked unit that stay in memory, so that a released unit goes on at once."""
-LOAD_COUNT = 256
-LOOK_EVERY = 16
-"""Turns between two looks at every gate; looking costs a walk over them."""
+log = logging.getLogger(__name__)
+
+LOOK_EVERY = 64
+"""Turns until gates are looked at again though the last look found too little to spill; looking costs a walk."""
 
 
 class Flow:
     """The memory of one lane."""
 
     def __init__(self, held_store: HeldStore, *, budget_bytes: int) -> None:
-        self._store = held_store
+        self._spilled = SpilledMessages(held_store)
         self._waiting_bytes_max = budget_bytes // 2
         self.consumer_bytes = max(budget_bytes // 8, 1 << 20)
         """What the Kafka client may prefetch."""
-        self._spilled: dict[tuple[OwnedChannel, GateKey], None] = {}
-        """In the order spilled."""
-        self._turn = 0
+        self._overfull: set[OwnedChannel] = set()
+        """Paused, for what waits there takes too much memory and cannot be spilled."""
+        self._turns_to_look = 0
 
     def keep_within_memory(self, lane: Lane, consumer: GroupConsumer) -> None:
         """Once a turn."""
+        waiting_bytes = 0
+        for channel in lane.channels.values():
+            waiting_bytes += _waiting_bytes(channel)
+            if channel.state.gates.hungry:
+                self._spilled.load(channel, room=(self._low - waiting_bytes) // _message_bytes(channel))
+        self._turns_to_look -= 1
+        if waiting_bytes > self._waiting_bytes_max and self._turns_to_look <= 0:
+            self._spill(lane, waiting_bytes - self._low)
+            self._note_overfull(lane)
+        elif self._overfull:
+            self._note_shrunk(lane, waiting_bytes)
         self._pause_or_resume(lane, consumer)
-        if self._spilled:
-            self._load(lane)
-        self._turn += 1
-        if self._turn % LOOK_EVERY == 0:
-            self._spill(lane)
 
     def forget(self, channel: OwnedChannel) -> None:
         """The channel is gone; so is what the store held of it."""
-        mine = {row for row in self._spilled if row[0] is channel}
-        if mine:
-            self._spilled = {row: None for row in self._spilled if row not in mine}
-            self._store.clear(channel.name)
+        self._overfull.discard(channel)
+        self._spilled.forget(channel)
+
+    @property
+    def _low(self) -> int:
+        """Down to where is spilled, and up to where is loaded: apart from the limit, or each message would move."""
+        return self._waiting_bytes_max * 3 // 4
 
     def _pause_or_resume(self, lane: Lane, consumer: GroupConsumer) -> None:
         for channel in lane.channels.values():
             ahead = len(channel.state.arrivals) + len(channel.state.gates.free)
-            if not channel.is_paused and (ahead > numbers.ARRIVALS_HIGH or self._arrivals_too_large(channel, lane)):
+            is_full = channel in self._overfull or self._arrivals_too_large(channel, lane)
+            if not channel.is_paused and (ahead > numbers.ARRIVALS_HIGH or is_full):
                 channel.is_paused = True
                 consumer.pause([channel.partition])
-            elif channel.is_paused and ahead < numbers.ARRIVALS_LOW and not self._arrivals_too_large(channel, lane):
+            elif channel.is_paused and ahead < numbers.ARRIVALS_LOW and not is_full:
                 channel.is_paused = False
                 consumer.resume([channel.partition])
 
@@ -73,43 +81,62 @@ class Flow:
         size = (0 if value is None else len(value)) + numbers.RECORD_OVERHEAD_BYTES
         return len(arrivals) * size > self._waiting_bytes_max // max(len(lane.channels), 1)
 
-    def _spill(self, lane: Lane) -> None:
-        waiting_bytes = sum(self._waiting_bytes(channel) for channel in lane.channels.values())
-        if waiting_bytes <= self._waiting_bytes_max:
-            return
+    def _spill(self, lane: Lane, excess_bytes: int) -> None:
+        """Spill until so much is gone: the longest lines first, of equal ones what is due last."""
+        found: list[tuple[int, int, OwnedChannel, Spillable]] = []
         for channel in lane.channels.values():
-            for gate in list(channel.state.gates.by_key.values()):
-                if len(gate.waiting) > 2 * KEEP_IN_MEMORY or len(gate.tail) > KEEP_IN_MEMORY:
-                    self._spill_gate(channel, gate)
+            message_bytes = _message_bytes(channel)
+            found += [(row.count * message_bytes, row.gate.due_at_ms, channel, row) for row in spillable(channel.state)]
+        found.sort(key=lambda row: (row[0], row[1]), reverse=True)
+        rows: dict[OwnedChannel, list[Spillable]] = {}
+        for size, _, channel, row in found:
+            if excess_bytes <= 0:
+                break
+            excess_bytes -= size
+            rows.setdefault(channel, []).append(row)
+        for channel, mine in rows.items():
+            self._spilled.spill(channel, mine)
+        self._turns_to_look = LOOK_EVERY if excess_bytes > 0 else 0
 
-    def _waiting_bytes(self, channel: OwnedChannel) -> int:
-        count = channel.state.gates.waiting_count
-        if not count:
-            return 0
-        known = channel.state.fetched - channel.state.watermark
-        return count * (numbers.RECORD_OVERHEAD_BYTES + channel.mean_body_bytes) if known else 0
+    # -- what cannot be spilled ------------------------------------------------------------------------------------
 
-    def _spill_gate(self, channel: OwnedChannel, gate: Gate) -> None:
-        kept = len(gate.waiting) if gate.spilled else KEEP_IN_MEMORY
-        moved = [*islice(gate.waiting, kept, None), *gate.tail]
-        key = _store_key(gate.key)
-        self._store.put(channel.name, [(key, r.offset, cast(KafkaRecord, r.record)) for r in moved])
-        channel.state.apply(Spilled(key=gate.key, kept=kept))
-        self._spilled[channel, gate.key] = None
+    def _note_overfull(self, lane: Lane) -> None:
+        """When too much is left still, those with more than their share of it pause; one of them has."""
+        sizes = {channel: _waiting_bytes(channel) for channel in lane.channels.values()}
+        if sum(sizes.values()) <= self._waiting_bytes_max:
+            return
+        for channel, size in sizes.items():
+            if size > self._waiting_bytes_max // len(sizes) and channel not in self._overfull:
+                self._overfull.add(channel)
+                self._warn(channel)
 
-    def _load(self, lane: Lane) -> None:
-        """Fetch back what a gate needs next."""
-        for channel, key in list(self._spilled):
-            gate = channel.state.gates.by_key.get(key)
-            if gate is None or not gate.spilled:
-                del self._spilled[channel, key]
-                continue
-            if gate.waiting:
-                continue
-            records = self._store.take(channel.name, _store_key(key), min(LOAD_COUNT, gate.spilled))
-            channel.state.apply(Unspilled(key=key, references=[reference_of(record) for record in records]))
+    def _warn(self, channel: OwnedChannel) -> None:
+        gates = channel.state.gates
+        if len(gates.free) > len(gates.by_key) // 2:
+            return  # a backlog like any other: its messages only wait for receivers
+        log.warning(
+            "%s: %d units and delayed messages wait, more than the memory budget has room for; the partition is not "
+            "read further until they are fewer. Set memory_budget_bytes higher if that is too few",
+            channel.name,
+            len(gates.by_key),
+        )
+
+    def _note_shrunk(self, lane: Lane, waiting_bytes: int) -> None:
+        share = self._low // len(lane.channels)
+        for channel in list(self._overfull):
+            if waiting_bytes < self._low or _waiting_bytes(channel) < share:
+                self._overfull.discard(channel)
 
 
-def _store_key(key: GateKey) -> bytes:
-    """Units and single messages have names of their own in the store."""
-    return b"m%d" % key if isinstance(key, int) else b"u" + key
+def _message_bytes(channel: OwnedChannel) -> int:
+    return numbers.RECORD_OVERHEAD_BYTES + channel.mean_body_bytes
+
+
+def _waiting_bytes(channel: OwnedChannel) -> int:
+    gates = channel.state.gates
+    in_line = min(len(gates.by_key), gates.waiting_count)
+    return (
+        len(gates.by_key) * numbers.GATE_BYTES
+        + in_line * numbers.LINE_BYTES
+        + gates.waiting_count * _message_bytes(channel)
+    )

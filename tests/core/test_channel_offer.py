@@ -246,7 +246,7 @@ def test_what_ran_out_of_attempts_behind_others_leaves_at_its_turn() -> None:
 
 
 def test_a_session_that_holds_nothing_is_forgotten() -> None:
-    """LOG-9: sessions come and go for as long as the channel lives."""
+    """Of LOG-9: sessions come and go for as long as the channel lives."""
     channel = Channel(message(0, b"u"), message(1, b"u"))
     channel.got("a", 1)
     channel.ask("a", 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.spilling import spillable
 from jbm_kafka.core.verdicts import GivenBack
 from tests.core.channel_parts import START_MS, Channel, message
 
@@ -19,7 +20,7 @@ def blocked(count: int) -> Channel:
 
 
 def test_a_long_line_waits_outside_memory_and_comes_back_in_order() -> None:
-    """LOG-9, UNIT-1."""
+    """UNIT-1, of LOG-9."""
     channel = blocked(5)
     channel.state.apply(c.Spilled(b"u", kept=1))
     assert channel.state.gates.waiting_count == 1
@@ -53,8 +54,54 @@ def test_a_line_shorter_than_what_is_kept_spills_nothing() -> None:
     assert channel.state.gates.waiting_count == 2
 
 
-def test_the_head_cannot_be_spilled() -> None:
+def test_a_head_that_is_held_back_leaves_memory_until_its_time() -> None:
+    """Of LOG-9: a delayed message is but a timer."""
+    channel = Channel(message(0, delivery=START_MS + 60), message(1, b"u", delivery=START_MS + 90))
+    rows = spillable(channel.state)
+    assert [(row.gate.key, row.kept, row.count) for row in rows] == [(0, 0, 1), (b"u", 0, 1)]
+    for row in rows:
+        channel.state.apply(c.Spilled(row.gate.key, row.kept))
+    assert channel.state.gates.waiting_count == 0
+    assert not spillable(channel.state)
+    channel.fetch(message(2, b"u"))
+    assert channel.got("a") == []
+    assert not channel.state.gates.hungry
+    channel.pass_time(60)
+    assert list(channel.state.gates.hungry) == [0]
+    channel.state.apply(c.Unspilled(0, [message(0, delivery=START_MS + 60)]))
+    assert channel.got("a") == [0]
+    channel.pass_time(30)
+    assert list(channel.state.gates.hungry) == [b"u"]
+    channel.state.apply(c.Unspilled(b"u", [message(1, b"u", delivery=START_MS + 90)]))
+    assert not channel.state.gates.hungry
+    assert channel.got("a") == [1, 2]
+
+
+def test_what_comes_back_from_the_store_may_be_spilled_again() -> None:
+    channel = blocked(4)
+    channel.state.apply(c.Spilled(b"u", kept=0))
+    channel.state.apply(c.Unspilled(b"u", [message(0, b"u", delivery=START_MS + 60), message(1, b"u")]))
+    assert [(row.kept, row.count) for row in spillable(channel.state)] == [(0, 2)]
+    channel.state.apply(c.Spilled(b"u", kept=0))
+    assert channel.state.gates.by_key[b"u"].spilled == 4
+
+
+def test_what_waits_before_a_message_in_hand_stays_in_memory() -> None:
+    """UNIT-5: the one in hand may come back, and its place is not behind those in the store."""
+    channel = Channel(*[message(offset, b"u") for offset in range(5)])
+    assert channel.got("a", 4) == [0, 1, 2, 3]
+    channel.ask("b")
+    channel.state.apply(c.Returned("a", [c.ReturnedMessage(n, 0, 0, 0, "recover") for n in range(3)]))
+    (row,) = spillable(channel.state)
+    assert (row.kept, [reference.offset for reference in row.references()]) == (3, [4])
+    channel.state.apply(c.Spilled(b"u", row.kept))
+    channel.give_back("a", GivenBack(3, counted=False))
+    assert channel.got("b") == [0, 1, 2, 3]
+
+
+def test_a_head_that_may_go_cannot_be_spilled() -> None:
     channel = blocked(2)
+    channel.pass_time(60)
     with pytest.raises(AssertionError, match="head"):
         channel.state.apply(c.Spilled(b"u", kept=0))
 

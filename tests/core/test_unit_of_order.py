@@ -87,7 +87,7 @@ def test_a_blocked_head_is_listed_nowhere() -> None:
 
 
 def test_a_gate_without_work_is_forgotten_when_it_is_listed() -> None:
-    """LOG-9."""
+    """Of LOG-9."""
     gates = Gates()
     gates.list_head(gates.gate(b"u"), due_at_ms=0)
     assert not gates.by_key
@@ -136,7 +136,7 @@ def test_a_reused_gate_does_not_wake_at_the_time_of_its_last_unit() -> None:
 
 
 def test_no_more_forgotten_gates_are_kept_than_the_limit() -> None:
-    """LOG-9."""
+    """Of LOG-9."""
     gates = waiting(*((b"%d" % n, n, 4) for n in range(SPARE_GATES + 5)))
     for gate in list(gates.by_key.values()):
         gates.take_heads(gate, 1, "a")

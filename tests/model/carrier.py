@@ -10,6 +10,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.reference import GateKey, Reference
+from jbm_kafka.core.spilling import Spillable
 
 ChangelogKey = tuple[str, int]
 
@@ -65,8 +66,9 @@ class Carrier:
         self.frozen: Freeze | None = None
 
     def ask(self, session: str, *, limit: int, now_ms: int, one_per_unit: bool) -> Offer:
-        """Fill empty gates from the held store, then decide and apply."""
-        for key in [k for k in self.held_store if not self.state.gates.by_key[k].waiting]:
+        """Fill the gates that miss something from the held store, then decide and apply."""
+        by_key = self.state.gates.by_key
+        for key in [k for k in self.state.gates.hungry if not (by_key[k].waiting or by_key[k].due_at_ms)]:
             self.load(key, 2)
         offer = decide_offer(
             self.state,
@@ -79,13 +81,11 @@ class Carrier:
         self.state.apply(offer.change)
         return offer
 
-    def spill(self, key: GateKey, kept: int) -> None:
-        gate = self.state.gates.by_key[key]
-        beyond = [] if gate.spilled else list(gate.waiting)[kept:]
-        moved = [*beyond, *gate.tail]
-        self.state.apply(c.Spilled(key=key, kept=kept))
-        if moved:
-            self.held_store.setdefault(key, []).extend(moved)
+    def spill(self, row: Spillable) -> None:
+        key, moved = row.gate.key, row.references()
+        assert len(moved) == row.count
+        self.state.apply(c.Spilled(key=key, kept=row.kept))
+        self.held_store[key] = sorted([*self.held_store.get(key, ()), *moved])
 
     def load(self, key: GateKey, count: int) -> None:
         stored = self.held_store[key]

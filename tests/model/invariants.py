@@ -148,7 +148,7 @@ def the_heads_are_exact(paper: PaperQueue, state: ChannelState) -> None:
 
 
 def no_session_is_remembered_for_nothing(state: ChannelState) -> None:
-    """LOG-9: what a session leaves behind when it holds nothing is nothing."""
+    """Of LOG-9: what a session leaves behind when it holds nothing is nothing."""
     assert all(state.in_hand.values()), state.in_hand
     assert set(state.gates.own) <= set(state.in_hand), state.gates.own
     for gate in state.gates.by_key.values():

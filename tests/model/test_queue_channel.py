@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.reference import GateKey
+from jbm_kafka.core.spilling import spillable
 from tests.model.histories import (
     SESSIONS,
     mixed_batches,
@@ -134,15 +134,12 @@ class QueueChannelMachine(JudgedChannel):
 
     # -- the held store --------------------------------------------------------------------------------------------
 
-    def _spillable(self) -> list[GateKey]:
-        return [k for k, gate in self.carrier.state.gates.by_key.items() if len(gate.waiting) > 1 or gate.tail]
-
-    @precondition(lambda self: self._spillable())
-    @rule(pick=picks, kept=st.integers(1, 3))
-    def spill(self, pick: int, kept: int) -> None:
-        keys = self._spillable()
-        if keys:
-            self.carrier.spill(keys[pick % len(keys)], kept)
+    @precondition(lambda self: bool(spillable(self.carrier.state)))
+    @rule(pick=picks)
+    def spill(self, pick: int) -> None:
+        rows = spillable(self.carrier.state)
+        if rows:
+            self.carrier.spill(rows[pick % len(rows)])
 
     @precondition(lambda self: self.carrier.held_store)
     @rule(count=st.integers(1, 4))

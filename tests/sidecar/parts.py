@@ -43,7 +43,7 @@ def link_of(session: str) -> Link:
     return Link(link_id=f"{session}/1", session_id=session, prefetch=10, filled=threading.Condition(lock), lock=lock)
 
 
-def lane_of(channel: OwnedChannel, *links: Link) -> Lane:
+def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None) -> Lane:
     """A lane that was never started, with that channel and these links."""
     parts = LaneParts(
         kafka=MemoryKafka(MemoryCluster(ManualClock(), waits=False)),
@@ -52,7 +52,7 @@ def lane_of(channel: OwnedChannel, *links: Link) -> Lane:
         settings_of=lambda _: ResolvedSettings(),
         opener=cast(ChannelOpener, None),
         workers=ThreadWorkers(),
-        flow=lambda: Flow(cast(HeldStore, None), budget_bytes=1 << 20),
+        flow=lambda: flow or Flow(cast(HeldStore, None), budget_bytes=1 << 20),
         chance=lambda: 0.5,
         note_dirty=lambda *_: None,
         submit=lambda _: None,

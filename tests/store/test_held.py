@@ -183,7 +183,7 @@ def test_a_store_is_empty_at_open_and_the_journal_is_not(tmp_path: Path) -> None
 def test_more_gates_than_fronts_are_remembered_cost_nothing_but_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """LOG-9: what is remembered of gates is bounded."""
+    """Of LOG-9: what is remembered of gates is bounded."""
     monkeypatch.setattr("jbm_kafka.store.held.FRONTS_MAX", 3)
     under_test = RocksUnderTest(tmp_path / "rocks")
     gates = [b"%d" % number for number in range(10)]

@@ -1,0 +1,71 @@
+"""What a lane's channels have in the held store: puts it there, and fetches it back when a gate needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import cast
+
+from jbm_kafka.core.changes import Spilled, Unspilled
+from jbm_kafka.core.reference import GateKey
+from jbm_kafka.core.spilling import Spillable
+from jbm_kafka.ports import HeldStore, KafkaRecord
+from jbm_kafka.sidecar.intake import reference_of
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+
+LOAD_COUNT = 256
+"""Messages of a gate that come back at once when there is room."""
+LOAD_GATES = 256
+"""Gates served in a turn: each is a search in the store, and the lane has others to serve."""
+LOAD_GATES_LEAST = 64
+PUT_COUNT = 1_000
+"""Messages put at once: single ones are slow to write, and all at once stand in memory twice."""
+
+
+class SpilledMessages:
+    """The held store as one lane sees it."""
+
+    def __init__(self, store: HeldStore) -> None:
+        self._store = store
+        self._used_by: set[OwnedChannel] = set()
+
+    def spill(self, channel: OwnedChannel, rows: Sequence[Spillable]) -> None:
+        """Move these out of memory."""
+        self._used_by.add(channel)
+        batch: list[tuple[bytes, int, KafkaRecord]] = []
+        begin = 0
+        for end, row in enumerate(rows, 1):
+            key = _store_key(row.gate.key)
+            batch += [(key, r.offset, cast(KafkaRecord, r.record)) for r in row.references()]
+            if len(batch) >= PUT_COUNT or end == len(rows):
+                self._store.put(channel.name, batch)
+                for put in rows[begin:end]:
+                    channel.state.apply(Spilled(key=put.gate.key, kept=put.kept))
+                batch, begin = [], end
+
+    def load(self, channel: OwnedChannel, *, room: int) -> None:
+        """Fetch back what gates need next, as far as there is room for so many messages.
+
+        Without room a few, lest all wait for ever that room gives; not even those while others may be handed over.
+        """
+        gates = channel.state.gates
+        gates_max = min(max(room, LOAD_GATES_LEAST - len(gates.free)), LOAD_GATES)
+        if gates_max <= 0:
+            return
+        keys = (key for key in gates.hungry if not (gates.by_key[key].waiting or gates.by_key[key].due_at_ms))
+        wanted = list(islice(keys, gates_max))
+        for key in wanted:
+            count = min(max(room // len(wanted), 1), LOAD_COUNT, gates.by_key[key].spilled)
+            records = self._store.take(channel.name, _store_key(key), count)
+            channel.state.apply(Unspilled(key=key, references=[reference_of(record) for record in records]))
+
+    def forget(self, channel: OwnedChannel) -> None:
+        """The channel is gone; so is what the store held of it."""
+        if channel in self._used_by:
+            self._used_by.discard(channel)
+            self._store.clear(channel.name)
+
+
+def _store_key(key: GateKey) -> bytes:
+    """Units and single messages have names of their own in the store."""
+    return b"m%d" % key if isinstance(key, int) else b"u" + key

@@ -1,0 +1,124 @@
+"""What a lane keeps in memory, and what it does when that is too much."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, TimePassed
+from jbm_kafka.core.channel import decide_offer
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.sidecar.flow import Flow
+from jbm_kafka.sidecar.intake import reference_of
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_held import MemoryHeldStore
+from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+from tests.sidecar.parts import channel_of, lane_of
+from tests.support.store_parts import MadeRecord
+
+NOW_MS = 1_000
+LATER_MS = 60_000
+BODY = b"x" * 1_000
+
+
+class LaneUnderTest:
+    """One channel whose messages come from the test, with the flow of a lane that has this budget."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        self.state = ChannelState()
+        self.state.apply(TimePassed(NOW_MS))
+        self.state.apply(OfferedRaised(1 << 40))
+        self.channel = channel_of(self.state)
+        self.channel.mean_body_bytes = len(BODY)
+        self.flow = Flow(MemoryHeldStore(), budget_bytes=budget_bytes)
+        self.lane = lane_of(self.channel, flow=self.flow)
+        self.consumer = MemoryKafka(MemoryCluster(ManualClock(), waits=False)).group_consumer(
+            group="g", topic="orders", listener=self.lane.assignment, session_timeout_ms=10_000, memory_bytes=1 << 20
+        )
+
+    def fetch(self, count: int, unit: str | None, delivery_ms: int = 0) -> None:
+        begin = self.state.cursor
+        headers = [("JMSDeliveryTime", b"%d" % delivery_ms)] if delivery_ms else []
+        key = None if unit is None else unit.encode()
+        records = [MadeRecord(begin + n, key=key, value=BODY, headers=headers) for n in range(count)]
+        self.state.apply(Fetched(begin, begin + count, [reference_of(record) for record in records]))
+
+    def turn(self, times: int = 1) -> None:
+        for _ in range(times):
+            decided = decide_offer(self.state, "nobody", limit=0, now_ms=NOW_MS)
+            assert not decided.references
+            self.flow.keep_within_memory(self.lane, self.consumer)
+
+    def drain(self, now_ms: int) -> Iterator[int]:
+        """Take and acknowledge until nothing comes any more."""
+        self.state.apply(TimePassed(now_ms))
+        idle = 0
+        while idle < 3:
+            self.flow.keep_within_memory(self.lane, self.consumer)
+            offer = decide_offer(self.state, "a", limit=500, now_ms=now_ms)
+            self.state.apply(offer.change)
+            offsets = [reference.offset for reference in offer.references]
+            idle = 0 if offsets else idle + 1
+            yield from offsets
+            if offsets:
+                self.state.apply(Acknowledged(session="a", offsets=offsets))
+
+    @property
+    def body_bytes(self) -> int:
+        return self.state.gates.waiting_count * len(BODY)
+
+
+def test_many_blocked_units_with_short_lines_stay_within_the_budget() -> None:
+    """Of LOG-9: 2,000 units with 50 messages each, the first of each held back."""
+    lane = LaneUnderTest(budget_bytes=16 << 20)
+    units = [f"u{number}" for number in range(2_000)]
+    for line in range(50):
+        for unit in units:
+            lane.fetch(1, unit, LATER_MS if line == 0 else 0)
+        assert list(lane.drain(NOW_MS)) == []
+        assert lane.body_bytes < 8 << 20
+        assert not lane.channel.is_paused, "blocked units never stop others"
+    got = list(lane.drain(LATER_MS))
+    assert sorted(got) == list(range(100_000))
+    places = {offset: place for place, offset in enumerate(got)}
+    assert all(places[offset] < places[offset + 2_000] for offset in range(98_000)), "a unit's order"
+
+
+def test_delayed_messages_leave_memory_until_their_time() -> None:
+    """Of LOG-9: each waits for itself, none behind another."""
+    lane = LaneUnderTest(budget_bytes=16 << 20)
+    for _ in range(20):
+        lane.fetch(500, None, LATER_MS)
+        lane.turn()
+        assert lane.body_bytes < 8 << 20
+    assert not lane.channel.is_paused
+    assert len(set(lane.drain(LATER_MS))) == 10_000
+
+
+def test_delayed_messages_whose_time_has_come_wait_for_receivers_outside_memory() -> None:
+    """Of LOG-9: nobody is there to take them."""
+    lane = LaneUnderTest(budget_bytes=4 << 20)
+    for _ in range(6):
+        lane.fetch(500, None, LATER_MS)
+        lane.turn()
+    lane.state.apply(TimePassed(LATER_MS))
+    lane.turn(100)
+    assert 0 < lane.body_bytes < 2 << 20
+    assert len(set(lane.drain(LATER_MS))) == 3_000
+
+
+def test_a_partition_of_too_many_units_pauses_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """Of LOG-9: what cannot leave memory is bounded too."""
+    lane = LaneUnderTest(budget_bytes=1 << 20)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(4):
+            lane.fetch(500, None, LATER_MS)
+            lane.turn(100)
+    assert lane.channel.is_paused
+    assert len(caplog.messages) == 1
+    assert "1500 units and delayed messages wait" in caplog.messages[0]
+    assert lane.state.gates.waiting_count < 100
+    assert len(set(lane.drain(LATER_MS))) == 2_000
+    assert not lane.channel.is_paused
