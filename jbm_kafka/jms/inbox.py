@@ -11,11 +11,13 @@ from jbm_kafka.sidecar.link import Link
 class InHand:
     """One message that the application received and has not settled. Compared by identity."""
 
-    __slots__ = ("granted", "link")
+    __slots__ = ("granted", "link", "was_returned")
 
     def __init__(self, granted: Granted, link: Link) -> None:
         self.granted = granted
         self.link = link
+        self.was_returned = False
+        """It comes again: the application can say nothing more about this delivery."""
 
     @property
     def reference(self) -> Reference:
@@ -36,6 +38,7 @@ def give_back(items: list[InHand], *, counted: bool, delay_ms: int | None = None
     """Return messages to their channels, link by link; asynchronous."""
     by_link: dict[Link, list[InHand]] = {}
     for item in items:
+        item.was_returned = True
         by_link.setdefault(item.link, []).append(item)
     for link, mine in by_link.items():
         link.give_back([(item.granted, GivenBack(item.reference.offset, counted, delay_ms)) for item in mine])

@@ -80,6 +80,13 @@ class HandSettling(Settling):
         give_back([item for item in items if not item.granted.tap.is_lost], counted=True, delay_ms=delay_ms)
         self._session.hand_changed()
 
+    def _too_late(self, item: InHand) -> IllegalStateError:
+        partition, offset = item.granted.place
+        return IllegalStateError(
+            f"the message at partition {partition}, offset {offset} was given back (nack or recover) before it was "
+            f"acknowledged; it is delivered again"
+        )
+
     def _not_in_hand(self, item: InHand) -> IllegalStateError:
         partition, offset = item.granted.place
         return IllegalStateError(
@@ -97,6 +104,8 @@ class IndividualSettling(HandSettling):
         if was_in_hand:
             self._record([item])
             self._session.hand_changed()
+        elif item.was_returned:
+            raise self._too_late(item)
 
     def nack_item(self, item: InHand, delay_ms: int | None) -> None:
         self._session.check_open()
@@ -126,6 +135,8 @@ class ClientSettling(HandSettling):
         self._session.check_open()
         with self._session.lock:
             items = self._hand.take_through(item)
+        if item.was_returned:
+            raise self._too_late(item)
         self._record(items)
         self._session.hand_changed()
 
@@ -135,6 +146,8 @@ class ClientSettling(HandSettling):
             items = self._hand.take_from(item, item.is_same_unit)
         if not items:
             raise self._not_in_hand(item)
+        for each in items:
+            each.was_returned = True
         present = [each for each in items if not each.granted.tap.is_lost]
         # Only the one refused is an attempt; the later ones of its unit go back with it (UNIT-3), uncounted: the
         # channel finds them by itself.

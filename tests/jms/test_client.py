@@ -121,3 +121,32 @@ def test_any_thread_may_acknowledge_and_nack(connection: Connection, client: Ses
     again = waiting.result()
     assert getattr(again, "body", None) == "b"
     eventually(lambda: left(connection, orders) == ["b"], "a is not settled")
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL])
+def test_an_acknowledgement_of_what_was_given_back_is_refused(
+    connection: Connection, orders: Queue, mode: AcknowledgeMode
+) -> None:
+    """STATE-6: only a repeated one is ignored; this message comes again, and whoever processed it must know."""
+    with connection.create_session(mode) as session:
+        send(session, orders, "a", "b")
+        consumer = session.create_consumer(orders)
+        first, second = receive_all(consumer, 2)
+        first.nack()
+        with pytest.raises(errors.IllegalStateError, match=r"was given back.*delivered again"):
+            first.acknowledge()
+        session.recover()
+        with pytest.raises(errors.IllegalStateError, match=r"was given back.*delivered again"):
+            second.acknowledge()
+        for message in receive_all(consumer, 2):
+            message.acknowledge()
+            message.acknowledge()
+
+
+def test_what_goes_back_with_an_earlier_one_of_its_unit_cannot_be_acknowledged(client: Session, orders: Queue) -> None:
+    """UNIT-3, STATE-6."""
+    send(client, orders, "a", "b", unit="u")
+    first, second = receive_all(client.create_consumer(orders), 2)
+    first.nack()
+    with pytest.raises(errors.IllegalStateError, match="was given back"):
+        second.acknowledge()
