@@ -27,8 +27,17 @@ from jbm_kafka.core.errors import InvalidDestinationError
 DECODE_ERROR = "_JBM_DECODE_ERROR"
 """The property that says what could not be decoded."""
 
+REPLY_TO_HEADER = "JMSReplyTo"
 _TEXT_HEADERS = frozenset(
-    [MESSAGE_ID_HEADER, "JMSCorrelationID", "JMSType", "JMSReplyTo", "JMSDeliveryMode", "JBMDuplicateID", "JBMSender"]
+    [
+        MESSAGE_ID_HEADER,
+        "JMSCorrelationID",
+        "JMSType",
+        REPLY_TO_HEADER,
+        "JMSDeliveryMode",
+        "JBMDuplicateID",
+        "JBMSender",
+    ]
 )
 OWN_HEADERS = _TEXT_HEADERS | {
     "JMSTimestamp",
@@ -38,7 +47,8 @@ OWN_HEADERS = _TEXT_HEADERS | {
     "JBMBody",
     "JBMTemporary",
 }
-"""Headers that a send writes by itself; of a message that is sent on, none is passed on."""
+"""Headers that a send writes by itself; of a message that is sent on, none is passed on but a JMSReplyTo that cannot be
+read."""
 
 _NO_PROPERTIES: Mapping[str, Property] = MappingProxyType({})
 _PERSISTENT, _NON_PERSISTENT = DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT
@@ -153,15 +163,19 @@ def _reply_to(text: str | None, faults: list[str]) -> Destination | None:
         return None
 
 
-def carried_headers(headers: Sequence[Header] | None, *, with_properties: bool = True) -> list[Header]:
+def carried_headers(
+    headers: Sequence[Header] | None, *, with_properties: bool = True, with_reply_to: bool = False
+) -> list[Header]:
     """What of a received record is passed on untouched when its message is sent on.
 
-    Without its properties, after they were cleared, only what JMS cannot show is left.
+    Without its properties, after they were cleared, only what JMS cannot show is left. `with_reply_to`: the message
+    shows no address for replies, so if its record has one it is in a form that somebody else can read.
     """
     return [
         header
         for header in headers or ()
-        if header[0] not in OWN_HEADERS and (with_properties or not _shows_as_property(header))
+        if (with_reply_to and header[0] == REPLY_TO_HEADER)
+        or (header[0] not in OWN_HEADERS and (with_properties or not _shows_as_property(header)))
     ]
 
 

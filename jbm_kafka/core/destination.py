@@ -5,7 +5,7 @@ a name that is both queue and topic) is for the caller; `colliding_name` does th
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -17,7 +17,7 @@ NAMESPACE_LENGTH_MAX = 30
 CHANGELOG_SUFFIX = ".jbm-changelog"
 RESERVED_PREFIX = "jbm."
 
-DestinationKind = Literal["queue", "topic"]
+DestinationKind = Literal["queue", "topic", "temporary-queue", "temporary-topic"]
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
 _NOT_ALPHANUMERIC = re.compile(rb"[^A-Za-z0-9]")
@@ -32,6 +32,7 @@ class Destination:
     """
 
     kind: ClassVar[DestinationKind]
+    is_temporary: ClassVar[bool] = False
 
     name: str
     """As given; also the name of the Kafka topic."""
@@ -39,12 +40,15 @@ class Destination:
     def __post_init__(self) -> None:
         if type(self) is Destination:
             raise TypeError("a Destination is a Queue or a Topic")
-        cause = name_fault(self.name)
+        cause = self._name_fault()
         if cause is not None:
             raise InvalidDestinationError(f"{self.kind} {self.name!r}: {cause}", destination=self.name)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
+
+    def _name_fault(self) -> str | None:
+        return name_fault(self.name)
 
     def kafka_topic(self, namespace: str = "") -> str:
         """The Kafka topic of the messages: the destination's own name, in every namespace."""
@@ -66,7 +70,7 @@ class Queue(Destination):
     """Each message goes to one consumer."""
 
     __slots__ = ()
-    kind = "queue"
+    kind: ClassVar[DestinationKind] = "queue"
 
     def group_id(self, namespace: str = "") -> str:
         """The Kafka consumer group whose lag is what the queue holds."""
@@ -77,7 +81,44 @@ class Topic(Destination):
     """Each subscription gets its own copy of a message, and has its own consumer group."""
 
     __slots__ = ()
-    kind = "topic"
+    kind: ClassVar[DestinationKind] = "topic"
+
+
+class _Temporary(Destination):
+    """Lives with the connection that made it, in the topic of all temporary ones: its name is no topic's.
+
+    This version can name one, as the address for a reply to somebody else's message; it cannot send there.
+    """
+
+    __slots__ = ()
+    is_temporary = True
+
+    def _name_fault(self) -> str | None:
+        return None if self.name else "the name is empty"
+
+    def kafka_topic(self, namespace: str = "") -> str:
+        raise InvalidDestinationError(
+            f"{self}: this version has no temporary destinations and cannot send or receive there; answer with a "
+            f"version that has them, or have the sender name a queue in JMSReplyTo",
+            destination=self.name,
+        )
+
+
+class TemporaryQueue(_Temporary, Queue):
+    """A temporary queue, as in `temporary-queue:<connection>.<n>@<partition>`."""
+
+    __slots__ = ()
+    kind = "temporary-queue"
+
+
+class TemporaryTopic(_Temporary, Topic):
+    """A temporary topic."""
+
+    __slots__ = ()
+    kind = "temporary-topic"
+
+
+_BY_KIND: Mapping[str, type[Destination]] = {each.kind: each for each in (Queue, Topic, TemporaryQueue, TemporaryTopic)}
 
 
 def name_fault(name: str) -> str | None:
@@ -107,10 +148,8 @@ def parse_destination(text: str) -> Destination:
         InvalidDestinationError: another form, or a name that is not legal.
     """
     kind, colon, name = text.partition(":")
-    if colon and kind == Queue.kind:
-        return Queue(name)
-    if colon and kind == Topic.kind:
-        return Topic(name)
+    if colon and kind in _BY_KIND:
+        return _BY_KIND[kind](name)
     raise InvalidDestinationError(f"{text!r} is no destination; write 'queue:<name>' or 'topic:<name>'", text=text)
 
 

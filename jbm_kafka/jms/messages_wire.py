@@ -80,7 +80,11 @@ def to_record(
     own: Mapping[str, Property] = {}
     carried: list[Header] = []
     if message._record is not None:
-        carried = carried_headers(message._record.headers(), with_properties=message._properties_are_read_only)
+        carried = carried_headers(
+            message._record.headers(),
+            with_properties=message._properties_are_read_only,
+            with_reply_to=message.reply_to is None,
+        )
     if not message._properties_are_read_only:
         own = message._properties
     if properties:

@@ -85,6 +85,8 @@ class Topics:
         Raises:
             InvalidDestinationError: it is missing, or cannot be a destination; the text names cause and remedy.
         """
+        if destination.is_temporary:
+            destination.kafka_topic(self._namespace)  # raises; a queue may be known by the same name
         info = self._known.get(destination.name)
         if info is not None and info.max_message_bytes >= message_bytes_min:
             return info

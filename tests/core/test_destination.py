@@ -46,6 +46,23 @@ def test_a_name_that_is_no_string_is_refused() -> None:
         Queue(5)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("text", ["temporary-queue:c-1.2@5", "temporary-topic:c-1.2@5", "temporary-queue:a b:c/ü"])
+def test_a_temporary_destination_is_named_and_stands_for_no_kafka_topic(text: str) -> None:
+    destination = parse_destination(text)
+    assert str(destination) == text
+    assert destination.is_temporary
+    assert isinstance(destination, Queue) == text.startswith("temporary-queue")
+    with pytest.raises(InvalidDestinationError, match="no temporary destinations"):
+        destination.kafka_topic()
+
+
+def test_a_temporary_queue_is_not_the_queue_of_its_name() -> None:
+    assert parse_destination("temporary-queue:orders") != Queue("orders")
+    assert not Queue("orders").is_temporary
+    with pytest.raises(InvalidDestinationError, match="empty"):
+        parse_destination("temporary-topic:")
+
+
 def test_a_destination_is_a_queue_or_a_topic() -> None:
     with pytest.raises(TypeError):
         Destination("orders")
@@ -62,7 +79,7 @@ def test_the_text_form_reads_back(destination: Destination) -> None:
     assert parse_destination(str(destination)) == destination
 
 
-@pytest.mark.parametrize("text", ["orders", "", "stack:orders", "queue:", "queue:a b", "temporary-queue:1.2@3"])
+@pytest.mark.parametrize("text", ["orders", "", "stack:orders", "queue:", "queue:a b"])
 def test_other_text_is_no_destination(text: str) -> None:
     with pytest.raises(InvalidDestinationError):
         parse_destination(text)

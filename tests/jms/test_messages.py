@@ -287,6 +287,21 @@ def test_a_made_message_becomes_a_record() -> None:
     assert to_record(Message()) == (None, [])
 
 
+@pytest.mark.parametrize(
+    "value", [b"temporary-queue:c-1.2@5", b"temporary-topic:c.1@0", b"mailto:me", b"queue:", b"queue:jbm.x", b"\xff"]
+)
+def test_any_reply_address_goes_on_as_it_came(value: bytes) -> None:
+    """Of MSG-1, MSG-2: whoever answers in the end may understand it."""
+    message = received(Record(headers=[("JMSReplyTo", value), ("x", b"1")]))
+    is_read = value.startswith(b"temporary-")
+    assert str(message.reply_to).encode() == (value if is_read else b"None")
+    assert ("_JBM_DECODE_ERROR" in message.properties) != is_read
+    assert [header for header in to_record(message).headers if header[0] == "JMSReplyTo"] == [("JMSReplyTo", value)]
+    message.reply_to = Queue("mine")
+    mine = ("JMSReplyTo", b"queue:mine")
+    assert [header for header in to_record(message).headers if header[0] == "JMSReplyTo"] == [mine]
+
+
 def test_a_received_message_sent_on_takes_everything_along_but_what_a_send_writes() -> None:
     """Of MSG-1."""
     headers = [*HEADERS, ("JBMDuplicateID", b"d"), ("jms.int.bad", b"x")]

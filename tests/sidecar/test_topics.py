@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, TemporaryQueue
+from jbm_kafka.core.errors import InvalidDestinationError
 from jbm_kafka.ports import KafkaTrouble
 from jbm_kafka.sidecar.topics import DESTINATION_CONFIG, MARGIN_BYTES, TopicInfo, Topics
 from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
@@ -39,6 +40,13 @@ def test_a_topic_for_copies_is_created_with_room_for_the_largest(cluster: Memory
     assert ensure(topics_of(cluster), LARGE).max_message_bytes == LARGE == size_of(cluster, "letters")
     assert size_of(cluster, "letters.jbm-changelog") == LARGE + MARGIN_BYTES
     assert cluster.topics["letters"].config.items() >= DESTINATION_CONFIG.items()
+
+
+def test_a_temporary_queue_is_refused_also_when_a_queue_has_its_name(cluster: MemoryCluster) -> None:
+    topics = topics_of(cluster)
+    ensure(topics, 0)
+    with pytest.raises(InvalidDestinationError, match="temporary-queue:letters: this version has no temporary"):
+        topics.ensure(TemporaryQueue("letters"), create=True, partitions=1)
 
 
 def test_small_messages_make_no_topic_smaller_than_kafkas_default(cluster: MemoryCluster) -> None:
