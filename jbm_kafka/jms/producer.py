@@ -155,14 +155,20 @@ class MessageProducer:
         duplicate_id: str | None,
         properties: Mapping[str, object],
     ) -> Outgoing:
-        encoded = to_record(message, duplicate_id=duplicate_id, properties=properties)
+        stamps = not self.disable_message_timestamp
+        encoded = to_record(
+            message,
+            duplicate_id=duplicate_id,
+            write_timestamp=stamps and info.is_log_append_time,
+            properties=properties,
+        )
         return Outgoing(
             topic=info.topic,
             partition=self._routing.partition(info, key, duplicate_id, spread=self.spread),
             key=key,
             value=encoded.value,
             headers=encoded.headers,
-            timestamp_ms=None if self.disable_message_timestamp else message.timestamp,
+            timestamp_ms=message.timestamp if stamps else None,
         )
 
     def _dispatch(

@@ -39,6 +39,8 @@ class TopicInfo:
     topic_id: str
     partitions: int
     max_message_bytes: int
+    is_log_append_time: bool = False
+    """The brokers stamp its records themselves, so the time of sending needs a header."""
 
 
 class Topics:
@@ -128,7 +130,8 @@ class Topics:
                 destination=destination.name,
             )
         self._ensure_changelog(destination, found)
-        info = TopicInfo(found.name, found.topic_id, found.partitions, _size(found))
+        is_log_append_time = found.config.get("message.timestamp.type") == "LogAppendTime"
+        info = TopicInfo(found.name, found.topic_id, found.partitions, _size(found), is_log_append_time)
         self._known[destination.name] = info
         return info
 

@@ -9,8 +9,8 @@ from jbm_kafka import AcknowledgeMode, Message, Queue
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.conftest import MakeTopic
 from tests.jms.support import DEAD_LETTERS, Seen, bodies, copies, eventually, receive, send
+from tests.support.topics import create_topic
 
 
 @pytest.mark.parametrize("delay_ms", [2**63, LONGEST_MS + 1, -1, 1.5, "1s", True])
@@ -79,10 +79,10 @@ def test_a_dead_letter_keeps_a_body_that_fits_when_compressed(
 
 
 def test_a_dead_letter_keeps_a_body_as_large_as_its_queue_takes(
-    connection: Connection, session: Session, make_topic: MakeTopic
+    bootstrap: str, connection: Connection, session: Session, orders: Queue
 ) -> None:
     """REDELIVER-4: the dead-letter queue grows with the queues it serves."""
-    queue = Queue(make_topic(".twice", config={"max.message.bytes": "2500000"}))
+    queue = Queue(create_topic(bootstrap, f"{orders.name}.twice", config={"max.message.bytes": "2500000"}))
     body = random.Random(1).randbytes(2_400_000)  # no compression helps
     session.create_producer(queue).send(body)
     with connection.create_session(AcknowledgeMode.INDIVIDUAL) as individual:

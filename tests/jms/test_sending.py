@@ -10,6 +10,7 @@ from jbm_kafka import AcknowledgeMode, DeliveryMode, Message, Queue, TextMessage
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.support import EXPIRED, NOTHING_S, Aside, bodies, copies, eventually, left, receive, receive_all, send
+from tests.support.topics import create_topic
 
 
 def test_a_persistent_send_is_in_the_log_when_it_returns(
@@ -200,6 +201,25 @@ def test_a_received_message_can_be_sent_on(session: Session, orders: Queue) -> N
     assert again.message_id == got.message_id
     with pytest.raises(errors.MessageNotWriteableError):
         again.set_int_property("n", 2)
+
+
+@pytest.mark.parametrize("stamped_by", ["CreateTime", "LogAppendTime"])
+def test_the_time_of_sending_is_kept_where_brokers_stamp_the_records(
+    bootstrap: str, connection: Connection, session: Session, orders: Queue, stamped_by: str
+) -> None:
+    """Of MSG-1: JMSTimestamp is when it was sent; a header only where the record's own timestamp will not do."""
+    queue = Queue(create_topic(bootstrap, orders.name, config={"message.timestamp.type": stamped_by}))
+    with connection.create_session(AcknowledgeMode.TRANSACTED) as transacted:
+        sent = [session.create_producer(queue).send("a"), transacted.create_producer(queue).send("b")]
+        transacted.commit()
+    producer = session.create_producer(queue)
+    producer.disable_message_timestamp = True
+    producer.send("c")
+    got = receive_all(session.create_consumer(queue), 3)
+    assert [message.timestamp for message in got[:2]] == [message.timestamp for message in sent]
+    told = [[value for name, value in m.kafka.headers if name == "JMSTimestamp"] for m in got if m.kafka is not None]
+    written = [[str(message.timestamp).encode()] for message in sent]
+    assert told == ([*written, []] if stamped_by == "LogAppendTime" else [[], [], []])
 
 
 def test_a_producer_without_a_destination_needs_one_for_each_send(session: Session, orders: Queue) -> None:
