@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaTrouble
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
@@ -102,7 +103,7 @@ class ChannelOpener:
         for partition in partitions:
             if found[partition].closed_because:
                 closed(partition, found[partition].closed_because)
-        return [
+        channels = [
             OwnedChannel(
                 group=lane.group,
                 topic=lane.topic,
@@ -121,6 +122,9 @@ class ChannelOpener:
             for partition in partitions
             if not found[partition].closed_because
         ]
+        for channel in channels:
+            _tell_skipped(channel, found[channel.partition])
+        return channels
 
     def _state(self, recovered: RecoveredChannel) -> ChannelState:
         state = ChannelState()
@@ -128,3 +132,11 @@ class ChannelOpener:
         for entry in recovered.entries:
             state.apply(entry)
         return state
+
+
+def _tell_skipped(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
+    """One event for the whole range: what of it held messages is not known any more."""
+    skipped = recovered.skipped
+    if skipped is not None:
+        reason = f"offsets {skipped.first} to {skipped.last}, as far as they were not settled: {recovered.reason.value}"
+        channel.note(MessageEvent(MessageFate.SKIPPED, skipped.first, None, 0, None, reason))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
-from jbm_kafka.core.entries import Entry
+from jbm_kafka.core.entries import Entry, OffsetRange
 from jbm_kafka.ports import CommittedOffset, Journal, KafkaAdmin, LogReader
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
 from jbm_kafka.store.recovered_entries import DecodedChangelog, cut_entry, decode_values, end_of, entry_order
@@ -46,6 +46,8 @@ class RecoveredChannel:
     obsolete: tuple[bytes, ...]
     """Changelog keys that do not count any more. The first checkpoint deletes those of them that it does not write, in
     the changelog and in the journal; left alone they would count again at the next recovery."""
+    skipped: OffsetRange | None = None
+    """What was not settled, as far as it held messages, and is not delivered any more: it lies below the start."""
     closed_because: str = ""
     """Not empty: a newer version's records are there, and a channel opened without what they say would lose it. One
     line for people; the entries may be looked at, never built on."""
@@ -134,8 +136,19 @@ def _recovered(
         reason=start.reason,
         cause=cause,
         obsolete=(*found.decoded.corrupt, *(key for key in found.decoded.others if key not in kept)),
+        skipped=_skipped(facts, start),
         closed_because=closed_because,
     )
+
+
+def _skipped(facts: Facts, start: Start) -> OffsetRange | None:
+    """From where the channel was to where it begins, when an operator or a shorter log took it past that."""
+    if facts.position is not None:
+        before = facts.position.watermark if facts.position.topic_id == facts.topic_id else None
+    else:
+        before = facts.committed.position if start.reason is StartReason.COMMITTED_OFFSET and facts.committed else None
+    begin = start.position.watermark
+    return OffsetRange(before, begin - 1) if before is not None and before < begin else None
 
 
 def _kept(others: Mapping[bytes, Entry], start: Start, log_end: int) -> Mapping[bytes, Entry]:

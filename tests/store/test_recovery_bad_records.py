@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import Entry, Position
+from jbm_kafka.core.entries import Entry, OffsetRange, Position
 from jbm_kafka.store.start_position import StartReason
 from tests.support.recovery_world import CHANGELOG, GROUP, TOPIC, World, corrupt, held, settled
 
@@ -127,3 +127,22 @@ def test_below_a_deleted_start_nothing_is_waited_for() -> None:
     found = world.recover()
     assert found.start_position == 70_000
     assert found.entries[1:] == (held(70_001), settled(1, 70_000))
+    assert found.skipped == OffsetRange(10, 69_999)
+
+
+def test_nothing_counts_as_skipped_when_all_of_it_is_delivered() -> None:
+    world = World()
+    assert world.recover().skipped is None
+    world.checkpoint(10, held(12))
+    assert world.recover().skipped is None
+    world.reset_offset(5)
+    assert world.recover().skipped is None
+    world.reset_offset(15)
+    assert world.recover().skipped == OffsetRange(10, 14)
+
+
+def test_without_a_readable_position_the_committed_offset_tells_what_was_skipped() -> None:
+    world = World()
+    corrupt(world, world.checkpoint(10))
+    world.kafka.topics[TOPIC].begins[0] = 20
+    assert world.recover().skipped == OffsetRange(10, 19)
