@@ -237,9 +237,10 @@ class KafkaAdmin(Protocol):
     def delete_topics(self, names: Sequence[str]) -> None: ...
     def add_partitions(self, name: str, partitions: int) -> None: ...
     def begin_positions(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]: ...
-
-    def end_positions(self, topic: str, partitions: Sequence[int], *, stable: bool) -> Mapping[int, int]:
-        """`stable`: the last stable offset (read_committed end); else the high watermark."""
+    def end_positions(
+        self, topic: str, partitions: Sequence[int], *, stable: bool, timeout_s: float | None = None
+    ) -> Mapping[int, int]:
+        """`stable`: the last stable offset (read_committed end); else the high watermark. `timeout_s`: this call's."""
 
     def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:
         """Committed offsets with require-stable: waits while a transaction on them is open. Absent: none."""

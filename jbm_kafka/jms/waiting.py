@@ -131,7 +131,8 @@ class Waiting:
             granted = self._wait_filled(min(deadline, time.monotonic() + 0.01))
             if granted is not None or consumer.is_over():
                 return granted
-        lane.watch(consumer.session.connection.provider.sidecar.end_positions(lane), done)
+        left_s = max(deadline - time.monotonic(), 0.0)
+        lane.watch(consumer.session.connection.provider.sidecar.end_positions(lane, left_s), done)
         while not done.is_done and time.monotonic() < deadline:
             granted = self._wait_filled(deadline)
             if granted is not None or consumer.is_over():

@@ -146,12 +146,19 @@ class ConfluentAdmin:
     def begin_positions(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
         return self._positions(topic, partitions, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]
 
-    def end_positions(self, topic: str, partitions: Sequence[int], *, stable: bool) -> Mapping[int, int]:
+    def end_positions(
+        self, topic: str, partitions: Sequence[int], *, stable: bool, timeout_s: float | None = None
+    ) -> Mapping[int, int]:
         level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
-        return self._positions(topic, partitions, OffsetSpec.latest(), level)  # type: ignore[no-untyped-call]
+        return self._positions(topic, partitions, OffsetSpec.latest(), level, timeout_s)  # type: ignore[no-untyped-call]
 
     def _positions(
-        self, topic: str, partitions: Sequence[int], spec: OffsetSpec, level: IsolationLevel
+        self,
+        topic: str,
+        partitions: Sequence[int],
+        spec: OffsetSpec,
+        level: IsolationLevel,
+        timeout_s: float | None = None,
     ) -> Mapping[int, int]:
         if not partitions:
             return {}
@@ -175,7 +182,7 @@ class ConfluentAdmin:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             return found
 
-        return self._questions.ask(f"positions of topic {topic}", question)
+        return self._questions.ask(f"positions of topic {topic}", question, timeout_s)
 
     # -- groups ------------------------------------------------------------------------------------------------------
 

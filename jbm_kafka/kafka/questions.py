@@ -14,6 +14,8 @@ from jbm_kafka.ports import KafkaTrouble, Unreachable
 _T = TypeVar("_T")
 _PAUSE_S = 0.01
 _PAUSE_MAX_S = 0.1
+_GRACE_S = 1.0
+"""librdkafka keeps a request's timeout itself; this is for its thread to say so."""
 _PASSING = UNREACHABLE | {
     KafkaError.UNSTABLE_OFFSET_COMMIT,
     KafkaError.NOT_CONTROLLER,
@@ -29,8 +31,9 @@ _PASSING = UNREACHABLE | {
 class Deadline:
     """One budget of time, shared by every step of a question."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, *, grace_s: float = _GRACE_S) -> None:
         self._at = time.monotonic() + timeout_s
+        self.grace_s = grace_s
 
     def remaining_s(self) -> float:
         return max(0.001, self._at - time.monotonic())
@@ -42,8 +45,7 @@ class Deadline:
 def result(future: Future[_T], deadline: Deadline) -> _T:
     """The future's value, or KafkaException."""
     try:
-        # librdkafka keeps the request's timeout itself; the second is for its thread to say so.
-        return future.result(timeout=deadline.remaining_s() + 1)
+        return future.result(timeout=deadline.remaining_s() + deadline.grace_s)
     except FutureTimeoutError:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
@@ -61,9 +63,12 @@ class Questions:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
 
-    def ask(self, about: str, question: Callable[[Deadline], _T]) -> _T:
-        """What `question` returns; it may raise KafkaException and is asked again while that may help."""
-        deadline = Deadline(self._timeout_s)
+    def ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None = None) -> _T:
+        """What `question` returns; it may raise KafkaException and is asked again while that may help.
+
+        A `timeout_s` of the question's own is kept to the moment: somebody's promise depends on it.
+        """
+        deadline = Deadline(self._timeout_s) if timeout_s is None else Deadline(timeout_s, grace_s=0)
         pause_s = _PAUSE_S
         while True:
             try:

@@ -168,11 +168,11 @@ class Sidecar:
             self._start()
         self.checkpointer.submit(transfer)
 
-    def end_positions(self, lane: Lane) -> Mapping[int, int]:
-        """The stable end of the lane's own partitions, as of now."""
+    def end_positions(self, lane: Lane, timeout_s: float) -> Mapping[int, int]:
+        """The stable end of the lane's own partitions, as of now; none when the cluster does not say so in time."""
         partitions = list(lane.channels)
         try:
-            return self._admin.end_positions(lane.topic, partitions, stable=True) if partitions else {}
+            return self._admin.end_positions(lane.topic, partitions, stable=True, timeout_s=timeout_s)
         except KafkaTrouble as error:
             log.info("%s: the end of the log is not known: %s", lane.destination, error)
             return {}

@@ -55,7 +55,9 @@ class MemoryAdmin:
         with self._cluster.changed:
             return {partition: self._cluster.log(topic, partition).begin for partition in partitions}
 
-    def end_positions(self, topic: str, partitions: Sequence[int], *, stable: bool) -> Mapping[int, int]:
+    def end_positions(
+        self, topic: str, partitions: Sequence[int], *, stable: bool, timeout_s: float | None = None
+    ) -> Mapping[int, int]:
         self._process.check()
         with self._cluster.changed:
             logs = {partition: self._cluster.log(topic, partition) for partition in partitions}

@@ -63,7 +63,9 @@ class ScriptedKafka:
     def begin_positions(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
         return {partition: self._topic(topic).begins[partition] for partition in partitions}
 
-    def end_positions(self, topic: str, partitions: Sequence[int], *, stable: bool) -> Mapping[int, int]:
+    def end_positions(
+        self, topic: str, partitions: Sequence[int], *, stable: bool, timeout_s: float | None = None
+    ) -> Mapping[int, int]:
         return {partition: self._topic(topic).ends[partition] for partition in partitions}
 
     def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:

@@ -1,0 +1,35 @@
+"""A receive's time is kept also by a cluster that does not answer."""
+
+import time
+from collections.abc import Callable
+
+from jbm_kafka import Queue
+from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.jms.waiting import CATCH_UP_S
+from tests.jms.conftest import make_factory
+from tests.jms.support import NOTHING_S, receive, send
+
+SLOW_S = 0.7
+"""What a busy machine adds."""
+
+
+def test_a_receive_is_at_most_a_second_late_while_the_broker_stands_still(
+    dedicated_broker: Callable[[], LocalBroker], kafka_name: str
+) -> None:
+    broker, queue = dedicated_broker(), Queue(f"{kafka_name}.one")
+    with make_factory(broker.bootstrap).create_connection() as connection:
+        session = connection.create_session()
+        consumer = session.create_consumer(queue)
+        send(session, queue, "a")
+        assert receive(consumer).body == "a"
+        assert consumer.receive(NOTHING_S) is None
+        broker.pause()
+        try:
+            for _ in range(2):
+                begin = time.monotonic()
+                assert consumer.receive(NOTHING_S) is None
+                assert time.monotonic() - begin < NOTHING_S + CATCH_UP_S + SLOW_S
+        finally:
+            broker.resume()
+        send(session, queue, "b")
+        assert receive(consumer).body == "b"
