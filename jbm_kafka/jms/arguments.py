@@ -1,9 +1,11 @@
-"""What an application may give for a timeout and for a prefetch."""
+"""What an application may give for a timeout, a prefetch and a listener."""
 
 from __future__ import annotations
 
 from threading import TIMEOUT_MAX
 from typing import SupportsFloat
+
+from jbm_kafka.core.errors import InvalidSettingError
 
 Seconds = SupportsFloat
 """A number of seconds, as a caller gives it. Wider than what is taken: told `float`, compiled code would refuse all
@@ -30,3 +32,9 @@ def checked_prefetch(count: object) -> int:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"prefetch is {count!r}: it is an int of at least 1")
     return count
+
+
+def check_callable(name: str, value: object) -> None:
+    """Raises InvalidSettingError when it can neither be called nor is None."""
+    if value is not None and not callable(value):
+        raise InvalidSettingError(f"{name} is {value!r}: it is a function or another callable, or None", value=value)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from jbm_kafka.core.errors import IllegalStateError, SendTimeoutError
+from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.embedded import EmbeddedProvider
@@ -78,6 +78,8 @@ class Connection:
 
     @client_id.setter
     def client_id(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise InvalidClientIDError(f"client_id is {value!r}: it is a str such as 'billing'", client_id=value)
         if self._sessions:
             raise IllegalStateError("client_id must be set before the first session is made")
         self._client_id = value

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.engine.credit import Credit
-from jbm_kafka.jms.arguments import Seconds, checked_timeout_s
+from jbm_kafka.jms.arguments import Seconds, check_callable, checked_timeout_s
 from jbm_kafka.jms.listening import set_listener
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import message_of
@@ -218,6 +218,7 @@ class MessageConsumer:
 
         A call that runs is waited for when a listener is taken away, unless that is done by the listener itself.
         """
+        check_callable("listener", listener)
         set_listener(self, listener)
 
     # -- life --------------------------------------------------------------------------------------------------------
@@ -249,8 +250,7 @@ class MessageConsumer:
     def pause(self) -> None:
         """The connection was stopped: what is unread goes back."""
         if self.link.is_attached:
-            lane, link = self.link.lane, self.link
-            unread = link.stop()
+            lane, link, unread = self.link.lane, self.link, self.link.stop()
             lane.post(lambda: lane.settle.return_granted(link, unread))
 
     def wait_ready(self) -> None:

@@ -11,12 +11,20 @@ from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageTooLargeError
 from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.jms.arguments import check_callable
 from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.embedded import send_error
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing, UnitOfOrder
-from jbm_kafka.jms.stamping import as_message, checked_options, stamp
+from jbm_kafka.jms.stamping import (
+    as_message,
+    checked_options,
+    checked_properties,
+    checked_text,
+    set_headers,
+    stamp,
+)
 from jbm_kafka.ports import KafkaTrouble, Outgoing
 from jbm_kafka.sidecar.topics import TopicInfo
 
@@ -71,7 +79,8 @@ class MessageProducer:
 
         Raises:
             SendTimeoutError, MessageTooLargeError, JMSError: it counts as not sent (SEND-4).
-            MessageFormatError: it cannot be carried.
+            MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be carried, or an argument is
+                not what it should be; nothing was sent.
         """
         if isinstance(message, Destination):
             raise TypeError("a producer's send takes the message first; only a context's takes the destination")
@@ -85,15 +94,12 @@ class MessageProducer:
                 self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
                 self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
             )
+            outgoing_message, given = as_message(message), checked_properties(properties)
+            checked_text("duplicate_id", duplicate_id)
+            check_callable("on_completion", on_completion)
+            set_headers(outgoing_message, correlation_id=correlation_id, type=type, reply_to=reply_to)
             info = session.connection.provider.ensure(target)
-            outgoing_message = as_message(message)
-            if correlation_id is not None:
-                outgoing_message.correlation_id = correlation_id
-            if reply_to is not None:
-                outgoing_message.reply_to = reply_to
-            if type is not None:
-                outgoing_message.type = type
-            unit = self._routing.unit(unit_of_order, self.unit_of_order, outgoing_message, properties or {}, target)
+            unit = self._routing.unit(unit_of_order, self.unit_of_order, outgoing_message, given, target)
             connection = session.connection
             stamp(
                 outgoing_message,
@@ -103,7 +109,7 @@ class MessageProducer:
                 message_id=None if self.disable_message_id else connection.next_message_id(),
             )
             outgoing_message.unit_of_order = unit.name
-            record = self._record(outgoing_message, info, unit.key, duplicate_id, properties or {})
+            record = self._record(outgoing_message, info, unit.key, duplicate_id, given)
             self._dispatch(outgoing_message, record, info, on_completion)
             return outgoing_message
 

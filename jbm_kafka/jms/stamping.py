@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageFormatError
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 
 
@@ -39,6 +39,66 @@ def checked_options(
         checked_duration_ms("time_to_live_ms", time_to_live_ms),
         checked_duration_ms("delivery_delay_ms", delivery_delay_ms),
     )
+
+
+def checked_text(name: str, value: object) -> str | None:
+    """A header's text, if it is one.
+
+    Raises:
+        MessageFormatError: it is neither a str nor None.
+    """
+    if value is not None and not isinstance(value, str):
+        raise MessageFormatError(f"{name} is {value!r}: it is a str, or None", header=name, value=value)
+    return value
+
+
+def checked_reply_to(value: object) -> Destination | None:
+    """Where an answer shall go, if that is a destination.
+
+    Raises:
+        InvalidDestinationError: it is something else, such as a bare name.
+    """
+    if value is not None and not isinstance(value, Destination):
+        raise InvalidDestinationError(f"reply_to is {value!r}: it is a Queue or a Topic, or None; use Queue(name)")
+    return value
+
+
+def checked_properties(value: object) -> Mapping[str, object]:
+    """The properties of a send, if they are some.
+
+    Raises:
+        MessageFormatError: it is no mapping. Names and values are checked when they are encoded.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise MessageFormatError(f"properties is {value!r}: it is a dict from name to value, or None", value=value)
+    return value
+
+
+def set_headers(
+    message: Message,
+    *,
+    correlation_id: str | None,
+    type: str | None,  # noqa: A002 - its name in JMS
+    reply_to: Destination | None,
+) -> None:
+    """Set what a send was given; refuse that, and what the message came with, when no record can carry it.
+
+    Here, for the fields themselves take any object (see message_core.py).
+
+    Raises:
+        MessageFormatError, InvalidDestinationError: one is not what it should be.
+    """
+    if correlation_id is not None:
+        message.correlation_id = checked_text("correlation_id", correlation_id)
+    if type is not None:
+        message.type = checked_text("type", type)
+    if reply_to is not None:
+        message.reply_to = checked_reply_to(reply_to)
+    checked_text("correlation_id", message.correlation_id)
+    checked_text("type", message.type)
+    checked_reply_to(message.reply_to)
 
 
 def stamp(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, errors
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, TextMessage, errors
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.devbroker.ports import free_port
@@ -90,6 +90,54 @@ def test_an_illegal_queue_name_is_refused(session: Session, name: str) -> None:
     with pytest.raises(errors.InvalidDestinationError) as refused:
         session.create_queue(name)
     one_line(refused)
+
+
+@pytest.mark.parametrize("is_of_message", [True, False])
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("correlation_id", 5, errors.MessageFormatError),
+        ("type", 5, errors.MessageFormatError),
+        ("type", b"t", errors.MessageFormatError),
+        ("duplicate_id", 5, errors.MessageFormatError),
+        ("properties", [1], errors.MessageFormatError),
+        ("reply_to", "abc", errors.InvalidDestinationError),
+        ("reply_to", 5, errors.InvalidDestinationError),
+        ("on_completion", 5, errors.InvalidSettingError),
+    ],
+)
+def test_what_no_record_can_carry_is_refused_and_nothing_is_sent(
+    connection: Connection, orders: Queue, name: str, value: object, error: type[errors.JMSError], is_of_message: bool
+) -> None:
+    message = TextMessage("a")
+    options = {name: value}
+    if is_of_message and name in ("correlation_id", "type", "reply_to"):
+        setattr(message, name, options.pop(name))
+    for mode in (AcknowledgeMode.AUTO, AcknowledgeMode.TRANSACTED):
+        session = connection.create_session(mode)
+        with pytest.raises(error) as refused:
+            session.create_producer(orders).send(message, **options)  # type: ignore[arg-type]
+        assert f"{name} is {value!r}: it is a" in one_line(refused)
+        if session.transacted:
+            session.commit()
+    assert connection.create_session().create_consumer(orders).receive(NOTHING_S) is None
+
+
+def test_what_is_no_listener_is_refused_and_consumes_nothing(session: Session, orders: Queue) -> None:
+    send(session, orders, "a")
+    consumer = session.create_consumer(orders)
+    with pytest.raises(errors.InvalidSettingError, match="listener is 5: it is a function"):
+        consumer.set_listener(5)  # type: ignore[arg-type]
+    assert receive(consumer).delivery_count == 1
+
+
+@pytest.mark.parametrize("value", [7, None, b"billing"])
+def test_a_client_id_that_is_no_text_is_refused(warm: ConnectionFactory, value: object) -> None:
+    connection = warm.create_connection()
+    with pytest.raises(errors.InvalidClientIDError, match=f"client_id is {value!r}: it is a str"):
+        connection.client_id = value  # type: ignore[assignment]
+    assert connection.client_id is None
+    connection.close()
 
 
 def test_names_that_collide_in_kafka_are_refused(session: Session, orders: Queue) -> None:
