@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import os
 import secrets
 import threading
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -19,13 +17,13 @@ from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.embedded import EmbeddedProvider
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.troubles import ExceptionListener, Troubles
 from jbm_kafka.sidecar.config import SidecarConfig
-
-log = logging.getLogger(__name__)
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 CLOSE_TIMEOUT_S = 60.0
-ExceptionListener = Callable[[Exception], object]
+LAST_TROUBLES_S = 10.0
+"""How long closing waits for the exception listener."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,9 @@ class Connection:
         self.connection_id = f"c{secrets.token_hex(6)}"
         self.completions = Completions()
         self.exception_listener: ExceptionListener | None = None
-        """Called with errors that no call can raise, such as an acknowledgement refused later (ACK-9)."""
+        """Called with errors that no call can raise, such as an acknowledgement refused later (ACK-9): in order, on
+        a thread of its own. It may close the connection."""
+        self._troubles = Troubles()
         self.is_started = False
         self.is_closed = False
         self.is_forked = False
@@ -128,7 +128,10 @@ class Connection:
         self.provider.flush(CLOSE_TIMEOUT_S)
         self.completions.wait_done(CLOSE_TIMEOUT_S)
         self.completions.stop()
-        self.provider.close()
+        try:
+            self.provider.close()
+        finally:
+            self._troubles.stop(LAST_TROUBLES_S)
 
     def __enter__(self) -> Self:
         try:
@@ -170,14 +173,7 @@ class Connection:
 
     def tell(self, error: Exception) -> None:
         """Give an error to the exception listener, or to the log when there is none."""
-        listener = self.exception_listener
-        if listener is None:
-            log.warning("%s", error)
-            return
-        try:
-            listener(error)
-        except Exception:
-            log.exception("the exception listener raised on: %s", error)
+        self._troubles.tell(self.exception_listener, error)
 
     def check_process(self) -> None:
         """Raises IllegalStateError in a child of the process that made the connection."""

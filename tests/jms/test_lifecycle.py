@@ -1,6 +1,7 @@
 """Connections and contexts: start, stop, close, fork, and what a factory shares."""
 
 import os
+import queue
 import threading
 from pathlib import Path
 
@@ -63,6 +64,38 @@ def test_stop_waits_for_a_running_listener(warm: ConnectionFactory, orders: Queu
         assert len(seen.messages) == 1
         connection.start()
         seen.wait(2)
+
+
+def test_the_exception_listener_may_close_the_connection(bootstrap: str, orders: Queue, tmp_path: Path) -> None:
+    """CONN-1, and of CONN-3: though a lane found the trouble, and the last connection ends it with its sidecar."""
+    factory = make_factory(bootstrap, state_dir=str(tmp_path / "state"))
+    connection = factory.create_connection()
+    connection.start()
+    outcome: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+
+    def close(error: Exception) -> None:
+        try:
+            connection.close()
+        except BaseException as fault:
+            outcome.put(fault)
+            raise
+        outcome.put(None)
+
+    connection.exception_listener = close
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    send(session, orders, "a")
+    consumer = session.create_consumer(orders)
+    message, lane = receive(consumer), consumer.link.lane
+
+    def acknowledge_and_lose() -> None:
+        message.acknowledge()
+        for channel in list(lane.channels.values()):
+            lane.assignment.drop(channel)
+
+    lane.post(acknowledge_and_lose)
+    assert outcome.get(timeout=SOON_S) is None
+    with make_factory(bootstrap, state_dir=str(tmp_path / "state")).create_connection() as again:  # the folder is free
+        assert left(again, orders) == ["a"]
 
 
 def test_leaving_a_connection_by_an_exception_gives_back_the_message_in_hand(

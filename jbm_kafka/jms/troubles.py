@@ -1,0 +1,63 @@
+"""What no call can raise, told to the exception listener: in order, on a thread of the connection's own.
+
+Not on the thread that found the trouble: that may be a lane's, which a slow listener would stop for every receiver of
+its queue, and on which the listener could not close the connection, as JMS applications do in it.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+ExceptionListener = Callable[[Exception], object]
+
+
+class Troubles:
+    """Calls of one connection's exception listener."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: queue.SimpleQueue[tuple[ExceptionListener, Exception] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._is_stopped = False
+
+    def tell(self, listener: ExceptionListener | None, error: Exception) -> None:
+        """Have it called soon; to the log when there is no listener, or the connection has ended."""
+        if listener is not None and self._enqueue(listener, error):
+            return
+        log.warning("%s", error)
+
+    def stop(self, timeout_s: float) -> None:
+        """End the thread, after what was told before; called by the listener itself it does not wait for that."""
+        with self._lock:
+            if self._is_stopped:
+                return
+            self._is_stopped = True
+            thread = self._thread
+        if thread is None:
+            return
+        self._told.put(None)
+        if thread is not threading.current_thread():
+            thread.join(timeout_s)
+
+    def _enqueue(self, listener: ExceptionListener, error: Exception) -> bool:
+        with self._lock:
+            if self._is_stopped:
+                return False
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="jbm-exceptions", daemon=True)
+                self._thread.start()
+            self._told.put((listener, error))
+            return True
+
+    def _run(self) -> None:
+        while (told := self._told.get()) is not None:
+            listener, error = told
+            try:
+                listener(error)
+            except Exception:
+                log.exception("the exception listener raised on: %s", error)

@@ -1,0 +1,62 @@
+"""What no call can raise, on its way to the exception listener; without a broker."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from jbm_kafka.jms.troubles import Troubles
+from tests.jms.support import SOON_S
+
+
+def test_a_slow_listener_holds_up_nobody_and_is_told_everything_in_order() -> None:
+    """ACK-9, and of CONN-3: on one thread, which is not the one that found the trouble."""
+    troubles = Troubles()
+    may_go_on, told, threads = threading.Event(), list[str](), set[threading.Thread]()
+
+    def listener(error: Exception) -> None:
+        assert may_go_on.wait(SOON_S)
+        told.append(str(error))
+        threads.add(threading.current_thread())
+
+    for number in range(3):
+        troubles.tell(listener, RuntimeError(str(number)))
+    assert told == []
+    may_go_on.set()
+    troubles.stop(SOON_S)
+    assert told == ["0", "1", "2"]
+    [thread] = threads
+    assert thread is not threading.current_thread()
+    assert not thread.is_alive()
+
+
+def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles()
+    told: list[str] = []
+
+    def listener(error: Exception) -> None:
+        told.append(str(error))
+        raise KeyError("in the listener")
+
+    troubles.tell(listener, RuntimeError("one"))
+    troubles.tell(listener, RuntimeError("two"))
+    troubles.stop(SOON_S)
+    assert told == ["one", "two"]
+    assert "the exception listener raised on: one" in caplog.text
+
+
+def test_a_listener_may_stop_it_and_what_comes_later_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles()
+    stopped = threading.Event()
+
+    def listener(error: Exception) -> None:
+        troubles.stop(SOON_S)
+        stopped.set()
+
+    troubles.tell(listener, RuntimeError("one"))
+    assert stopped.wait(SOON_S / 2), "it waited for itself"
+    troubles.tell(listener, RuntimeError("too late"))
+    troubles.tell(None, RuntimeError("nobody listens"))
+    troubles.stop(SOON_S)
+    assert [record.getMessage() for record in caplog.records] == ["too late", "nobody listens"]
