@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import IllegalStateError, JMSError, ResourceAllocationError
+from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.jms.siblings import release_closed
 from jbm_kafka.sidecar.grants import Granted
 
@@ -31,11 +32,12 @@ def set_listener(consumer: MessageConsumer, listener: MessageListener | None) ->
         if thread is None or not thread.is_needed:  # else what is in hand is a listener's: its return settles that
             session.settling.before_receive()
         consumer.listener = listener
-        consumer.link.is_waiting = listener is not None
         if listener is not None:
+            consumer.link.is_waiting = True
             session.start_listening()
     if listener is None:
         session.wait_listener_idle()
+        consumer.link.is_waiting = False  # not before: the thread says that it is whenever it looks for a message
 
 
 class ListenerThread:
@@ -46,7 +48,7 @@ class ListenerThread:
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name=f"jbm-session-{session.session_id}", daemon=True)
         self._idle = threading.Event()
-        """Set while no listener runs."""
+        """Set while no listener runs, and no message is on its way to one."""
         self._idle.set()
 
     def start(self) -> None:
@@ -78,6 +80,8 @@ class ListenerThread:
     def wait_idle(self) -> None:
         """Return when no listener runs; a running one finishes first."""
         if not self.is_current():
+            with self._session.lock:
+                pass  # from here on a listener that the caller has closed or stopped does not begin; see `_next`
             self._idle.wait(STOP_TIMEOUT_S)
 
     def stop(self) -> None:
@@ -109,30 +113,44 @@ class ListenerThread:
     def _next(self) -> tuple[MessageConsumer, Granted] | None:
         """The next message of any consumer with a listener, or None after a while without."""
         session = self._session
-        if session.connection.is_started:
-            for consumer in list(session.consumers):
-                if consumer.listener is not None and not consumer.is_closed:
-                    consumer.link.is_waiting = True
-                    granted = consumer.poll_for_listener()
-                    if granted is not None:
-                        return consumer, granted
+        for consumer in list(session.consumers):
+            with session.lock:  # whoever closes or stops is seen here, or waits until the message was worked on
+                if not self._may_listen(consumer):
+                    continue
+                self._idle.clear()
+            granted = None
+            try:
+                consumer.link.is_waiting = True
+                granted = consumer.poll_for_listener()
+            finally:
+                if granted is None:
+                    self._idle.set()
+            if granted is not None:
+                return consumer, granted
         with session.filled:
             if not self._is_stopping and not any(c.link.buffer for c in session.consumers if c.listener is not None):
                 session.filled.wait(IDLE_S)
         return None
 
+    def _may_listen(self, consumer: MessageConsumer) -> bool:
+        is_open = not consumer.is_closed and not self._session.is_closed
+        return is_open and consumer.listener is not None and self._session.connection.is_started
+
     def _deliver(self, consumer: MessageConsumer, granted: Granted) -> None:
+        """Call the listener; `_idle` is clear, and set when it returned."""
         session = self._session
-        self._idle.clear()
         try:
             session.guard.wait_enter(None)
             try:
+                listener = consumer.listener
+                if listener is None or not self._may_listen(consumer):
+                    # It was closed, stopped or left without its listener since the message was taken.
+                    consumer.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
+                    return
                 session.settling.before_receive()
                 message = consumer.present(granted)
             finally:
                 session.guard.leave()
-            listener = consumer.listener
-            assert listener is not None, consumer.destination
             try:
                 listener(message)
             except BaseException as error:  # sys.exit() in a handler as well: the message was not processed

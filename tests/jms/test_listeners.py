@@ -6,7 +6,10 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.listening import ListenerThread
 from jbm_kafka.jms.session import Session
+from jbm_kafka.sidecar.grants import Granted
 from tests.jms.support import DEAD_LETTERS, SOON_S, Aside, Seen, bodies, copies, eventually, left, receive, send
 
 
@@ -193,6 +196,33 @@ def test_close_waits_for_a_running_listener(connection: Connection, session: Ses
     message = receive(session.create_consumer(orders))
     assert (message.body, message.delivery_count) == ("b", 1)
     assert len(seen.messages) == 1
+
+
+@pytest.mark.parametrize("end", ["close", "stop", "take away"])
+def test_a_message_taken_for_a_listener_goes_back_when_that_ends_before_it_begins(
+    warm: ConnectionFactory, connection: Connection, orders: Queue, end: str
+) -> None:
+    """UNIT-2, UNIT-7, CONN-1: nothing runs after the call returned; the message is another session's, uncounted."""
+    send(connection.create_session(), orders, "a", "b", unit="u")
+    with warm.create_connection() as ending:
+        session, seen = ending.create_session(), Seen()
+        consumer = session.create_consumer(orders)
+        thread = session._thread = session.guard.listening = ListenerThread(session)  # the test goes its steps
+        consumer.set_listener(seen)
+        taken: list[tuple[MessageConsumer, Granted]] = []
+        while not taken:
+            taken += filter(None, [thread._next()])
+        calls = {"close": consumer.close, "stop": ending.stop, "take away": lambda: consumer.set_listener(None)}
+        ended = Aside(calls[end])
+        eventually(lambda: not thread._may_listen(consumer), "not ended")
+        assert ended.is_running
+        thread._deliver(*taken[0])
+        ended.result()
+        session._thread = None
+        session.close()
+        assert seen.messages == []
+    again = connection.create_session().create_consumer(orders)
+    assert [(m.body, m.delivery_count) for m in (receive(again), receive(again))] == [("a", 1), ("b", 1)]
 
 
 def test_a_listener_may_close_its_own_consumer(connection: Connection, session: Session, orders: Queue) -> None:
