@@ -160,7 +160,7 @@ class ListenerThread:
                     message.message_id,
                     exc_info=error,
                 )
-                session.settling.listener_raised()
+                session.settling.listener_raised(message)
             else:
                 session.settling.listener_returned()
         except JMSError as error:

@@ -76,8 +76,8 @@ class Settling:
     def consumer_closes(self, consumer: MessageConsumer) -> None:
         """A consumer closes, the session goes on."""
 
-    def listener_raised(self, delay_ms: int | None = None) -> None:
-        """The listener of the last message raised (ACK-11)."""
+    def listener_raised(self, message: Message) -> None:
+        """The listener of the message raised (ACK-11)."""
 
     def listener_returned(self) -> None:
         """The listener of the last message returned."""
@@ -171,12 +171,12 @@ class AutoSettling(Settling):
         self.before_receive()
 
     def abandon(self) -> None:
-        self.listener_raised(delay_ms=None)
-
-    def listener_raised(self, delay_ms: int | None = None) -> None:
         previous = self._take_previous()
         if previous is not None and not previous.granted.tap.is_lost:
-            give_back([previous], counted=True, delay_ms=delay_ms)
+            give_back([previous], counted=True)
+
+    def listener_raised(self, message: Message) -> None:
+        self.abandon()
 
     def listener_returned(self) -> None:
         self.before_receive()

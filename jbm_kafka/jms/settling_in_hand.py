@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
@@ -122,10 +123,10 @@ class IndividualSettling(HandSettling):
         self._record(items)
         self._session.hand_changed()
 
-    def listener_raised(self, delay_ms: int | None = None) -> None:
-        with self._session.lock:
-            items = self._hand.take_all()
-        give_back([item for item in items if not item.granted.tap.is_lost], counted=True, delay_ms=delay_ms)
+    def listener_raised(self, message: Message) -> None:
+        """It alone goes back: others in hand are with workers that the listener gave them to."""
+        with suppress(IllegalStateError):  # the listener has settled it, or closed the session
+            message.nack()
 
 
 class ClientSettling(HandSettling):

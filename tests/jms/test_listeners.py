@@ -75,6 +75,29 @@ def test_in_individual_a_listener_that_raises_is_a_nack(
     eventually(lambda: left(connection, orders) == [], "not acknowledged")
 
 
+def test_in_individual_a_listener_that_raises_keeps_what_it_handed_to_workers(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """ACK-6, ACK-11: the nack is of its own message alone, and of none that it has settled before it raises."""
+    queue = Queue(f"{orders.name}.one")
+    send(session, queue, "for a worker", unit="a")
+    send(session, queue, "bad", unit="b")
+
+    def refuse(message: Message) -> None:
+        if message.body == "bad":
+            if message.redelivered:
+                message.acknowledge()
+            raise RuntimeError("bad")
+
+    seen = Seen(refuse)
+    connection.create_session(AcknowledgeMode.INDIVIDUAL).create_consumer(queue).set_listener(seen)
+    got = seen.wait(3)
+    assert [(m.body, m.delivery_count) for m in got] == [("for a worker", 1), ("bad", 1), ("bad", 2)]
+    got[0].acknowledge()
+    eventually(lambda: left(connection, queue) == [], "not acknowledged")
+    assert len(seen.messages) == 3
+
+
 @pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED])
 def test_in_client_and_transacted_a_listener_that_raises_goes_on(
     connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode
