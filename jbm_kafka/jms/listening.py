@@ -50,6 +50,7 @@ class ListenerThread:
         self._idle = threading.Event()
         """Set while no listener runs, and no message is on its way to one."""
         self._idle.set()
+        self._taking_for: MessageConsumer | None = None
 
     def start(self) -> None:
         """Begin."""
@@ -69,6 +70,10 @@ class ListenerThread:
         """A listener is set, or one runs still whose consumer was closed by itself."""
         consumers = list(self._session.consumers)
         return not self._idle.is_set() or any(c.listener is not None and not c.is_closed for c in consumers)
+
+    def is_taking_for(self, consumer: MessageConsumer) -> bool:
+        """A message of it may be neither in the buffer nor in hand, but on its way to the listener."""
+        return self._taking_for is consumer
 
     def check_may_receive(self, consumer: MessageConsumer) -> None:
         """Raises IllegalStateError where a listener receives, or would lose the message it works on (CONN-1)."""
@@ -118,13 +123,14 @@ class ListenerThread:
                 if not self._may_listen(consumer):
                     continue
                 self._idle.clear()
+                self._taking_for = consumer
             granted = None
             try:
                 consumer.link.is_waiting = True
                 granted = consumer.poll_for_listener()
             finally:
                 if granted is None:
-                    self._idle.set()
+                    self._ends()
             if granted is not None:
                 return consumer, granted
         with session.filled:
@@ -166,6 +172,11 @@ class ListenerThread:
         except JMSError as error:
             session.connection.tell(error)
         finally:
-            if consumer.is_closed:
-                release_closed(session)
-            self._idle.set()
+            self._ends()
+
+    def _ends(self) -> None:
+        """Nothing is on its way to the listener any more, and it does not run."""
+        consumer, self._taking_for = self._taking_for, None
+        if consumer is not None and consumer.is_closed:
+            release_closed(self._session)
+        self._idle.set()

@@ -24,10 +24,19 @@ def tell_siblings(session: Session) -> None:
 
 def release_closed(session: Session) -> None:
     """Forget closed consumers of which nothing is in hand any more."""
-    for consumer in [each for each in session.consumers if each.is_closed]:
-        if not session.settling.in_hand(consumer.link):
-            consumer.disconnect()
+    listening = session.guard.listening
+    with session.lock:  # threads that acknowledge come here at the same time, and change what is in hand
+        gone = [
+            each
+            for each in session.consumers
+            if each.is_closed
+            and not session.settling.in_hand(each.link)
+            and not (listening is not None and listening.is_taking_for(each))
+        ]
+        for consumer in gone:
             session.consumers.remove(consumer)
+    for consumer in gone:
+        consumer.disconnect()
     tell_siblings(session)
 
 

@@ -1,11 +1,15 @@
 """INDIVIDUAL sessions: each message on its own."""
 
+import sys
+from collections.abc import Iterator
+from functools import partial
+
 import pytest
 
-from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka import AcknowledgeMode, Message, Queue
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import NOTHING_S, bodies, eventually, left, receive, receive_all, send
+from tests.jms.support import NOTHING_S, Aside, bodies, eventually, left, receive, receive_all, send
 
 
 @pytest.fixture
@@ -71,6 +75,40 @@ def test_recover_brings_back_what_is_in_hand(individual: Session, orders: Queue)
     individual.recover()
     again = receive_all(consumer, 2)
     assert sorted((str(m.body), m.delivery_count) for m in again) == [("a", 2), ("b", 2)]
+
+
+@pytest.fixture
+def _eager_threads() -> Iterator[None]:
+    """Threads take turns after every few steps, so that what they do to each other shows."""
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before_s)
+
+
+@pytest.mark.usefixtures("_eager_threads")
+def test_workers_may_acknowledge_messages_of_a_closed_consumer(
+    connection: Connection, individual: Session, orders: Queue
+) -> None:
+    """ACK-6, UNIT-7: what is in hand stays with the session; the last one settled lets the consumer go."""
+    queue, count = Queue(f"{orders.name}.one"), 400
+    producer = individual.create_producer(queue)
+    for number in range(count):
+        producer.send(f"m{number}", unit_of_order=f"u{number}", on_completion=lambda message, error: None)
+    producer.flush()
+    consumer = individual.create_consumer(queue)
+    got = receive_all(consumer, count)
+    consumer.close()
+
+    def acknowledge(mine: list[Message]) -> None:
+        for message in mine:
+            message.acknowledge()
+
+    workers = [Aside(partial(acknowledge, got[each::8])) for each in range(8)]
+    for worker in workers:
+        worker.result()
+    assert individual.consumers == []
+    eventually(lambda: left(connection, queue) == [], "not acknowledged")
 
 
 def test_closing_the_session_recovers(connection: Connection, session: Session, orders: Queue) -> None:
