@@ -17,7 +17,7 @@ CALLBACKS_TIMEOUT_S = 60.0
 CompletionListener = Callable[[Message, Exception | None], object]
 
 
-class _Pending:
+class Pending:
     """One send whose callback is to come."""
 
     __slots__ = ("error", "is_reported", "listener", "message")
@@ -34,30 +34,35 @@ class Completions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._pending: deque[_Pending] = deque()
-        self._ready: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
+        self._pending: deque[Pending] = deque()
+        self._ready: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._all_done = threading.Condition(self._lock)
         self._running = 0
 
-    def expect(self, message: Message, listener: CompletionListener) -> Callable[[Exception | None], None]:
-        """Note a send about to be made; returns what its report is to be told to."""
-        pending = _Pending(message, listener)
+    def expect(self, message: Message, listener: CompletionListener) -> Pending:
+        """Note a send about to be made; returns what `report` or `withdraw` is to be told."""
+        pending = Pending(message, listener)
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="jbm-completions", daemon=True)
                 self._thread.start()
             self._pending.append(pending)
-        return lambda error: self._reported(pending, error)
+        return pending
 
-    def withdraw(self, message: Message) -> None:
+    def report(self, pending: Pending, error: Exception | None) -> None:
+        """The send has ended."""
+        with self._lock:
+            pending.is_reported, pending.error = True, error
+            self._release()
+
+    def withdraw(self, pending: Pending) -> None:
         """The send was refused at once: its caller saw the error, no callback comes."""
         with self._lock:
-            for pending in self._pending:
-                if pending.message is message and not pending.is_reported:
-                    self._pending.remove(pending)
-                    break
+            if not pending.is_reported:
+                self._pending.remove(pending)
             self._release()
+            self._all_done.notify_all()
 
     def wait_done(self, timeout_s: float) -> bool:
         """True when no callback is outstanding.
@@ -87,11 +92,6 @@ class Completions:
     def stop(self) -> None:
         """End the thread."""
         self._ready.put(None)
-
-    def _reported(self, pending: _Pending, error: Exception | None) -> None:
-        with self._lock:
-            pending.is_reported, pending.error = True, error
-            self._release()
 
     def _release(self) -> None:
         while self._pending and self._pending[0].is_reported:

@@ -195,11 +195,15 @@ class MessageProducer:
             return
         provider = session.connection.provider
         if on_completion is not None:
-            tell = session.connection.completions.expect(message, on_completion)
+            completions = session.connection.completions
+            pending = completions.expect(message, on_completion)
             try:
-                provider.send(record, lambda trouble: tell(None if trouble is None else send_error(trouble)))
+                provider.send(
+                    record,
+                    lambda trouble: completions.report(pending, None if trouble is None else send_error(trouble)),
+                )
             except Exception:
-                session.connection.completions.withdraw(message)
+                completions.withdraw(pending)
                 raise
         elif message.delivery_mode is DeliveryMode.NON_PERSISTENT:
             provider.send(record, None)

@@ -1,0 +1,51 @@
+"""Which callbacks come, in which order, by themselves; without a broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka.jms.completions import Completions
+from jbm_kafka.jms.messages import Message, TextMessage
+from tests.jms.support import SOON_S
+
+
+@pytest.fixture
+def told() -> list[tuple[object, Exception | None]]:
+    return []
+
+
+def test_a_message_sent_again_and_refused_at_once_keeps_the_callback_of_its_first_send(
+    told: list[tuple[object, Exception | None]],
+) -> None:
+    """SEND-9: the refused send alone has none; later ones come."""
+    completions = Completions()
+
+    def tell(message: Message, error: Exception | None) -> None:
+        told.append((message.body, error))
+
+    twice, later = TextMessage("twice"), TextMessage("later")
+    first = completions.expect(twice, tell)
+    refused = completions.expect(twice, tell)
+    completions.withdraw(refused)
+    after = completions.expect(later, tell)
+    completions.report(after, None)
+    assert told == []
+    completions.report(first, None)
+    assert completions.wait_done(SOON_S)
+    assert told == [("twice", None), ("later", None)]
+    completions.stop()
+
+
+def test_a_refused_send_does_not_hold_up_who_waits_for_callbacks(
+    told: list[tuple[object, Exception | None]],
+) -> None:
+    """SEND-9: nor those of later sends, reported before it was withdrawn."""
+    completions = Completions()
+    refused = completions.expect(TextMessage("refused"), lambda message, error: told.append((message.body, error)))
+    after = completions.expect(TextMessage("later"), lambda message, error: told.append((message.body, error)))
+    completions.report(after, None)
+    assert told == []
+    completions.withdraw(refused)
+    assert completions.wait_done(SOON_S)
+    assert told == [("later", None)]
+    completions.stop()
