@@ -8,6 +8,7 @@ unit that waits and for each delayed message. Partitions with more of those than
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from jbm_kafka.core.spilling import Spillable, spillable
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+CONSUMER_BYTES_MIN = 1 << 20
+"""A client with less fetches a large message alone, and is slow."""
 LOOK_EVERY = 64
 """Turns until gates are looked at again though the last look found too little to spill; looking costs a walk."""
 
@@ -28,17 +31,22 @@ LOOK_EVERY = 64
 class Flow:
     """The memory of one lane."""
 
-    def __init__(self, held_store: HeldStore, *, budget_bytes: int) -> None:
+    def __init__(
+        self, held_store: HeldStore, *, share_bytes: Callable[[], int], consumer_bytes: int = CONSUMER_BYTES_MIN
+    ) -> None:
         self._spilled = SpilledMessages(held_store)
-        self._waiting_bytes_max = budget_bytes // 2
-        self.consumer_bytes = max(budget_bytes // 8, 1 << 20)
-        """What the Kafka client may prefetch."""
+        self.share_bytes = share_bytes
+        """What the lane may take now: less when another lane joins, more when one ends."""
+        self._waiting_bytes_max = 0
+        self.consumer_bytes = max(consumer_bytes, CONSUMER_BYTES_MIN)
+        """What the Kafka client may prefetch, besides."""
         self._overfull: set[OwnedChannel] = set()
         """Paused, for what waits there takes too much memory and cannot be spilled."""
         self._turns_to_look = 0
 
     def keep_within_memory(self, lane: Lane, consumer: GroupConsumer) -> None:
         """Once a turn."""
+        self._look_at_share()
         waiting_bytes = 0
         for channel in lane.channels.values():
             waiting_bytes += _waiting_bytes(channel)
@@ -56,6 +64,12 @@ class Flow:
         """The channel is gone; so is what the store held of it."""
         self._overfull.discard(channel)
         self._spilled.forget(channel)
+
+    def _look_at_share(self) -> None:
+        waiting_bytes_max = self.share_bytes() * 7 // 16  # and as much for arrivals; an eighth is the client's
+        if waiting_bytes_max < self._waiting_bytes_max:
+            self._turns_to_look = 0
+        self._waiting_bytes_max = waiting_bytes_max
 
     @property
     def _low(self) -> int:

@@ -34,8 +34,8 @@ from jbm_kafka.sidecar.transfer import Transfer
 log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 20.0
-EXPECTED_LANES = 4
-"""The memory budget is divided over this many lanes; more share what there is at their peril, as the log says."""
+CLIENTS_EXPECTED = 4
+"""What Kafka clients may prefetch is divided over so many lanes: a client cannot be told later to keep less."""
 
 
 class Sidecar:
@@ -214,8 +214,12 @@ class Sidecar:
             give_messages_time_to_die()
             self.checkpointer.start()
 
+    def _share_bytes(self) -> int:
+        """What each lane has of the memory budget, as of now; asked by the lanes' threads."""
+        lanes = sum(lane.is_alive for lane in list(self._lanes.values()))
+        return self.config.memory_budget_bytes // max(lanes, 1)
+
     def _parts(self) -> LaneParts:
-        budget = self.config.memory_budget_bytes // EXPECTED_LANES
         return LaneParts(
             kafka=self._kafka,
             clock=self._clock,
@@ -223,7 +227,11 @@ class Sidecar:
             settings_of=self.settings_of,
             opener=self._opener,
             workers=self._workers,
-            flow=lambda: Flow(self._stores.held, budget_bytes=budget),
+            flow=lambda: Flow(
+                self._stores.held,
+                share_bytes=self._share_bytes,
+                consumer_bytes=self.config.memory_budget_bytes // 8 // CLIENTS_EXPECTED,
+            ),
             chance=self._chance,
             note_dirty=self.checkpointer.note_dirty,
             submit=self.checkpointer.submit,

@@ -52,7 +52,7 @@ def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None) -> La
         settings_of=lambda _: ResolvedSettings(),
         opener=cast(ChannelOpener, None),
         workers=ThreadWorkers(),
-        flow=lambda: flow or Flow(cast(HeldStore, None), budget_bytes=1 << 20),
+        flow=lambda: flow or Flow(cast(HeldStore, None), share_bytes=lambda: 1 << 20),
         chance=lambda: 0.5,
         note_dirty=lambda *_: None,
         submit=lambda _: None,

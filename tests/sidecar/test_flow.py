@@ -10,12 +10,18 @@ import pytest
 from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, TimePassed
 from jbm_kafka.core.channel import decide_offer
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.intake import reference_of
+from jbm_kafka.sidecar.sidecar import Sidecar
+from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_held import MemoryHeldStore
+from jbm_kafka.testing.memory_journal import MemoryJournal
 from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
-from tests.sidecar.parts import channel_of, lane_of
+from jbm_kafka.testing.simulation.workers import SteppedWorkers
+from tests.sidecar.parts import channel_of, lane_of, link_of
 from tests.support.store_parts import MadeRecord
 
 NOW_MS = 1_000
@@ -27,12 +33,13 @@ class LaneUnderTest:
     """One channel whose messages come from the test, with the flow of a lane that has this budget."""
 
     def __init__(self, budget_bytes: int) -> None:
+        self.budget_bytes = budget_bytes
         self.state = ChannelState()
         self.state.apply(TimePassed(NOW_MS))
         self.state.apply(OfferedRaised(1 << 40))
         self.channel = channel_of(self.state)
         self.channel.mean_body_bytes = len(BODY)
-        self.flow = Flow(MemoryHeldStore(), budget_bytes=budget_bytes)
+        self.flow = Flow(MemoryHeldStore(), share_bytes=lambda: self.budget_bytes)
         self.lane = lane_of(self.channel, flow=self.flow)
         self.consumer = MemoryKafka(MemoryCluster(ManualClock(), waits=False)).group_consumer(
             group="g", topic="orders", listener=self.lane.assignment, session_timeout_ms=10_000, memory_bytes=1 << 20
@@ -109,6 +116,17 @@ def test_delayed_messages_whose_time_has_come_wait_for_receivers_outside_memory(
     assert len(set(lane.drain(LATER_MS))) == 3_000
 
 
+def test_a_lane_gives_memory_back_when_another_joins() -> None:
+    """Of LOG-9: the budget is divided over the lanes there are."""
+    lane = LaneUnderTest(budget_bytes=16 << 20)
+    lane.fetch(2_000, None, LATER_MS)
+    lane.turn()
+    assert lane.body_bytes == 2_000 * len(BODY)
+    lane.budget_bytes //= 4
+    lane.turn()
+    assert lane.body_bytes < 2 << 20
+
+
 def test_a_partition_of_too_many_units_pauses_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     """Of LOG-9: what cannot leave memory is bounded too."""
     lane = LaneUnderTest(budget_bytes=1 << 20)
@@ -122,3 +140,19 @@ def test_a_partition_of_too_many_units_pauses_says_so_once_and_goes_on(caplog: p
     assert lane.state.gates.waiting_count < 100
     assert len(set(lane.drain(LATER_MS))) == 2_000
     assert not lane.channel.is_paused
+
+
+def test_the_budget_is_divided_over_all_lanes_however_many() -> None:
+    """Of LOG-9: five queues take no more than four, and one has all of it."""
+    clock = ManualClock()
+    sidecar = Sidecar(
+        kafka=MemoryKafka(MemoryCluster(clock, waits=False)),
+        clock=clock,
+        config=SidecarConfig(memory_budget_bytes=100 << 20),
+        stores=Stores(MemoryJournal(clock=clock), MemoryHeldStore(), "jbm.one.0", lambda: None),
+        workers=SteppedWorkers(clock, lambda _: None),
+    )
+    first = sidecar.attach(Queue("orders-0"), link_of("a"))
+    assert first.flow.share_bytes() == 100 << 20
+    lanes = [first, *(sidecar.attach(Queue(f"orders-{number}"), link_of("a")) for number in range(1, 5))]
+    assert [lane.flow.share_bytes() for lane in lanes] == [20 << 20] * 5
