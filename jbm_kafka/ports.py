@@ -285,10 +285,10 @@ class HeldStore(Protocol):
     """Records of waiting messages beyond the memory budget. A cache: empty at open. One thread per channel."""
 
     def put(self, channel: str, rows: Sequence[tuple[bytes, int, KafkaRecord]]) -> None:
-        """Keep (gate key, offset, record) rows; offsets of one gate come in ascending order."""
+        """Keep (gate key, offset, record) rows; ResourceAllocationError: it refuses, and may have kept some."""
 
     def take(self, channel: str, gate: bytes, count_max: int) -> Sequence[KafkaRecord]:
-        """Remove and return the lowest offsets of one gate, in order."""
+        """Remove and return the lowest offsets of one gate, in order; ChannelLost: it cannot be read."""
 
     def clear(self, channel: str) -> None: ...
     def close(self) -> None: ...

@@ -97,11 +97,16 @@ class Assignment:
             partition,
         )
         channel = self._lane.channels.get(partition)
-        if channel is None and partition in self.opening:
-            return
         if channel is not None:
-            self.drop(channel)
-        if channel is None or channel.freeze is None:
+            self.reopen(channel)
+        elif partition not in self.opening:
+            self.on_assigned([partition])
+
+    def reopen(self, channel: OwnedChannel) -> None:
+        """It can no longer be trusted: recover it, the others go on."""
+        partition = channel.partition
+        self.drop(channel)
+        if channel.freeze is None:
             self.on_assigned([partition])
             return
         # No new generation fences what its checkpoint still writes: that must be there when the changelog is read, or

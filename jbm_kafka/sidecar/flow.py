@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.spilling import Spillable, spillable
 from jbm_kafka.ports import GroupConsumer, HeldStore, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
@@ -42,27 +43,32 @@ class Flow:
         """What the Kafka client may prefetch, besides."""
         self._overfull: set[OwnedChannel] = set()
         """Paused, for what waits there takes too much memory and cannot be spilled."""
+        self._refused: set[OwnedChannel] = set()
+        """Paused, for the held store did not take what waits there; nothing until it does."""
         self._turns_to_look = 0
 
     def keep_within_memory(self, lane: Lane, consumer: GroupConsumer) -> None:
         """Once a turn."""
         self._look_at_share()
         waiting_bytes = 0
-        for channel in lane.channels.values():
+        for channel in list(lane.channels.values()):
             waiting_bytes += _waiting_bytes(channel)
             if channel.state.gates.hungry:
-                self._spilled.load(channel, room=(self._low - waiting_bytes) // _message_bytes(channel))
+                self._load(lane, channel, consumer, room_bytes=self._low - waiting_bytes)
         self._turns_to_look -= 1
-        if waiting_bytes > self._waiting_bytes_max and self._turns_to_look <= 0:
+        limit = self._low if self._refused else self._waiting_bytes_max
+        if waiting_bytes > limit and self._turns_to_look <= 0:
             self._spill(lane, waiting_bytes - self._low)
-            self._note_overfull(lane)
-        elif self._overfull:
+            if not self._refused:
+                self._note_overfull(lane)
+        elif self._overfull or self._refused:
             self._note_shrunk(lane, waiting_bytes)
         self._pause_or_resume(lane, consumer)
 
     def forget(self, channel: OwnedChannel) -> None:
         """The channel is gone; so is what the store held of it."""
         self._overfull.discard(channel)
+        self._refused.discard(channel)
         self._spilled.forget(channel)
 
     def _look_at_share(self) -> None:
@@ -79,7 +85,7 @@ class Flow:
     def _pause_or_resume(self, lane: Lane, consumer: GroupConsumer) -> None:
         for channel in lane.channels.values():
             ahead = len(channel.state.arrivals) + len(channel.state.gates.free)
-            is_full = channel in self._overfull or self._arrivals_too_large(channel, lane)
+            is_full = channel in self._overfull or channel in self._refused or self._arrivals_too_large(channel, lane)
             if not channel.is_paused and (ahead > numbers.ARRIVALS_HIGH or is_full):
                 channel.is_paused = True
                 consumer.pause([channel.partition])
@@ -108,9 +114,25 @@ class Flow:
                 break
             excess_bytes -= size
             rows.setdefault(channel, []).append(row)
-        for channel, mine in rows.items():
-            self._spilled.spill(channel, mine)
         self._turns_to_look = LOOK_EVERY if excess_bytes > 0 else 0
+        for channel, mine in rows.items():
+            try:
+                self._spilled.spill(channel, mine)
+            except ResourceAllocationError as error:
+                self._turns_to_look = LOOK_EVERY
+                if not self._refused:
+                    log.warning("%s: %s. Until then what is in memory is not followed by more", channel.name, error)
+                self._refused.add(channel)
+            else:
+                self._refused.discard(channel)
+
+    def _load(self, lane: Lane, channel: OwnedChannel, consumer: GroupConsumer, *, room_bytes: int) -> None:
+        try:
+            self._spilled.load(channel, room=room_bytes // _message_bytes(channel))
+        except ChannelLost as error:
+            log.warning("%s: %s; the channel is recovered from its changelog and its topic", channel.name, error)
+            consumer.resume([channel.partition])  # the channel that opens anew is not paused
+            lane.assignment.reopen(channel)
 
     # -- what cannot be spilled ------------------------------------------------------------------------------------
 
@@ -140,6 +162,8 @@ class Flow:
         for channel in list(self._overfull):
             if waiting_bytes < self._low or _waiting_bytes(channel) < share:
                 self._overfull.discard(channel)
+        if waiting_bytes <= self._low:
+            self._refused.clear()
 
 
 def _message_bytes(channel: OwnedChannel) -> int:

@@ -7,7 +7,8 @@ from itertools import islice
 from typing import cast
 
 from jbm_kafka.core.changes import Spilled, Unspilled
-from jbm_kafka.core.reference import GateKey
+from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.core.reference import GateKey, Reference
 from jbm_kafka.core.spilling import Spillable
 from jbm_kafka.ports import HeldStore, KafkaRecord
 from jbm_kafka.sidecar.intake import reference_of
@@ -28,9 +29,15 @@ class SpilledMessages:
     def __init__(self, store: HeldStore) -> None:
         self._store = store
         self._used_by: set[OwnedChannel] = set()
+        self._doubtful: set[OwnedChannel] = set()
+        """The store refused rows of theirs, and may have kept some that never left memory."""
 
     def spill(self, channel: OwnedChannel, rows: Sequence[Spillable]) -> None:
-        """Move these out of memory."""
+        """Move these out of memory.
+
+        Raises:
+            ResourceAllocationError: the store refuses; some of them are still in memory.
+        """
         self._used_by.add(channel)
         batch: list[tuple[bytes, int, KafkaRecord]] = []
         begin = 0
@@ -38,7 +45,11 @@ class SpilledMessages:
             key = _store_key(row.gate.key)
             batch += [(key, r.offset, cast(KafkaRecord, r.record)) for r in row.references()]
             if len(batch) >= PUT_COUNT or end == len(rows):
-                self._store.put(channel.name, batch)
+                try:
+                    self._store.put(channel.name, batch)
+                except ResourceAllocationError:
+                    self._doubtful.add(channel)
+                    raise
                 for put in rows[begin:end]:
                     channel.state.apply(Spilled(key=put.gate.key, kept=put.kept))
                 batch, begin = [], end
@@ -47,6 +58,9 @@ class SpilledMessages:
         """Fetch back what gates need next, as far as there is room for so many messages.
 
         Without room a few, lest all wait for ever that room gives; not even those while others may be handed over.
+
+        Raises:
+            ChannelLost: what is in the store cannot be had any more; the channel is to be recovered.
         """
         gates = channel.state.gates
         gates_max = min(max(room, LOAD_GATES_LEAST - len(gates.free)), LOAD_GATES)
@@ -56,14 +70,32 @@ class SpilledMessages:
         wanted = list(islice(keys, gates_max))
         for key in wanted:
             count = min(max(room // len(wanted), 1), LOAD_COUNT, gates.by_key[key].spilled)
-            records = self._store.take(channel.name, _store_key(key), count)
-            channel.state.apply(Unspilled(key=key, references=[reference_of(record) for record in records]))
+            channel.state.apply(Unspilled(key=key, references=self._take(channel, key, count)))
+
+    def _take(self, channel: OwnedChannel, key: GateKey, count: int) -> list[Reference]:
+        taken: list[Reference] = []
+        while len(taken) < count:
+            records = self._store.take(channel.name, _store_key(key), count - len(taken))
+            if not records:
+                raise ChannelLost(f"{channel.name}: spilled messages are not in the held store any more")
+            references = [reference_of(record) for record in records]
+            if channel in self._doubtful:
+                references = [reference for reference in references if not _was_handed_over(channel, reference.offset)]
+            taken += references
+        return taken
 
     def forget(self, channel: OwnedChannel) -> None:
         """The channel is gone; so is what the store held of it."""
+        self._doubtful.discard(channel)
         if channel in self._used_by:
             self._used_by.discard(channel)
             self._store.clear(channel.name)
+
+
+def _was_handed_over(channel: OwnedChannel, offset: int) -> bool:
+    """It went on from memory: a row of it was left by a `put` that failed."""
+    state = channel.state
+    return offset not in state.owed or any(offset in hand for hand in state.in_hand.values())
 
 
 def _store_key(key: GateKey) -> bytes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 
 from rocksdict import Rdict, ReadOptions, WriteBatch
 
@@ -130,14 +131,18 @@ class RocksHeldStore:
         return taken
 
     def clear(self, channel: str) -> None:
-        """Drop all that the channel has here; one mark, however much it is."""
+        """Drop all that the channel has here; one mark, however much it is.
+
+        When the disk refuses, its rows stay until the next open; nobody finds them.
+        """
         place = self._channels.pop(channel, None)
         if place is None:
             return
         (number,) = _CHANNEL.unpack(place.prefix)
         batch = WriteBatch(raw_mode=True)
         batch.delete_range(place.prefix, _CHANNEL.pack(number + 1), self._rocks.held_family)
-        self._rocks.write_held(batch)
+        with suppress(Exception):  # RocksDB knows no finer class; the number is never used again
+            self._rocks.write_held(batch)
 
     def close(self) -> None:
         """Forget what is held. The RocksDB stays open: it is the state folder's."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,11 +12,15 @@ from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, TimePas
 from jbm_kafka.core.channel import decide_offer
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.intake import reference_of
+from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
+from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_held import MemoryHeldStore
 from jbm_kafka.testing.memory_journal import MemoryJournal
@@ -29,6 +34,23 @@ LATER_MS = 60_000
 BODY = b"x" * 1_000
 
 
+class FailingStore(MemoryHeldStore):
+    """A disk that is full, or cannot be read, while the test says so."""
+
+    is_full = False
+    is_unreadable = False
+
+    def put(self, channel: str, rows: Sequence[tuple[bytes, int, KafkaRecord]]) -> None:
+        super().put(channel, rows[: len(rows) // 2] if self.is_full else rows)
+        if self.is_full:
+            raise ResourceAllocationError("waiting messages cannot be kept in /state: disk full; make room")
+
+    def take(self, channel: str, gate: bytes, count_max: int) -> Sequence[KafkaRecord]:
+        if self.is_unreadable:
+            raise ChannelLost(f"held messages of {channel} in /state cannot be taken: i/o error")
+        return super().take(channel, gate, count_max)
+
+
 class LaneUnderTest:
     """One channel whose messages come from the test, with the flow of a lane that has this budget."""
 
@@ -39,7 +61,8 @@ class LaneUnderTest:
         self.state.apply(OfferedRaised(1 << 40))
         self.channel = channel_of(self.state)
         self.channel.mean_body_bytes = len(BODY)
-        self.flow = Flow(MemoryHeldStore(), share_bytes=lambda: self.budget_bytes)
+        self.store = FailingStore()
+        self.flow = Flow(self.store, share_bytes=lambda: self.budget_bytes)
         self.lane = lane_of(self.channel, flow=self.flow)
         self.consumer = MemoryKafka(MemoryCluster(ManualClock(), waits=False)).group_consumer(
             group="g", topic="orders", listener=self.lane.assignment, session_timeout_ms=10_000, memory_bytes=1 << 20
@@ -156,3 +179,67 @@ def test_the_budget_is_divided_over_all_lanes_however_many() -> None:
     assert first.flow.share_bytes() == 100 << 20
     lanes = [first, *(sidecar.attach(Queue(f"orders-{number}"), link_of("a")) for number in range(1, 5))]
     assert [lane.flow.share_bytes() for lane in lanes] == [20 << 20] * 5
+
+
+def test_a_full_disk_pauses_the_partition_and_loses_repeats_and_reorders_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of LOG-9, UNIT-1: one line tells the remedy; a later try succeeds."""
+    lane = LaneUnderTest(budget_bytes=2 << 20)
+    lane.store.is_full = True
+    lane.fetch(1, "u", LATER_MS)
+    lane.fetch(999, "u")
+    assert list(lane.drain(NOW_MS)) == []
+    lane.turn(200)
+    assert len(caplog.messages) == 1
+    assert "/state: disk full; make room" in caplog.messages[0]
+    assert lane.channel.is_paused
+    assert lane.state.gates.waiting_count == 1_000
+    lane.store.is_full = False
+    lane.turn(200)
+    assert not lane.channel.is_paused
+    lane.fetch(500, "u")
+    assert list(lane.drain(LATER_MS)) == list(range(1_500))
+
+
+def test_what_a_full_disk_kept_of_messages_that_went_on_does_not_come_back() -> None:
+    """UNIT-1: a failed put leaves rows of messages that are handed over from memory."""
+    lane = LaneUnderTest(budget_bytes=2 << 20)
+    lane.store.is_full = True
+    lane.fetch(1, "u", LATER_MS)
+    lane.fetch(999, "u")
+    assert list(lane.drain(NOW_MS)) == []
+    lane.state.apply(TimePassed(LATER_MS))
+    offer = decide_offer(lane.state, "a", limit=300, now_ms=LATER_MS)
+    lane.state.apply(offer.change)
+    lane.state.apply(Acknowledged(session="a", offsets=range(300)))
+    lane.store.is_full = False
+    lane.fetch(500, "u")
+    lane.state.apply(decide_offer(lane.state, "a", limit=0, now_ms=LATER_MS).change)
+    lane.turn(200)
+    assert lane.state.gates.by_key[b"u"].spilled
+    assert list(lane.drain(LATER_MS)) == list(range(300, 1_500))
+
+
+def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered() -> None:
+    """Of LOG-9: it is closed and opened anew, and the lane goes on."""
+    lane = LaneUnderTest(budget_bytes=1 << 20)
+    kafka, clock = MemoryKafka(MemoryCluster(ManualClock(), waits=False)), ManualClock()
+    opener = ChannelOpener(
+        kafka=kafka,
+        journal=MemoryJournal(clock=clock),
+        topics=Topics(kafka.admin(), namespace=""),
+        clock=clock,
+        namespace="",
+        workers=SteppedWorkers(clock, lambda _: None),
+    )
+    lane.lane.parts = replace(lane.lane.parts, opener=opener)
+    lane.fetch(1_000, None, LATER_MS)
+    lane.turn()
+    assert lane.state.gates.waiting_count < 1_000
+    lane.store.is_unreadable = True
+    lane.state.apply(TimePassed(LATER_MS))
+    lane.turn(3)
+    assert lane.channel.is_lost
+    assert list(lane.lane.assignment.opening) == [0]
+    assert not lane.lane.channels

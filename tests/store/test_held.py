@@ -203,3 +203,10 @@ def test_a_failing_disk_raises_one_line_with_path_and_remedy(tmp_path: Path) -> 
     under_test.rocks.held.close()
     with pytest.raises(ChannelLost, match="cannot be taken"):
         under_test.store.take("c", b"u", 1)
+
+
+def test_a_failing_disk_does_not_keep_a_channel_from_being_forgotten(tmp_path: Path) -> None:
+    under_test = RocksUnderTest(tmp_path / "rocks")
+    under_test.store.put("c", [(b"u", 1, MadeRecord(1))])
+    under_test.rocks.journal.close()
+    under_test.store.clear("c")
