@@ -46,6 +46,8 @@ class Flow:
         self._refused: set[OwnedChannel] = set()
         """Paused, for the held store did not take what waits there; nothing until it does."""
         self._turns_to_look = 0
+        self._look_beyond = 0
+        """Look earlier when so much waits: a fruitless look must not let the lane grow unseen."""
 
     def keep_within_memory(self, lane: Lane, consumer: GroupConsumer) -> None:
         """Once a turn."""
@@ -57,8 +59,10 @@ class Flow:
                 self._load(lane, channel, consumer, room_bytes=self._low - waiting_bytes)
         self._turns_to_look -= 1
         limit = self._low if self._refused else self._waiting_bytes_max
-        if waiting_bytes > limit and self._turns_to_look <= 0:
+        if waiting_bytes > limit and (self._turns_to_look <= 0 or waiting_bytes > self._look_beyond):
             self._spill(lane, waiting_bytes - self._low)
+            left = sum(_waiting_bytes(channel) for channel in lane.channels.values())
+            self._look_beyond = left + self._waiting_bytes_max // 16
             if not self._refused:
                 self._note_overfull(lane)
         elif self._overfull or self._refused:

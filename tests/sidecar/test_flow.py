@@ -156,7 +156,7 @@ def test_a_partition_of_too_many_units_pauses_says_so_once_and_goes_on(caplog: p
     with caplog.at_level(logging.WARNING):
         for _ in range(4):
             lane.fetch(500, None, LATER_MS)
-            lane.turn(100)
+            lane.turn(2)
     assert lane.channel.is_paused
     assert len(caplog.messages) == 1
     assert "1500 units and delayed messages wait" in caplog.messages[0]
