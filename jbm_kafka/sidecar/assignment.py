@@ -148,9 +148,15 @@ class Assignment:
         self._drain(channels, keep_up)
         self._wait_for(channels, _is_frozen, keep_up)
         for channel in channels:
-            if not channel.is_lost:
-                self._give_up(channel)
-                channel.begin_release()
+            if channel.is_lost:
+                continue
+            if channel.freeze is not None:
+                # What its commits hold stays in hand until their end is known, so the mark cannot go back: it is left
+                # as after a crash.
+                self.drop(channel)
+                continue
+            self._give_up(channel)
+            channel.begin_release()
         self._wait_for(channels, _is_unrecorded, keep_up)
         for channel in channels:
             if not channel.is_lost:

@@ -6,11 +6,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from jbm_kafka.core.errors import TransactionRolledBackError
+from jbm_kafka.sidecar.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.transfer import Settling, Transfer
 from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster
+from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
+
+LONGER_MS = LAST_CHECKPOINT_MS + 5_000
+"""The lane waits for the checkpoint no more."""
 
 Start = Callable[[str], SteppedSidecar]
 
@@ -67,3 +73,27 @@ def test_a_topic_made_again_while_a_checkpoint_of_the_old_one_is_under_way_loses
 
     two = start("two")
     assert two.receive(two.attach("t"), 20) == list(range(20))
+
+
+def test_a_partition_is_given_up_though_the_end_of_a_commit_stays_unknown(start: Start) -> None:
+    """ACK-7, REDELIVER-7: who takes part in the next checkpoint must not be half released, which stops the lane."""
+    one = start("one")
+    link = one.attach("s")
+    one.send("paid")
+    one.receive(link, 1)
+    one.run_for(200)
+    lane, channel = link.lane, link.lane.channels[0]
+    settling = Settling(channel=channel, session="s", offsets=[0])
+    commit = Transfer(about="a commit", sends=(), settlings=[(lane, settling)])
+    one.sidecar.submit(commit)
+    one.run(lambda: channel.freeze is not None)
+    one.held.add(CHECKPOINTS)
+
+    begun_ms = one.clock.monotonic_ms()
+    one.cluster.faults.commits.append(CommitFault.NOT_HEARD)
+    one.clock.watch(lambda: one.held.clear() if one.clock.monotonic_ms() > begun_ms + LONGER_MS else None)
+    lane.stop()
+    one.run(lambda: not lane.is_alive and commit.done.is_done)
+    with pytest.raises(TransactionRolledBackError, match="moved to another process"):
+        commit.done.wait(0.0, about="the commit")
+    assert lane.failure is None
