@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.changes import TimePassed
-from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.errors import JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
@@ -42,6 +42,8 @@ class Assignment:
         """Partitions that are ours and stay closed, and why: only a newer version can read what is recorded of them."""
         self.was_rebalanced_while_unused = False
         self._is_leaving = False
+        self._undecided: list[OwnedChannel] = []
+        """Dropped while a checkpoint of theirs was under way: who waits for it is told when its end is known."""
 
     # -- coming ----------------------------------------------------------------------------------------------------
 
@@ -184,9 +186,16 @@ class Assignment:
                     lane.settle.refuse_late(tap)
             link.remove(channel.partition, None)
         channel.fail_waiters(taken(channel))
+        self._undecided = [other for other in (*self._undecided, channel) if other.freeze is not None]
         if lane.channels.get(channel.partition) is channel:
             del lane.channels[channel.partition]
         lane.flow.forget(channel)
+
+    def end(self) -> None:
+        """The owner thread does nothing more: the end of checkpoints under way reaches nobody here."""
+        self.opening.clear()
+        for channel in self._undecided:
+            channel.leave_in_doubt(_in_doubt(channel))
 
     def _forget_opening(self, partitions: Sequence[int]) -> None:
         for partition in partitions:
@@ -265,6 +274,15 @@ def taken(channel: OwnedChannel) -> TransactionRolledBackError:
     return TransactionRolledBackError(
         f"{channel.topic}[{channel.partition}] moved to another process before this was recorded; "
         f"the messages are delivered again",
+        topic=channel.topic,
+        partition=channel.partition,
+    )
+
+
+def _in_doubt(channel: OwnedChannel) -> TransactionInDoubtError:
+    return TransactionInDoubtError(
+        f"{channel.topic}[{channel.partition}] was given up while this was being recorded, and whether it was is not "
+        f"known; if not, the messages are delivered again",
         topic=channel.topic,
         partition=channel.partition,
     )

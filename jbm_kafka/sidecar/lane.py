@@ -160,6 +160,7 @@ class Lane:
         except Exception as error:  # a bug: nothing here can be trusted; links must not wait for ever
             log.exception("lane %s stopped; what was not checkpointed is delivered again", self.group)
             self._fail(JMSError(f"{self.destination}: the sidecar failed: {error}", destination=str(self.destination)))
+        self.assignment.end()
 
     def _fail(self, error: Exception) -> None:
         self._is_stopping = True

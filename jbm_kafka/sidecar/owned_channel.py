@@ -238,9 +238,14 @@ class OwnedChannel:
         self._is_at_mark = True
 
     def fail_waiters(self, error: Exception) -> None:
-        """The partition is gone: what was not recorded never will be."""
-        waiters = self._frozen_waiters + self._waiters
-        self._frozen_waiters, self._waiters = [], []
+        """The partition is gone: what no checkpoint has begun to record never will be. The others learn its end."""
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            waiter.complete(error)
+
+    def leave_in_doubt(self, error: Exception) -> None:
+        """Nobody will tell how the taken freeze ended."""
+        waiters, self._frozen_waiters = self._frozen_waiters, []
         for waiter in waiters:
             waiter.complete(error)
 

@@ -8,6 +8,7 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports import Clock, Outgoing
 from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
@@ -51,6 +52,13 @@ class SteppedSidecar:
         link.lane = self.sidecar.attach(QUEUE, link)
         link.is_attached = True
         return link
+
+    @property
+    def lane(self) -> Lane:
+        """That of the queue."""
+        lane = self.sidecar.lane_of(QUEUE)
+        assert lane is not None
+        return lane
 
     def receive(self, link: Link, count: int) -> list[int]:
         """So many messages, into the application's hand: their offsets."""

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jbm_kafka.core.errors import TransactionRolledBackError
+from jbm_kafka.core.errors import TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.sidecar.assignment import LAST_CHECKPOINT_MS
-from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.link import Link, Verdict
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.transfer import Settling, Transfer
 from jbm_kafka.testing.clock import ManualClock
@@ -97,3 +99,62 @@ def test_a_partition_is_given_up_though_the_end_of_a_commit_stays_unknown(start:
     with pytest.raises(TransactionRolledBackError, match="moved to another process"):
         commit.done.wait(0.0, about="the commit")
     assert lane.failure is None
+
+
+def one_acknowledging(start: Start) -> tuple[SteppedSidecar, OwnedChannel, Completion]:
+    """A call that waits until its acknowledgement is recorded."""
+    one = start("one")
+    link = one.attach("s")
+    one.send("paid")
+    one.receive(link, 1)
+    one.run_for(200)
+    done = Completion()
+    link.verdicts.append(Verdict(acknowledged=[(link.taps[0], 0)], done=done))
+    return one, link.lane.channels[0], done
+
+
+def lose(one: SteppedSidecar, channel: OwnedChannel, lane: Lane) -> None:
+    """The group takes the process for dead and throws it out."""
+    member = one.cluster.group(lane.group).members.copy().popitem()[0]
+    with one.cluster.changed:
+        one.cluster.expire_member(lane.group, member)
+    one.run(lambda: channel.is_lost)
+
+
+def test_an_acknowledgement_that_was_recorded_is_not_refused_because_its_partition_went(start: Start) -> None:
+    """ACK-9: the call hears how its checkpoint ended, even when the partition is lost before that is known."""
+    one, channel, done = one_acknowledging(start)
+    lane = one.lane
+    before = one.sidecar.checkpointer.checkpoints
+    one.run(lambda: one.sidecar.checkpointer.checkpoints > before)
+    one.held.add(CHECKPOINTS)
+    lose(one, channel, lane)
+    assert not done.is_done
+    one.held.clear()
+    one.run(lambda: done.is_done)
+    done.wait(0.0, about="acknowledge")
+
+
+def test_an_acknowledgement_that_was_not_recorded_is_refused_when_its_partition_went(start: Start) -> None:
+    """ACK-9: nobody tries again what the group's fence turned away."""
+    one, channel, done = one_acknowledging(start)
+    one.run(lambda: channel.freeze is not None)
+    one.held.add(CHECKPOINTS)
+    lose(one, channel, one.lane)
+    assert not done.is_done
+    one.held.clear()
+    one.run(lambda: done.is_done)
+    with pytest.raises(TransactionRolledBackError, match="before this was recorded"):
+        done.wait(0.0, about="acknowledge")
+
+
+def test_an_acknowledgement_whose_lane_ends_first_is_told_to_be_in_doubt(start: Start) -> None:
+    """ACK-9: it waits no longer than its lane, and is not called refused."""
+    one, channel, done = one_acknowledging(start)
+    one.run(lambda: channel.freeze is not None)
+    one.held.add(CHECKPOINTS)
+    lane = one.lane
+    lane.stop()
+    one.run(lambda: not lane.is_alive)
+    with pytest.raises(TransactionInDoubtError, match="not known"):
+        done.wait(0.0, about="acknowledge")
