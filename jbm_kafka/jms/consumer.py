@@ -250,8 +250,7 @@ class MessageConsumer:
     def pause(self) -> None:
         """The connection was stopped: what is unread goes back."""
         if self.link.is_attached:
-            lane, link, unread = self.link.lane, self.link, self.link.stop()
-            lane.post(lambda: lane.settle.return_granted(link, unread))
+            self.link.give_back_unread(stop=True)
 
     def wait_ready(self) -> None:
         """Return when the first assignment is there and recovered."""
@@ -270,8 +269,7 @@ class MessageConsumer:
             with session.finished_call():
                 session.settling.consumer_closes(self)
         if self.link.is_attached:
-            lane, link = self.link.lane, self.link
-            lane.post(lambda: lane.settle.return_unread(link))
+            self.link.give_back_unread()
         release_closed(session)
 
     def disconnect(self) -> None:

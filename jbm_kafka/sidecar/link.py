@@ -183,14 +183,7 @@ class Link:
     def give_back(self, rows: Sequence[tuple[Granted, GivenBack]], done: Completion | None = None) -> None:
         """Return messages from the application's hand; later ones of their units in the buffer go back with them."""
         with self.lock:
-            units = {
-                (granted.tap.channel.partition, granted.reference.unit)
-                for granted, _ in rows
-                if granted.reference.unit is not None
-            }
-            verdict = Verdict(returned=[(granted.tap, row) for granted, row in rows], done=done)
-            self.fence.put_up(units, verdict, self._lane)
-            self.verdicts.append(verdict)
+            self._give_back(rows, done)
 
     def put_back(self, granted: Granted) -> None:
         """Undo the last `pop`: the message is the next one again, as if it had never been taken."""
@@ -205,19 +198,39 @@ class Link:
         self.give_back([(granted, GivenBack(granted.offset, counted=False))])
 
     def take_unread(self) -> list[Granted]:
-        """Empty the buffer, and what is coming: the caller gives it back uncounted, or is the lane itself."""
+        """Empty the buffer, and what is coming; for the lane, which gives it back uncounted."""
         with self.lock:
-            unread = [*self.buffer, *(granted for batch in self.coming for granted in batch)]
-            self.buffer.clear()
-            for batch in self.coming:
-                batch.clear()
-            self.wanted = 0
-            return unread
+            return self._take_unread()
 
-    def stop(self) -> list[Granted]:
-        """Take nothing until started again; returns what is unread, which the caller gives back."""
-        self.is_stopped = True
-        return self.take_unread()
+    def give_back_unread(self, *, stop: bool = False) -> None:
+        """Return what is unread uncounted; with `stop` take nothing until started again.
+
+        Fenced like what is in hand: before the lane hears of it, it may grant the next of a unit to the same session.
+        """
+        with self.lock:
+            self.is_stopped = self.is_stopped or stop
+            unread = self._take_unread()
+            if unread:
+                self._give_back([(granted, GivenBack(granted.offset, counted=False)) for granted in unread], None)
+                self.lane.wake()
+
+    def _take_unread(self) -> list[Granted]:
+        unread = [*self.buffer, *(granted for batch in self.coming for granted in batch)]
+        self.buffer.clear()
+        for batch in self.coming:
+            batch.clear()
+        self.wanted = 0
+        return unread
+
+    def _give_back(self, rows: Sequence[tuple[Granted, GivenBack]], done: Completion | None) -> None:
+        units = {
+            (granted.tap.channel.partition, granted.reference.unit)
+            for granted, _ in rows
+            if granted.reference.unit is not None
+        }
+        verdict = Verdict(returned=[(granted.tap, row) for granted, row in rows], done=done)
+        self.fence.put_up(units, verdict, self._lane)
+        self.verdicts.append(verdict)
 
     # -- the lane's side -----------------------------------------------------------------------------------------
 

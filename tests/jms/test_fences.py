@@ -1,12 +1,15 @@
 """What a session gives back holds back what the lane had granted it of the same units (Fence)."""
 
+from collections.abc import Callable
+
 import pytest
 
-from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka import AcknowledgeMode, Message, Queue
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
-from tests.jms.support import bodies, eventually, receive, receive_all, send, standing_still
+from tests.jms.conftest import Connect
+from tests.jms.support import Aside, bodies, eventually, receive, receive_all, send, standing_still
 
 
 def one_unread(sender: Session, consumer: MessageConsumer, body: str) -> None:
@@ -40,3 +43,38 @@ def test_a_rollback_after_a_close_holds_back_what_another_consumer_has_unread(
     transacted.commit()
     send(session, orders, "m3", unit="u")
     assert receive(second).body == "m3"
+
+
+def _stop_and_start(consumer: MessageConsumer, other: MessageConsumer) -> MessageConsumer:
+    consumer.session.connection.stop()
+    consumer.session.connection.start()
+    return consumer
+
+
+def _close(consumer: MessageConsumer, other: MessageConsumer) -> MessageConsumer:
+    consumer.close()
+    return other
+
+
+@pytest.mark.parametrize("give_up", [_stop_and_start, _close])
+def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
+    connect: Connect, session: Session, orders: Queue, give_up: Callable[..., MessageConsumer]
+) -> None:
+    """UNIT-1, CONN-1, UNIT-7: also when the same session asks again before the lane has taken it back."""
+    queue = Queue(f"{orders.name}.one")
+    client = connect().create_session(AcknowledgeMode.CLIENT)
+    first = client.create_consumer(queue)
+    other = first if give_up is _stop_and_start else client.create_consumer(queue)
+    one_unread(session, first, "m1")
+    lane = first.link.lane
+    send(session, queue, "m2", unit="u")
+    eventually(lambda: lane.fetching.ahead() > 0, "the next was not read")
+    with standing_still(first):
+        asking = give_up(first, other)
+        received = Aside(lambda: receive(asking))
+        eventually(lambda: asking.link.is_waiting and asking.link.wanted > 0, "it does not ask")
+    got = [received.result(), receive(asking)]
+    assert [(m.body, m.delivery_count) for m in got if isinstance(m, Message)] == [("m1", 1), ("m2", 1)]
+    client.acknowledge()
+    send(session, queue, "m3", unit="u")
+    assert receive(asking).body == "m3"
