@@ -134,6 +134,7 @@ class Link:
     @lane.setter
     def lane(self, lane: Lane) -> None:
         self._lane = lane
+        self._is_asking_alone = False  # a command to the lane before, which carries out no more: it must ask again
 
     # -- the session's side --------------------------------------------------------------------------------------
 

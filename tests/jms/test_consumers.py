@@ -177,6 +177,30 @@ def test_two_consumers_polled_without_waiting_keep_a_unit_in_order(connection: C
     assert bodies(got) == [f"m{number}" for number in range(8)]
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_two_consumers_of_one_session_receive_again_after_their_lane_has_ended(
+    connection: Connection, session: Session, orders: Queue, waits: bool
+) -> None:
+    """CONN-1: a lane leaves when nobody receives for a while; what was asked of it is asked of the next."""
+    client = connection.create_session(AcknowledgeMode.CLIENT)
+    first, second = client.create_consumer(orders), client.create_consumer(orders)
+    lane = first.link.lane
+    lane.stop()
+    assert lane.join(SOON_S)
+    assert second.link.lane is lane
+    send(session, orders, "a")
+    got: list[Message | None] = []
+
+    def polled() -> bool:
+        got.append(first.receive(0))
+        return got[-1] is not None
+
+    if waits:
+        assert getattr(Aside(first.receive).result(), "body", None) == "a"
+    else:
+        eventually(polled, "nothing came")
+
+
 def test_consumers_of_two_queues_in_one_session_each_get_their_own(connection: Connection, orders: Queue) -> None:
     session = connection.create_session(AcknowledgeMode.CLIENT)
     names = [Queue(f"{orders.name}.{name}") for name in ("x", "y")]
