@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.engine.credit import Credit
 from jbm_kafka.jms.arguments import Seconds, check_callable, checked_timeout_s
 from jbm_kafka.jms.listening import set_listener
@@ -199,13 +198,10 @@ class MessageConsumer:
         self.link.want(min(self.credit.next_size(now_ms), room))
 
     def unexpired(self, granted: Granted | None) -> Granted | None:
-        """The message, or the next if it is expired: that goes back, and from there to the expiry address (SEND-5)."""
+        """The message, or the first after it that is not expired: those go back, to the expiry address (SEND-5)."""
         if granted is None or not granted.reference.expiration_ms:
             return granted
-        if granted.reference.expiration_ms > self.session.connection.provider.clock.now_ms():
-            return granted
-        self.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
-        return self.poll()
+        return self._waiting.pass_over_expired(granted)
 
     def is_over(self) -> bool:
         """It can receive no more."""

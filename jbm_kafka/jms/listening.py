@@ -101,15 +101,15 @@ class ListenerThread:
         while not self._is_stopping and not session.is_closed:
             try:
                 taken = self._next()
+                if taken is not None:
+                    self._deliver(*taken)
             except ResourceAllocationError:
-                taken = None  # its application holds the whole prefetch: nothing to do before it settles some
-                self._rest()
-            except JMSError as error:
-                taken = None
+                self._rest()  # its application holds the whole prefetch: nothing to do before it settles some
+            except Exception as error:
+                if not isinstance(error, JMSError):  # a bug: without its thread the session would stand still unnoticed
+                    log.exception("session %s: the thread of its listeners failed, and goes on", session.session_id)
                 session.connection.tell(error)
                 self._rest()
-            if taken is not None:
-                self._deliver(*taken)
 
     def _rest(self) -> None:
         with self._session.filled:
@@ -171,6 +171,9 @@ class ListenerThread:
                 session.settling.listener_returned()
         except JMSError as error:
             session.connection.tell(error)
+        except Exception:
+            session.settling.listener_raised()  # it was not processed; what has been settled stays so
+            raise
         finally:
             self._ends()
 

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import JMSError, ResourceAllocationError
+from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.grants import Granted
 from jbm_kafka.sidecar.link import Link
@@ -105,6 +106,27 @@ class Waiting:
             held = self._consumer.session.settling.in_hand(link)
             if held < self._consumer.prefetch:
                 link.want(1)
+
+    def pass_over_expired(self, granted: Granted | None) -> Granted | None:
+        """The first from here on in the buffer that is not expired; the others go back together.
+
+        A loop: there may be as many as the prefetch.
+        """
+        now_ms = self._consumer.session.connection.provider.clock.now_ms()
+        gone: list[tuple[Granted, GivenBack]] = []
+        units: set[tuple[int, bytes]] = set()  # what follows an expired one in its unit goes back with it (UNIT-1)
+        while granted is not None:
+            unit = granted.unit_place
+            if not 0 < granted.reference.expiration_ms <= now_ms and unit not in units:
+                break
+            gone.append((granted, GivenBack(granted.offset, counted=False)))
+            if unit is not None:
+                units.add(unit)
+            with self._link.lock:
+                granted = self._link.pop()
+        if gone:
+            self._link.give_back(gone)
+        return granted
 
     def _wait_filled(self, deadline: float | None) -> Granted | None:
         """Sleep until something happens to the link."""

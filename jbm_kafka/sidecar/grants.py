@@ -52,3 +52,9 @@ class Granted:
     def place(self) -> tuple[int, int]:
         """(partition, offset), for people."""
         return self.tap.channel.partition, self.reference.offset
+
+    @property
+    def unit_place(self) -> tuple[int, bytes] | None:
+        """(partition, unit); None without a unit."""
+        unit = self.reference.unit
+        return None if unit is None else (self.tap.channel.partition, unit)

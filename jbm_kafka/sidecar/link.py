@@ -224,11 +224,7 @@ class Link:
         return unread
 
     def _give_back(self, rows: Sequence[tuple[Granted, GivenBack]], done: Completion | None) -> None:
-        units = {
-            (granted.tap.channel.partition, granted.reference.unit)
-            for granted, _ in rows
-            if granted.reference.unit is not None
-        }
+        units = {granted.unit_place for granted, _ in rows if granted.unit_place is not None}
         verdict = Verdict(returned=[(granted.tap, row) for granted, row in rows], done=done)
         self.fence.put_up(units, verdict, self._lane)
         self.verdicts.append(verdict)

@@ -5,12 +5,17 @@ import threading
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.delivery import FIRST_DELIVERY
+from jbm_kafka.core.reference import Reference
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.listening import ListenerThread
 from jbm_kafka.jms.session import Session
-from jbm_kafka.sidecar.grants import Granted
+from jbm_kafka.sidecar.grants import Granted, Tap
+from tests.jms.conftest import Connect
 from tests.jms.support import DEAD_LETTERS, SOON_S, Aside, Seen, bodies, copies, eventually, left, receive, send
+from tests.sidecar.parts import channel_of
 
 
 def fail_once() -> Seen:
@@ -318,3 +323,43 @@ def test_without_its_listener_a_consumer_receives_again(
     send(session, orders, "b")
     assert receive(consumer).body == "b"
     assert consumer.listener is None
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_buffer_full_of_expired_messages_is_passed_over(
+    connection: Connection, session: Session, orders: Queue, listens: bool
+) -> None:
+    """SEND-5, UNIT-1: however many; what follows them in their unit goes back with them."""
+    consumer = connection.create_session(AcknowledgeMode.CLIENT).create_consumer(orders)
+    tap = Tap(channel_of(ChannelState()), consumer.link)
+    tap.is_lost = True  # what goes back of it concerns nobody
+    references = [Reference(offset, b"u", expiration_ms=1) for offset in range(5_000)] + [Reference(5_000, b"u")]
+    with consumer.link.lock:
+        consumer.link.buffer.extend(Granted(tap, reference, FIRST_DELIVERY) for reference in references)
+    send(session, orders, "later", unit="w")
+    if listens:
+        seen = Seen()
+        consumer.set_listener(seen)
+        got = seen.wait(1)
+    else:
+        got = [receive(consumer)]
+    assert bodies(got) == ["later"]
+
+
+def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
+    connect: Connect, session: Session, orders: Queue
+) -> None:
+    """ACK-9: the exception listener is told, and later messages are delivered."""
+    connection = connect()
+    told: list[Exception] = []
+    connection.exception_listener = told.append
+    consumer = connection.create_session().create_consumer(orders)
+    tap = Tap(channel_of(ChannelState()), consumer.link)
+    tap.is_lost = True
+    with consumer.link.lock:
+        consumer.link.buffer.append(Granted(tap, Reference(0, None, record="no record"), FIRST_DELIVERY))
+    seen = Seen()
+    consumer.set_listener(seen)
+    eventually(lambda: bool(told), "nobody is told")
+    send(session, orders, "a")
+    assert bodies(seen.wait(1)) == ["a"]
