@@ -90,7 +90,6 @@ class Dispatch:
         if not references:
             return 0
         granted = _presented(self._tap(link, channel), channel, references)
-        link.count_down(len(granted))
         if channel.records_attempts:
             link.announce(granted)
             channel.wait_durable(Completion(lambda error: self._arrived(link, channel, granted, error)))

@@ -98,7 +98,7 @@ class Link:
         self.coming: list[list[Granted]] = []
         """Granted, but not to be seen before that is durable; the lane's."""
         self.wanted = 0
-        """How many more the session would take now; the lane grants and counts down."""
+        """How many more the session would take now; what is granted counts until it is in the buffer or announced."""
         self.verdicts: deque[Verdict] = deque()
         self.taps: dict[int, Tap] = {}
         """By partition; the lane's."""
@@ -242,27 +242,27 @@ class Link:
     def put(self, granted: Sequence[Granted]) -> bool:
         """Hand messages over; False when the link was closed meanwhile."""
         with self.lock:
-            if self.is_closed or self.is_stopped:
-                return False
-            self.buffer.extend(granted)
-            self.filled.notify_all()  # a session's listener thread waits here too, also when it listens no more
-            return True
+            self.wanted = max(self.wanted - len(granted), 0)  # not before: in between the session would ask again
+            return self._put(granted)
 
     def announce(self, granted: list[Granted]) -> None:
         """These come when `arrive` is told, unless they are taken out of the list before."""
         with self.lock:
+            self.wanted = max(self.wanted - len(granted), 0)
             self.coming.append(granted)
 
     def arrive(self, granted: list[Granted]) -> bool:
         """Hand over what is left of an announced list; False when the link was closed meanwhile."""
         with self.lock:
             self.coming = [batch for batch in self.coming if batch is not granted]
-        return self.put(granted)
+            return self._put(granted)
 
-    def count_down(self, count: int) -> None:
-        """So many of those wanted are on their way."""
-        with self.lock:
-            self.wanted = max(self.wanted - count, 0)
+    def _put(self, granted: Sequence[Granted]) -> bool:
+        if self.is_closed or self.is_stopped:
+            return False
+        self.buffer.extend(granted)
+        self.filled.notify_all()  # a session's listener thread waits here too, also when it listens no more
+        return True
 
     def remove(self, partition: int, offsets: frozenset[int] | None) -> list[Granted]:
         """Take messages of a partition out of what is unread or coming: these offsets, or all when None."""

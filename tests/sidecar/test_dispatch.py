@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jbm_kafka.core.changes import Fetched, OfferedRaised
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import Reference
@@ -39,3 +41,21 @@ def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_atte
     lane.dispatch.grant()
     lane.dispatch.deliver()
     assert [(granted.offset, granted.delivery.delivery_count) for granted in other.buffer] == [(0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("records_attempts", [False, True])
+def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_attempts: bool) -> None:
+    """ACK-8: a receive in between that asked again would get more than the prefetch."""
+    link, channel = link_of("s"), channel_of(state_with_two_messages())
+    channel.records_attempts = records_attempts
+    lane = lane_of(channel, link)
+    link.wanted = 1
+    lane.dispatch.grant()
+    assert link.is_asking
+    assert link.pop() is None
+    lane.dispatch.deliver()
+    assert link.is_asking is records_attempts, "it waits for a checkpoint"
+    assert link.wanted == 0
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    assert len(link.unread(0)) == 1
