@@ -25,12 +25,15 @@ class Dispatch:
         self._turn = 0
         self.is_hungry = False
         """A link wants more than there was at the last look."""
+        self._at_mark: set[OwnedChannel] = set()
+        """Where a link of this turn met the mark; one after it may get what lies below, and not look that far."""
         self._granted: dict[Link, list[Granted]] = {}
         """Decided in this turn, not in the buffers yet."""
 
     def grant(self) -> None:
         """Decide who of the links that want some gets what may be handed over now; `deliver` must follow."""
         self.is_hungry = False
+        self._at_mark.clear()
         links = [link for link in self._lane.links.values() if link.wanted > 0]
         if not links:
             return
@@ -80,7 +83,9 @@ class Dispatch:
             is_at_mark = offer.needs_offered
             if is_at_mark or not offer.change.heads:
                 break
-        channel.raise_reserve(now_ms, is_at_mark=is_at_mark)
+        if is_at_mark:
+            self._at_mark.add(channel)
+        channel.raise_reserve(now_ms, is_at_mark=channel in self._at_mark)
         return granted
 
     def _hand_over(self, link: Link, channel: OwnedChannel, offer: Offer) -> int:

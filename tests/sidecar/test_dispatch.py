@@ -59,3 +59,21 @@ def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_at
     lane.dispatch.grant()
     lane.dispatch.deliver()
     assert len(link.unread(0)) == 1
+
+
+def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_something() -> None:
+    """Else a short receive of the first gives up on a message that was there (design.md: finished before None)."""
+    first, second = link_of("first"), link_of("second")
+    state = ChannelState()
+    state.apply(OfferedRaised(2))
+    references = [Reference(0, b"joe"), Reference(1, b"joe"), Reference(2, None)]
+    state.apply(Fetched(begin=0, end=3, references=references))
+    channel = channel_of(state)
+    lane = lane_of(channel, first, second)
+    for wanting in ([second], [first, second]):
+        for link in wanting:
+            link.wanted = 1
+        lane.dispatch.grant()
+        lane.dispatch.deliver()
+    assert (first.unread(0), second.unread(0)) == ([], [0, 1])
+    assert channel.waits_for_mark
