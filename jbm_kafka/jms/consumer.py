@@ -225,7 +225,9 @@ class MessageConsumer:
         if not self.session.connection.is_started:
             provider.ensure(self.destination)
             return
-        self.link.is_stopped = False
+        with self._filled:
+            self.link.is_stopped = False
+            self._filled.notify_all()  # a receive that waits asks again: its lane may have forgotten it, or be gone
         if not self.link.is_attached and not self.is_closed:
             self.link.lane = provider.attach(self.destination, self.link)
             self.link.is_attached = True
@@ -240,7 +242,7 @@ class MessageConsumer:
         if link.failure is not None:
             failure, link.failure = link.failure, None
             raise failure
-        if link.is_attached and not link.lane.is_running and not self.is_over():
+        if link.is_attached and not link.is_stopped and not link.lane.is_running and not self.is_over():
             link.lane = self.session.connection.provider.attach(self.destination, link)
 
     def pause(self) -> None:

@@ -144,7 +144,7 @@ class Waiting:
     def _catch_up(self) -> Granted | None:
         """Find what was there when the receive began, at most a second late."""
         consumer = self._consumer
-        if not self._link.is_attached:
+        if not self._link.is_attached or self._link.is_stopped:
             return None  # the connection is stopped
         done = Completion(self._notify)
         lane = self._link.lane

@@ -232,7 +232,12 @@ class Link:
     # -- the lane's side -----------------------------------------------------------------------------------------
 
     def is_active(self, now_ms: int, idle_ms: int) -> bool:
-        """A receive or listener waits, or something was received within `idle_ms` (monotonic times)."""
+        """A receive or listener waits, or something was received within `idle_ms` (monotonic times).
+
+        Never while the connection is stopped or the consumer closed: partitions are for those who receive.
+        """
+        if self.is_closed or self.is_stopped:
+            return False
         if self.is_waiting or self.receives != self._receives_seen:
             self._receives_seen = self.receives
             self._active_at_ms = now_ms

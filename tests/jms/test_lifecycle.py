@@ -9,8 +9,8 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, errors
 from jbm_kafka.jms.connection import Connection
-from tests.jms.conftest import RUN, make_factory
-from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, left, receive, send
+from tests.jms.conftest import RUN, Connect, make_factory
+from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, eventually, left, receive, send
 from tests.support.topics import create_topic
 
 
@@ -198,6 +198,26 @@ def test_after_a_fork_the_child_is_told_so(warm: ConnectionFactory, orders: Queu
         _, status = os.waitpid(child, 0)
         assert os.waitstatus_to_exitcode(status) == 5
         assert receive(consumer).body == "a"
+
+
+@pytest.mark.parametrize("has_left", [False, True])
+def test_a_waiting_receive_goes_on_after_a_stop_and_a_start(
+    connect: Connect, connection: Connection, orders: Queue, has_left: bool
+) -> None:
+    """CONN-1: also when the process has left the group meanwhile, which a stopped receiver does not join again."""
+    stopping = connect()
+    consumer = stopping.create_session().create_consumer(orders)
+    waiting = Aside(consumer.receive)
+    eventually(lambda: consumer.link.wanted > 0, "it does not ask")
+    stopping.stop()
+    lane = consumer.link.lane
+    if has_left:
+        lane.stop()
+        assert lane.join(SOON_S)
+        assert consumer.link.lane is lane
+    stopping.start()
+    send(connection.create_session(), orders, "a")
+    assert getattr(waiting.result(), "body", None) == "a"
 
 
 def test_a_namespace_keeps_installations_apart(bootstrap: str, connection: Connection, orders: Queue) -> None:

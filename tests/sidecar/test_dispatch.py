@@ -77,3 +77,16 @@ def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_somethin
         lane.dispatch.deliver()
     assert (first.unread(0), second.unread(0)) == ([], [0, 1])
     assert channel.waits_for_mark
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_link_that_takes_nothing_keeps_no_partitions_however_it_waits(is_stopped: bool) -> None:
+    """CONN-1, UNIT-7: a listener of a stopped connection or a closed consumer counts for nobody."""
+    link = link_of("s")
+    link.is_waiting = True
+    assert link.is_active(now_ms=0, idle_ms=1_000)
+    if is_stopped:
+        link.give_back_unread(stop=True)
+    else:
+        link.is_closed = True
+    assert not link.is_active(now_ms=1, idle_ms=1_000)
