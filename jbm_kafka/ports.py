@@ -229,7 +229,6 @@ class KafkaAdmin(Protocol):
         """The topics that exist among those asked for."""
 
     def topic_names(self) -> frozenset[str]: ...
-
     def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
         """False when it existed already. Returns when the topic can be used."""
 

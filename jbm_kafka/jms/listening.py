@@ -13,6 +13,7 @@ from jbm_kafka.sidecar.grants import Granted
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer, MessageListener
+    from jbm_kafka.jms.messages import Message
     from jbm_kafka.jms.session import Session
 
 log = logging.getLogger(__name__)
@@ -145,6 +146,7 @@ class ListenerThread:
     def _deliver(self, consumer: MessageConsumer, granted: Granted) -> None:
         """Call the listener; `_idle` is clear, and set when it returned."""
         session = self._session
+        message: Message | None = None
         try:
             session.guard.wait_enter(None)
             try:
@@ -171,8 +173,11 @@ class ListenerThread:
                 session.settling.listener_returned()
         except JMSError as error:
             session.connection.tell(error)
-        except Exception:
-            session.settling.listener_raised()  # it was not processed; what has been settled stays so
+        except Exception:  # of ours: it was not processed, what has been settled stays so
+            if message is None:
+                consumer.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
+            else:
+                session.settling.listener_raised(message)
             raise
         finally:
             self._ends()

@@ -16,8 +16,9 @@ from jbm_kafka.core.errors import IllegalStateError, JMSError
 from jbm_kafka.jms.inbox import InHand, give_back
 from jbm_kafka.jms.messages import Message, Settler
 from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.fence import Fence, Verdict
 from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.link import Fence, Link, Verdict
+from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.settle import refusal
 
 if TYPE_CHECKING:

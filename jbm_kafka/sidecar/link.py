@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.fence import Fence, Verdict
 from jbm_kafka.sidecar.grants import Granted, Tap
 
 if TYPE_CHECKING:
@@ -23,48 +23,6 @@ if TYPE_CHECKING:
 
 SIBLING_TURN_S = 0.1
 """How long a link that asked keeps its turn when the application polls a sibling without waiting."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """What a session says about messages in its hand, beyond plain acknowledgements. All of one link; an identity."""
-
-    returned: Sequence[tuple[Tap, GivenBack]] = ()
-    acknowledged: Sequence[tuple[Tap, int]] = ()
-    """Only when `done` waits for them to be durable; others go through `Tap.acked`."""
-    done: Completion | None = None
-    """Completed when the lane has processed the verdict, for acknowledgements when they are durable."""
-
-
-class Fence:
-    """Units that a session gave back to a queue: nothing more of them is handed out before the lane carried that out.
-
-    Shared by all links of the session to the queue, closed ones and later ones too: to the channel they are one
-    receiver, so what any of them gives back, any other may have been granted the next of. The session's lock guards it.
-    """
-
-    def __init__(self) -> None:
-        self.units: set[tuple[int, bytes]] = set()
-        """(partition, unit): what a buffer has of them was granted before they went back."""
-        self._returns: dict[Verdict, Lane | None] = {}
-        """Not carried out yet, each with the lane that has to."""
-
-    def put_up(self, units: Collection[tuple[int, bytes]], verdict: Verdict, lane: Lane | None) -> None:
-        """The verdict returns messages of these units."""
-        self.units.update(units)
-        self._returns[verdict] = lane
-
-    def carried_out(self, verdict: Verdict) -> None:
-        """Its stragglers are out of the buffers."""
-        self._returns.pop(verdict, None)
-
-    def is_down(self) -> bool:
-        """Everything was carried out. A lane that has ended took its messages out of the buffers before."""
-        if any(lane is None or lane.is_running or lane.is_alive for lane in self._returns.values()):
-            return False
-        self._returns.clear()
-        self.units.clear()
-        return True
 
 
 def _ignore(error: Exception) -> None:
@@ -285,10 +243,15 @@ class Link:
             return out
 
     def unread(self, partition: int) -> list[int]:
-        """Offsets of a partition that are granted and not in the application's hand."""
+        """Offsets of a partition that are granted and never were in the application's hand."""
         with self.lock:
             rows = (*self.buffer, *(granted for batch in self.coming for granted in batch))
-            return [g.reference.offset for g in rows if g.tap.channel.partition == partition]
+            going_back = (returned for verdict in self.verdicts for returned in verdict.returned)
+            return [g.reference.offset for g in rows if g.tap.channel.partition == partition] + [
+                row.offset
+                for tap, row in going_back
+                if tap.channel.partition == partition and not (row.counted or row.was_seen)
+            ]
 
     def return_is_done(self, verdict: Verdict) -> None:
         """It was carried out and its stragglers removed."""

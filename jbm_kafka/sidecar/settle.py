@@ -13,8 +13,9 @@ from jbm_kafka.core.reference import LEAVING, Reference, SessionId
 from jbm_kafka.core.verdicts import GivenBack, Leaving, decide_return, unknown_offsets
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import COPY_RETRY_MS
+from jbm_kafka.sidecar.fence import Verdict
 from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.link import Link, Verdict
+from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Settle:
     def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[GivenBack]) -> None:
         """Return messages; what is out of attempts goes on its way, stragglers leave the session's buffers."""
         parts = self._lane.parts
-        links = [x for x in self._lane.links.values() if x.session_id == session and (x.buffer or x.coming)]
+        links = [x for x in self._lane.links.values() if x.session_id == session]
         decision = decide_return(
             channel.state,
             session,

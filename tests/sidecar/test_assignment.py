@@ -9,8 +9,9 @@ import pytest
 from jbm_kafka.core.errors import TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.sidecar.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.fence import Verdict
 from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.sidecar.link import Link, Verdict
+from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.transfer import Settling, Transfer
 from jbm_kafka.testing.clock import ManualClock

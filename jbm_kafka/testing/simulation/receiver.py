@@ -17,9 +17,10 @@ from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.engine.hand import Hand
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.fence import Fence, Verdict
 from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.sidecar.link import Fence, Link, Verdict
+from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.transfer import Settling, Transfer
 from jbm_kafka.testing.simulation.paper import Commit, HandOver
 
