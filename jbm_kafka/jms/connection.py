@@ -8,6 +8,7 @@ import secrets
 import threading
 import weakref
 from dataclasses import dataclass
+from importlib.metadata import version
 from types import TracebackType
 from typing import Self
 
@@ -87,7 +88,7 @@ class Connection:
     @property
     def metadata(self) -> ConnectionMetadata:
         """Versions."""
-        return ConnectionMetadata()
+        return ConnectionMetadata(provider_version=version("jbm-kafka"))
 
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Session:
         """A session; one for each thread that works."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.jms.browser import QueueBrowser
-from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer
+from jbm_kafka.jms.session import Session
 
 
 class ContextProducer:
@@ -52,6 +54,51 @@ class Context:
         except BaseException:
             connection.close()
             raise
+
+    # -- of its connection -----------------------------------------------------------------------------------------
+
+    @property
+    def client_id(self) -> str | None:
+        """See Connection.client_id; a context has a session from its beginning, so the factory sets it."""
+        return self.connection.client_id
+
+    @property
+    def metadata(self) -> ConnectionMetadata:
+        """Versions."""
+        return self.connection.metadata
+
+    @property
+    def exception_listener(self) -> Callable[[Exception], object] | None:
+        """See Connection.exception_listener."""
+        return self.connection.exception_listener
+
+    @exception_listener.setter
+    def exception_listener(self, listener: Callable[[Exception], object] | None) -> None:
+        self.connection.exception_listener = listener
+
+    # -- of its session --------------------------------------------------------------------------------------------
+
+    @property
+    def acknowledge_mode(self) -> AcknowledgeMode:
+        """How what it receives is acknowledged."""
+        return self.session.acknowledge_mode
+
+    @property
+    def transacted(self) -> bool:
+        """True when it commits and rolls back."""
+        return self.session.transacted
+
+    def transaction(self) -> AbstractContextManager[Session]:
+        """See Session.transaction."""
+        return self.session.transaction()
+
+    def set_default_prefetch(self, count: int) -> None:
+        """See Session.set_default_prefetch."""
+        self.session.set_default_prefetch(count)
+
+    def create_message(self) -> Message:
+        """A message without a body."""
+        return self.session.create_message()
 
     def create_queue(self, name: str) -> Queue:
         """The queue of this name."""

@@ -3,6 +3,7 @@
 import os
 import queue
 import threading
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,21 @@ def test_a_context_starts_with_its_first_consumer(warm: ConnectionFactory, order
     assert receive(jms.create_consumer(orders)).body == "a"
     jms.rollback()
     jms.close()
+
+
+def test_a_context_has_what_connection_and_session_have(warm: ConnectionFactory, orders: Queue) -> None:
+    with warm.create_context(AcknowledgeMode.TRANSACTED) as jms:
+        assert (jms.transacted, jms.acknowledge_mode, jms.client_id) == (True, AcknowledgeMode.TRANSACTED, None)
+        assert jms.metadata.provider_version == version("jbm-kafka")
+        heard: list[Exception] = []
+        jms.exception_listener = heard.append
+        assert jms.connection.exception_listener == heard.append == jms.exception_listener
+        jms.set_default_prefetch(7)
+        with jms.transaction():
+            jms.create_producer().send(orders, jms.create_message())
+        consumer = jms.create_consumer(orders)
+        assert consumer.prefetch == 7
+        assert receive(consumer).body is None
 
 
 def test_after_a_fork_the_child_is_told_so(warm: ConnectionFactory, orders: Queue) -> None:
