@@ -174,6 +174,7 @@ def test_what_the_session_does_not_hold_is_named_and_nothing_happens_to_it() -> 
     assert channel.give_back("nobody", 0).changes == []
     assert unknown_offsets(channel.state, "a", [0, 1, 2]) == [1, 2]
     assert unknown_offsets(channel.state, "nobody", [0]) == [0]
+    assert unknown_offsets(channel.state, "a", [0, 1, 0, 1]) == [1, 1, 0]  # each is held once, however often named
 
 
 def test_a_message_named_twice_goes_back_once() -> None:
