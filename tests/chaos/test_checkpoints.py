@@ -59,7 +59,9 @@ def test_a_letter_too_large_goes_without_its_body_and_its_unit_goes_on(
     bootstrap: str, make_queue: Callable[..., str]
 ) -> None:
     """REDELIVER-4: the copy keeps key and coordinates; the next of the unit is delivered."""
-    queue, dead_letters = make_queue("orders"), make_queue("dlq", {"max.message.bytes": "3000"})
+    # An operator's topic, as its retention tells: ours would be made large enough.
+    operators = {"max.message.bytes": "3000", "retention.ms": "604800000"}
+    queue, dead_letters = make_queue("orders"), make_queue("dlq", operators)
     body = random.Random(1).randbytes(2_500).hex()  # what could be compressed to fit is sent whole
     send_texts(bootstrap, queue, [body, "next"], unit="u")
     settings = AddressSettings(max_delivery_attempts=1, dead_letter_address=dead_letters)
