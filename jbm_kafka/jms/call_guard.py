@@ -1,7 +1,7 @@
 """One call of a session at a time; a second thread's is refused, and closing waits for the one that runs.
 
-Not a lock of its own: its state stands under the session's lock, which a receive takes anyway. Each lock taken costs an
-eighth of a receive: up to Python 3.12 that reads the clock and parses arguments.
+Not a lock of its own: its state stands under the session's lock, which a receive takes anyway. Up to Python 3.12 each
+lock taken reads the clock and parses arguments.
 """
 
 from __future__ import annotations

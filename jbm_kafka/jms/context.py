@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
@@ -15,6 +15,7 @@ from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.troubles import ExceptionListener
 
 
 class ContextProducer:
@@ -68,12 +69,12 @@ class Context:
         return self.connection.metadata
 
     @property
-    def exception_listener(self) -> Callable[[Exception], object] | None:
+    def exception_listener(self) -> ExceptionListener | None:
         """See Connection.exception_listener."""
         return self.connection.exception_listener
 
     @exception_listener.setter
-    def exception_listener(self, listener: Callable[[Exception], object] | None) -> None:
+    def exception_listener(self, listener: ExceptionListener | None) -> None:
         self.connection.exception_listener = listener
 
     # -- of its session --------------------------------------------------------------------------------------------

@@ -48,7 +48,8 @@ def forgotten_if_refused(consumer: MessageConsumer) -> Iterator[None]:
     except BaseException:
         session = consumer.session
         consumer.disconnect()
-        if consumer in session.consumers:
-            session.consumers.remove(consumer)
+        with session.lock:
+            if consumer in session.consumers:
+                session.consumers.remove(consumer)
         tell_siblings(session)
         raise

@@ -63,6 +63,16 @@ def test_a_listener_that_exits_has_not_processed_its_message(
         assert bodies(seen.wait(2)) == ["a", "a"]
 
 
+def dead_letters_after_two_tries(connection: Connection, queue: Queue) -> list[object]:
+    """Bodies of what the queue's only message left in DLQ."""
+    with connection.create_session(AcknowledgeMode.INDIVIDUAL) as individual:
+        consumer = individual.create_consumer(queue)
+        for _ in range(2):
+            receive(consumer).nack()
+        eventually(lambda: len(copies(connection, DEAD_LETTERS, queue)) == 1, "no dead letter")
+    return bodies(copies(connection, DEAD_LETTERS, queue))
+
+
 def test_a_dead_letter_keeps_a_body_that_fits_when_compressed(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
@@ -70,12 +80,7 @@ def test_a_dead_letter_keeps_a_body_that_fits_when_compressed(
     queue = Queue(f"{orders.name}.twice")
     body = "x" * 3_000_000
     send(session, queue, body)
-    with connection.create_session(AcknowledgeMode.INDIVIDUAL) as individual:
-        consumer = individual.create_consumer(queue)
-        for _ in range(2):
-            receive(consumer).nack()
-        eventually(lambda: len(copies(connection, DEAD_LETTERS, queue)) == 1, "no dead letter")
-    assert bodies(copies(connection, DEAD_LETTERS, queue)) == [body]
+    assert dead_letters_after_two_tries(connection, queue) == [body]
 
 
 def test_a_dead_letter_keeps_a_body_as_large_as_its_queue_takes(
@@ -85,9 +90,4 @@ def test_a_dead_letter_keeps_a_body_as_large_as_its_queue_takes(
     queue = Queue(create_topic(bootstrap, f"{orders.name}.twice", config={"max.message.bytes": "2500000"}))
     body = random.Random(1).randbytes(2_400_000)  # no compression helps
     session.create_producer(queue).send(body)
-    with connection.create_session(AcknowledgeMode.INDIVIDUAL) as individual:
-        consumer = individual.create_consumer(queue)
-        for _ in range(2):
-            receive(consumer).nack()
-        eventually(lambda: len(copies(connection, DEAD_LETTERS, queue)) == 1, "no dead letter")
-    assert bodies(copies(connection, DEAD_LETTERS, queue)) == [body]
+    assert dead_letters_after_two_tries(connection, queue) == [body]
