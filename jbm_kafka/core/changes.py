@@ -122,6 +122,8 @@ class TimePassed:
     """Time is now `now_ms`: delays that end by then are over."""
 
     now_ms: int
+    set_back_ms: int = 0
+    """How far behind that the wall clock is, by which senders stamp: somebody has set it back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ class _Offering:
     ) -> None:
         self.attempts_max = attempts_max
         self.state, self.session, self.limit = state, session, limit
-        self.now_ms, self.one_per_unit = now_ms, one_per_unit
+        self.now_ms, self.one_per_unit = now_ms - state.set_back_ms, one_per_unit
         self.references: list[Reference] = []
         self.heads: list[c.HeadTaken] = []
         self.fresh: list[Reference] = []
@@ -184,7 +184,8 @@ class _Offering:
     def _must_be_head_first(self, reference: Reference) -> bool:
         """It may be held back itself, which only a head is asked."""
         state, offset = self.state, reference.offset
-        return offset in state.past or reference.delivery_time_ms > state.time_ms or offset in state.uncommitted
+        wall_ms = state.time_ms - state.set_back_ms
+        return offset in state.past or reference.delivery_time_ms > wall_ms or offset in state.uncommitted
 
     def _take_arrivals(self, before: ListingKey | None) -> None:
         """Look at arrivals in order while they come before the given head: hand over, or send to their gate."""

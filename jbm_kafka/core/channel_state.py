@@ -76,7 +76,7 @@ class ChannelState(DurableState):
         return known
 
     def _arrive(self, references: Sequence[Reference]) -> None:
-        time_ms, past = self.time_ms, self.past
+        time_ms, past = self.time_ms - self.set_back_ms, self.past
         plain = self.arrivals.append
         for reference in references:
             if (
@@ -182,6 +182,7 @@ class ChannelState(DurableState):
 
     def _time_passed(self, change: c.TimePassed) -> None:
         self.time_ms = max(self.time_ms, change.now_ms)
+        self.set_back_ms = change.set_back_ms
         for gate in self.gates.due(self.time_ms):
             self._relist(gate)
 
@@ -238,7 +239,13 @@ class ChannelState(DurableState):
         if gate.waiting:
             head = gate.waiting[0]
             past = self.past.get(head.offset)
-            due_at_ms = max(head.delivery_time_ms, past.due_at_ms if past is not None else 0)
+            delivery_time_ms = head.delivery_time_ms
+            if self.set_back_ms:
+                # Its sender stamped by the wall clock, which catches up with ours at up to twice its speed: look again
+                # after half of what is missing.
+                missing_ms = delivery_time_ms + self.set_back_ms - self.time_ms
+                delivery_time_ms = self.time_ms + (missing_ms + 1) // 2
+            due_at_ms = max(delivery_time_ms, past.due_at_ms if past is not None else 0)
             if due_at_ms <= self.time_ms:
                 due_at_ms = 0
             blocked = head.offset in self.uncommitted

@@ -41,6 +41,7 @@ class DurableState:
         "offered",
         "owed",
         "past",
+        "set_back_ms",
         "suspect_below",
         "time_ms",
         "written_attempted",
@@ -65,6 +66,8 @@ class DurableState:
         """Owed messages with a history, by offset."""
         self.time_ms = 0
         """The latest time this channel was told; tell it before recovery."""
+        self.set_back_ms = 0
+        """How far the wall clock was behind then."""
         self.attempted_before: set[int] = set()
         """Offsets that an earlier owner recorded as handed over, and that were not settled: one more attempt each."""
         self.is_dirty = False

@@ -67,7 +67,8 @@ class Assignment:
         consumer = self._lane.consumer
         assert consumer is not None, self._lane.group
         del self.opening[channel.partition]
-        channel.state.apply(TimePassed(self._lane.parts.clock.now_ms()))
+        clock = self._lane.parts.clock
+        channel.state.apply(TimePassed(clock.now_ms(), clock.set_back_ms))
         channel.recovered()
         self._lane.channels[channel.partition] = channel
         consumer.seek(channel.partition, channel.state.cursor)

@@ -53,6 +53,8 @@ class Fetching:
         return numbers.BUSY_POLL_S if busy else numbers.IDLE_POLL_S
 
     def _take_in(self, records: Sequence[KafkaRecord]) -> None:
+        clock = self._lane.parts.clock
+        now_ms = clock.now_ms() if records else 0
         for partition, (references, mean_body_bytes) in references_by_partition(records).items():
             channel = self._lane.channels.get(partition)
             if channel is None or channel.is_lost:
@@ -63,5 +65,6 @@ class Fetching:
                 if not references:
                     continue
             end = references[-1].offset + 1
+            channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
             channel.state.apply(Fetched(begin=begin, end=end, references=references))
             channel.mean_body_bytes = mean_body_bytes

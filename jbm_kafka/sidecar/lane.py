@@ -13,13 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import Leaving
-from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaTrouble
+from jbm_kafka.ports import GroupConsumer, Kafka, KafkaTrouble
 from jbm_kafka.sidecar.assignment import Assignment
 from jbm_kafka.sidecar.catch_up import CatchUp
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
@@ -33,6 +32,7 @@ from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
+from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import TopicInfo
 from jbm_kafka.sidecar.transfer import Settling, Transfer
@@ -45,7 +45,7 @@ class LaneParts:
     """What a lane is given."""
 
     kafka: Kafka
-    clock: Clock
+    clock: SteadyClock
     config: SidecarConfig
     settings_of: Callable[[str], ResolvedSettings]
     opener: ChannelOpener
@@ -195,11 +195,9 @@ class Lane:
 
     def pass_time(self) -> None:
         """Let delays end, and take back what idle receivers leave unread."""
-        now_ms = self.parts.clock.now_ms()
+        now_ms, set_back_ms = self.parts.clock.now_ms(), self.parts.clock.set_back_ms
         for channel in self.channels.values():
-            timers = channel.state.gates.timers
-            if channel.state.time_ms == 0 or (timers and timers[0][0] <= now_ms):
-                channel.state.apply(TimePassed(now_ms))
+            channel.pass_time(now_ms, set_back_ms)
         self.settle.retry_copies(now_ms)
         self.dispatch.take_back_unread()
 

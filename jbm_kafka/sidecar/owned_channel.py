@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.changes import Acknowledged, OfferedRaised
+from jbm_kafka.core.changes import Acknowledged, OfferedRaised, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent, OffsetRange
 from jbm_kafka.core.freeze import Freeze, freeze
@@ -127,6 +127,13 @@ class OwnedChannel:
     def holds_nothing(self) -> bool:
         """No session has anything of it in hand."""
         return not any(self.state.in_hand.values())
+
+    def pass_time(self, now_ms: int, set_back_ms: int) -> None:
+        """Let delays end; `set_back_ms` as in `SteadyClock`."""
+        state = self.state
+        timers = state.gates.timers
+        if state.set_back_ms != set_back_ms or state.time_ms == 0 or (timers and timers[0][0] <= now_ms):
+            state.apply(TimePassed(now_ms, set_back_ms))
 
     def raise_reserve(self, now_ms: int, *, is_at_mark: bool = False) -> None:
         """Record ahead that more may be handed over, unless enough is left (`Reserve.enough`).

@@ -22,6 +22,8 @@ class SteadyClock:
         self._lock = threading.Lock()
         self._now_ms = clock.now_ms()
         self._seen_ms = clock.monotonic_ms()
+        self.set_back_ms = 0
+        """How far the wall clock was behind this one when that was asked last. Others stamp messages by that."""
 
     def now_ms(self) -> int:
         with self._lock:
@@ -29,6 +31,7 @@ class SteadyClock:
             half_ms = (monotonic_ms - self._seen_ms) // 2
             self._seen_ms += 2 * half_ms
             self._now_ms = max(wall_ms, self._now_ms + half_ms)
+            self.set_back_ms = self._now_ms - wall_ms
             return self._now_ms
 
     def monotonic_ms(self) -> int:

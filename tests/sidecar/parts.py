@@ -15,6 +15,7 @@ from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import ThreadWorkers
 from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.sidecar.transaction import TransactionWriter
@@ -47,7 +48,7 @@ def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None) -> La
     """A lane that was never started, with that channel and these links."""
     parts = LaneParts(
         kafka=MemoryKafka(MemoryCluster(ManualClock(), waits=False)),
-        clock=ManualClock(),
+        clock=SteadyClock(ManualClock()),
         config=SidecarConfig(),
         settings_of=lambda _: ResolvedSettings(),
         opener=cast(ChannelOpener, None),

@@ -18,10 +18,13 @@ def test_a_clock_set_back_goes_on_at_half_its_speed_until_they_meet() -> None:
     steady = SteadyClock(wall)
     wall.jump(-60_000)
     assert steady.now_ms() == 100_000
+    assert steady.set_back_ms == 60_000
     wall.advance(10_000)
     assert steady.now_ms() == 105_000
+    assert steady.set_back_ms == 55_000
     wall.advance(110_000)
     assert steady.now_ms() == wall.now_ms() == 160_000
+    assert steady.set_back_ms == 0
 
 
 def test_asking_every_millisecond_loses_no_time() -> None:

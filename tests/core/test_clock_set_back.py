@@ -1,0 +1,65 @@
+"""Senders stamp by the wall clock; the channel's own time does not go back with it."""
+
+from __future__ import annotations
+
+from jbm_kafka.core.changes import TimePassed
+from jbm_kafka.core.verdicts import GivenBack
+from tests.core.channel_parts import START_MS, Channel, message
+
+SET_BACK_MS = 600
+
+
+def channel_set_back() -> Channel:
+    channel = Channel()
+    pass_to(channel, START_MS, SET_BACK_MS)
+    return channel
+
+
+def pass_to(channel: Channel, now_ms: int, set_back_ms: int) -> None:
+    channel.now_ms = now_ms
+    channel.state.apply(TimePassed(now_ms, set_back_ms))
+
+
+def test_a_message_expires_by_the_clock_that_stamped_it() -> None:
+    """SEND-5: the rest of its time to live is as long as if nobody had set the clock."""
+    channel = channel_set_back()
+    channel.fetch(message(0, expires=401), message(1, priority=5, expires=401), message(2, expires=400))
+    assert channel.got("s") == [1, 0]
+    channel.give_back("s", GivenBack(0, counted=False))
+    pass_to(channel, START_MS + 1, SET_BACK_MS)
+    assert not channel.got("t")
+
+
+def test_a_delivery_delay_ends_by_the_clock_that_stamped_it() -> None:
+    """SEND-6, UNIT-4: not before its time, and not long after while the two clocks meet again."""
+    channel = channel_set_back()
+    channel.fetch(message(0, b"joe", delivery=500), message(1, b"joe"), message(2, delivery=400))
+    assert channel.got("s") == [2]
+    looks = 0
+    for wall_ms in range(400, 500):
+        now_ms = START_MS + (wall_ms - 400) // 2
+        pass_to(channel, now_ms, now_ms - wall_ms)
+        looks += bool(channel.got("s"))
+    assert not looks
+    pass_to(channel, START_MS + 50, START_MS + 50 - 500)
+    assert channel.got("s") == [0, 1]
+
+
+def test_a_delay_listed_before_the_clock_went_back_is_looked_at_again() -> None:
+    """SEND-6."""
+    channel = Channel(message(0, delivery=START_MS + 10))
+    pass_to(channel, START_MS + 20, 100)
+    assert not channel.got("s")
+    pass_to(channel, START_MS + 200, 0)
+    assert channel.got("s") == [0]
+
+
+def test_a_redelivery_delay_does_not_notice_a_clock_set_back() -> None:
+    """REDELIVER-2."""
+    channel = Channel(message(0))
+    assert channel.got("s") == [0]
+    channel.give_back("s", GivenBack(0, counted=True, delay_ms=50))
+    pass_to(channel, START_MS + 49, SET_BACK_MS)
+    assert not channel.got("s")
+    pass_to(channel, START_MS + 50, SET_BACK_MS)
+    assert channel.got("s") == [0]
