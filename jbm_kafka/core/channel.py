@@ -52,8 +52,9 @@ def decide_offer(
     """Up to `limit` messages for a session, the highest priority and then the lowest offset first.
 
     A unit of which another session holds messages is passed over (UNIT-2); one of which this session holds some goes
-    on (UNIT-3) unless `one_per_unit`. A message past its time goes to LEAVING instead (SEND-5), and so does one whose
-    recorded attempts have reached `attempts_max`, which only a crash can leave behind.
+    on (UNIT-3) unless `one_per_unit`. A message past its time goes to LEAVING instead (SEND-5), also from behind those
+    that this session holds; so does one whose recorded attempts have reached `attempts_max`, but only as the first of
+    its unit: dead letters of a unit keep their order.
     """
     return _Offering(state, session, limit, now_ms, one_per_unit, attempts_max).run()
 
@@ -154,21 +155,31 @@ class _Offering:
         gate = self.state.gates.by_key[key]
         room = 1 if self.one_per_unit else self.limit - len(self.references)
         priority, count = gate.waiting[0].priority, 0
+        is_mine, is_head = gate.owner is not None, True
         for reference in islice(gate.waiting, room):
-            if reference.priority != priority or (count and self._must_be_head_first(reference)):
+            if reference.priority != priority or (not is_head and self._must_be_head_first(reference)):
                 break
             if reference.offset >= self.state.offered:
                 self.needs_offered = True
                 break
             reason = self._reason_to_leave(reference)
-            if reason is not None:
-                if not count and gate.owner is None:
-                    self.heads.append(c.HeadTaken(key=key, count=1, leaving=True))
-                    self.leaving.append((reference, reason))
-                self.stopped.add(key)
+            if reason is None:
+                count += 1
+                self.references.append(reference)
+                is_mine = True
+            elif is_mine and reason != EXPIRED:
                 break
-            count += 1
-            self.references.append(reference)
+            else:
+                self._take_to_session(key, count)
+                count = 0
+                self.heads.append(c.HeadTaken(key=key, count=1, leaving=True))
+                self.leaving.append((reference, reason))
+                if not is_mine:
+                    break
+            is_head = False
+        self._take_to_session(key, count)
+
+    def _take_to_session(self, key: GateKey, count: int) -> None:
         if count:
             self.heads.append(c.HeadTaken(key=key, count=count, leaving=False))
 
@@ -221,12 +232,9 @@ class _Offering:
         self.examined = examined
 
     def _expire_arrival(self, reference: Reference) -> None:
-        """Send it away, unless the session holds earlier messages of its unit: then it waits its turn."""
+        """Send it away. What follows in its unit waits for that, unless this session holds earlier ones."""
         unit = reference.unit
-        if unit is not None:
+        if unit is not None and unit not in self.state.gates.by_key and not any(r.unit == unit for r in self.fresh):
             self.stopped.add(unit)
-            if unit in self.state.gates.by_key or any(r.unit == unit for r in self.fresh):
-                self.blocked.append(reference)
-                return
         self.expired.append(reference)
         self.leaving.append((reference, EXPIRED))

@@ -108,7 +108,7 @@ class ChannelState(DurableState):
             self._hand_fresh(session, change.fresh)
             self.handed_to = max(self.handed_to, change.fresh[-1].offset + 1)
         if change.expired:
-            self._hand_fresh(LEAVING, change.expired)
+            self._hand_expired(change.expired)
         for reference in change.blocked:
             self._wait(reference)
 
@@ -135,16 +135,26 @@ class ChannelState(DurableState):
             assert gate.owner == owner, (unit, gate.owner, owner)
             gate.in_hand += 1
 
+    def _hand_expired(self, references: Sequence[Reference]) -> None:
+        hand = self._hand(LEAVING)
+        for reference in references:
+            hand[reference.offset] = reference
+            if reference.unit is not None:
+                self.gates.hold(self.gates.gate(reference.unit), 1, LEAVING)
+
     def _acknowledged(self, change: c.Acknowledged) -> None:
         if not change.offsets:
             return
         take = self.in_hand[change.session].pop
         gates, past = self.gates, self.past
         by_key = gates.by_key
+        is_leaving = change.session == LEAVING
         for offset in change.offsets:
             unit = take(offset).unit
             gate = by_key.get(offset if unit is None else unit)
-            if gate is not None and gates.finish_one(gate):
+            if is_leaving and gate is not None and gate.passed_over:
+                gate.passed_over -= 1
+            elif gate is not None and gates.finish_one(gate):
                 self._relist(gate)
             if past:
                 self.forget_past(offset, durable=change.durable)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from jbm_kafka.core.reference import GateKey, Reference, SessionId
+from jbm_kafka.core.reference import LEAVING, GateKey, Reference, SessionId
 
 SPARE_GATES: Final = 4_096
 """Forgotten gates kept for reuse: a unit comes and goes with every message when it is sparse."""
@@ -30,7 +30,18 @@ NOTHING_WAITS: Final[deque[Reference]] = deque(maxlen=0)
 class Gate:
     """One unit's queue inside the channel. Part of ChannelState: only `apply` changes it."""
 
-    __slots__ = ("due_at_ms", "in_hand", "key", "listed_in", "listed_key", "owner", "spilled", "tail", "waiting")
+    __slots__ = (
+        "due_at_ms",
+        "in_hand",
+        "key",
+        "listed_in",
+        "listed_key",
+        "owner",
+        "passed_over",
+        "spilled",
+        "tail",
+        "waiting",
+    )
 
     def __init__(self, key: GateKey) -> None:
         self.key = key
@@ -38,6 +49,11 @@ class Gate:
         """Who holds messages of the unit; None when nobody does."""
         self.in_hand = 0
         """How many the owner holds."""
+        self.passed_over = 0
+        """How many LEAVING holds beside the owner, a session: expired ones behind messages of its own.
+
+        When the session has finished or returned its own, LEAVING is the owner until these are gone.
+        """
         self.waiting: deque[Reference] = deque()
         """Not in hand, ascending offsets, the head first; a prefix of what waits when `spilled` > 0.
 
@@ -97,13 +113,20 @@ class Gates:
 
     def take_heads(self, gate: Gate, count: int, owner: SessionId) -> list[Reference]:
         """Move the first `count` waiting messages into the hands of `owner`."""
-        assert gate.owner is None or gate.owner == owner, (gate.key, gate.owner, owner)
         self._unlist(gate)
         taken = [gate.waiting.popleft() for _ in range(count)]
         self.waiting_count -= count
+        self.hold(gate, count, owner)
+        return taken
+
+    def hold(self, gate: Gate, count: int, owner: SessionId) -> None:
+        """These many more are in the hands of `owner`; LEAVING may take some beside the session that has others."""
+        if owner == LEAVING and gate.owner is not None and gate.owner != LEAVING:
+            gate.passed_over += count
+            return
+        assert gate.owner is None or gate.owner == owner, (gate.key, gate.owner, owner)
         gate.owner = owner
         gate.in_hand += count
-        return taken
 
     def wait(self, gate: Gate, reference: Reference) -> bool:
         """Let a newly arrived message wait behind all others; True when it became the head and must be listed."""
@@ -130,7 +153,7 @@ class Gates:
         gate.in_hand -= len(returned)
         assert gate.in_hand >= 0, (gate.key, gate.in_hand)
         if not gate.in_hand:
-            gate.owner = None
+            self._let_go(gate)
 
     def finish_one(self, gate: Gate) -> bool:
         """The owner is done with a message; True when it holds no more and others wait: list the gate anew."""
@@ -140,8 +163,8 @@ class Gates:
             return False
         if gate.listed_in is not None:
             self._unlist(gate)
-        if gate.waiting or gate.spilled or gate.tail:
-            gate.owner = None
+        if gate.passed_over or gate.waiting or gate.spilled or gate.tail:
+            self._let_go(gate)
             return True
         self._forget(gate)
         return False
@@ -185,6 +208,11 @@ class Gates:
         """Forget the listing of a session that holds nothing, which is empty."""
         listing = self.own.pop(session, None)
         assert not listing, (session, listing)
+
+    def _let_go(self, gate: Gate) -> None:
+        """The owner holds no more."""
+        gate.owner, gate.in_hand = (LEAVING, gate.passed_over) if gate.passed_over else (None, 0)
+        gate.passed_over = 0
 
     def _forget(self, gate: Gate) -> None:
         del self.by_key[gate.key]

@@ -143,32 +143,6 @@ def test_an_expired_message_leaves_and_the_rest_of_its_unit_waits_for_that() -> 
     assert channel.got("a") == [1]
 
 
-def test_an_expired_message_waits_until_the_earlier_ones_of_its_unit_are_finished() -> None:
-    """SEND-5, UNIT-1: found among the arrivals, in the same look as the earlier one and in a later one."""
-    channel = Channel(message(0, b"u"), message(1, b"u", expires=START_MS), message(2, b"u"))
-    offer = channel.ask("a")
-    assert [reference.offset for reference in offer.references] == [0]
-    assert not offer.leaving
-    channel.fetch(message(3, b"v"))
-    assert channel.got("a") == [3]
-    channel.fetch(message(4, b"v", expires=START_MS))
-    assert not channel.ask("a").leaving
-    channel.acknowledge("a", 0, 3)
-    assert [(r.offset, reason) for r, reason in channel.ask("a").leaving] == [(1, EXPIRED), (4, EXPIRED)]
-
-
-def test_a_head_in_line_behind_others_leaves_once_it_is_the_first() -> None:
-    """SEND-5: heads that wait at a gate."""
-    rows = (message(0, b"u", priority=9), message(1, b"u", priority=9, expires=START_MS), message(2, b"u", priority=9))
-    channel = Channel(*rows)
-    assert channel.got("a") == [0]
-    assert not channel.ask("a").leaving
-    channel.acknowledge("a", 0)
-    assert [(r.offset, reason) for r, reason in channel.ask("b").leaving] == [(1, EXPIRED)]
-    channel.acknowledge(LEAVING, 1)
-    assert channel.got("b") == [2]
-
-
 def test_an_expired_message_without_a_unit_leaves_alone() -> None:
     channel = Channel(message(0, expires=START_MS), message(1))
     offer = channel.ask("a")

@@ -149,6 +149,33 @@ def test_a_message_that_expires_unread_in_a_buffer_is_not_handed_over(
     assert receive(consumer).body == "next"
 
 
+@pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED])
+def test_a_message_that_expires_behind_an_unfinished_one_holds_back_nothing(
+    connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode
+) -> None:
+    """SEND-5, UNIT-3: the session gets what follows at once, and again after recover or rollback."""
+    client = connection.create_session(mode)
+    consumer = client.create_consumer(orders)
+    send(session, orders, "first", unit="u")
+    assert receive(consumer).body == "first"
+    session.create_producer(orders).send("late", time_to_live_ms=1, unit_of_order="u")
+    send(session, orders, "next", unit="u")
+    assert receive(consumer).body == "next"
+    eventually(lambda: bodies(copies(connection, EXPIRED, of=orders)) == ["late"], "it did not expire")
+    if mode is AcknowledgeMode.CLIENT:
+        client.recover()
+    else:
+        client.rollback()
+    again = receive_all(consumer, 2)
+    assert [(m.body, m.delivery_count) for m in again] == [("first", 2), ("next", 2)]
+    if mode is AcknowledgeMode.CLIENT:
+        client.acknowledge()
+    else:
+        client.commit()
+    eventually(lambda: left(connection, orders) == [], "something is left")
+    assert len(copies(connection, EXPIRED, of=orders)) == 1
+
+
 def test_a_delivery_delay_holds_its_unit_and_no_other(session: Session, orders: Queue) -> None:
     """SEND-6, UNIT-4: not before its time, counted from the send."""
     queue = Queue(f"{orders.name}.one")

@@ -187,6 +187,19 @@ def test_what_expires_is_never_handed_over() -> None:
     assert receiver.ids == ["a2", "m"]
 
 
+def test_what_expires_behind_an_unfinished_one_holds_back_nothing_from_its_receiver() -> None:
+    """SEND-5, UNIT-3: it owes the first, and gets the third."""
+    bench = Bench()
+    receiver = bench.receiver()
+    bench.send("a1", unit="a")
+    bench.queue.deliver()
+    bench.send("a2", unit="a", expiration_ms=2_000)
+    bench.send("a3", unit="a")
+    bench.clock.now_ms = 2_000
+    assert bench.queue.deliver()
+    assert receiver.ids == ["a1", "a3"]
+
+
 def test_expire_returns_the_ids_in_arrival_order_and_leaves_what_is_in_hand() -> None:
     """SEND-5, STATE-4: in hand a message expires only when it comes back."""
     bench = Bench()

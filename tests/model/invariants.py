@@ -21,17 +21,20 @@ def it_waited_there(paper: PaperQueue, offset: int) -> None:
 
 
 def it_is_next_of_its_unit(paper: PaperQueue, offset: int, session: str) -> None:
-    """UNIT-1: whatever of its unit comes before it in the log is settled, or in this same hand."""
+    """UNIT-1: whatever of its unit comes before it in the log is settled, in this same hand, or leaves expired."""
     for earlier in paper.line(paper.log[offset].queue):
         if earlier >= offset:
             break
-        assert paper.holder.get(earlier) == session, f"{offset} overtakes {earlier}"
+        leaves_expired = paper.holder.get(earlier) == GIVEN_AWAY and paper.is_expired(earlier)
+        assert paper.holder.get(earlier) == session or leaves_expired, f"{offset} overtakes {earlier}"
 
 
 def nobody_else_has_its_unit(paper: PaperQueue, offset: int, session: str) -> None:
-    """UNIT-2: later messages of a unit go to nobody else while one is unfinished."""
-    others = paper.holders(paper.log[offset].queue) - {session}
+    """UNIT-2: later messages of a unit go to nobody else while one is unfinished, or leaves and nobody holds others."""
+    holders = paper.holders(paper.log[offset].queue)
+    others = holders - {session, GIVEN_AWAY}
     assert not others, f"{others} hold messages of the unit of {offset}"
+    assert holders != {GIVEN_AWAY}, f"{offset} comes before what leaves of its unit is gone"
 
 
 def individual_holds_one_of_a_unit(paper: PaperQueue, offset: int) -> None:
@@ -106,11 +109,11 @@ def hands_hold_what_was_handed_over(paper: PaperQueue, state: ChannelState) -> N
 
 
 def each_unit_is_in_one_hand(paper: PaperQueue, state: ChannelState) -> None:
-    """UNIT-2, UNIT-3: all unfinished messages of a unit are in one session."""
+    """UNIT-2, UNIT-3: all unfinished messages of a unit are in one session; expired ones may leave meanwhile."""
     owners: dict[bytes, str] = {}
     for session, hand in state.in_hand.items():
         for reference in hand.values():
-            if reference.unit is not None:
+            if reference.unit is not None and session != LEAVING:
                 assert owners.setdefault(reference.unit, session) == session, reference
 
 

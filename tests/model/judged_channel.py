@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hypothesis.stateful import RuleBasedStateMachine
 
 from jbm_kafka.core import changes as c
@@ -63,12 +65,14 @@ class JudgedChannel(RuleBasedStateMachine):
     def ask_for(self, session: str, limit: int) -> Offer:
         paper, individual = self.paper, session in INDIVIDUALS
         heads = paper.deliverable_heads(session, one_per_unit=individual)
+        expired = paper.expired_heads(session, one_per_unit=individual)
         offer = self.carrier.ask(session, limit=limit, now_ms=paper.now_ms, one_per_unit=individual)
-        for reference, reason in offer.leaving:
-            self._sees_leave(reference.offset, reason)
         handed = [reference.offset for reference in offer.references]
         assert len(handed) <= limit
-        for offset in handed:
+        for offset, reason in _unit_by_unit(offer):
+            if reason is not None:
+                self._sees_leave(offset, reason, session)
+                continue
             inv.it_waited_there(paper, offset)
             inv.it_is_next_of_its_unit(paper, offset, session)
             inv.nobody_else_has_its_unit(paper, offset, session)
@@ -83,16 +87,18 @@ class JudgedChannel(RuleBasedStateMachine):
             self._something_happened()
         inv.best_first(paper, heads, handed)
         if len(handed) < limit and not offer.needs_offered:
-            inv.nothing_deliverable_is_kept(heads, handed, paper.heads_that_must_leave())
+            still_there = {offset for offset in expired if offset not in paper.holder}
+            inv.nothing_deliverable_is_kept(heads, handed, still_there | paper.heads_that_must_leave())
         if offer.needs_offered:
             assert any(o >= paper.offered and o not in paper.holder for o in paper.unsettled())
         return offer
 
-    def _sees_leave(self, offset: int, reason: str) -> None:
-        """SEND-5, REDELIVER-3: only heads of units in nobody's hand leave, and only for a reason."""
+    def _sees_leave(self, offset: int, reason: str, session: str) -> None:
+        """SEND-5, REDELIVER-3: only heads of units leave, for a reason; what is expired also behind what this has."""
+        holder = session if reason == "expired" and session not in INDIVIDUALS else "nobody"
         inv.it_waited_there(self.paper, offset)
-        inv.it_is_next_of_its_unit(self.paper, offset, GIVEN_AWAY)
-        inv.nobody_else_has_its_unit(self.paper, offset, "nobody")
+        inv.it_is_next_of_its_unit(self.paper, offset, holder)
+        inv.nobody_else_has_its_unit(self.paper, offset, holder)
         inv.its_time_has_come(self.paper, offset)
         assert self.paper.is_expired(offset) if reason == "expired" else self.paper.is_given_up(offset)
         assert not self.paper.is_held_for_operator(offset)
@@ -186,3 +192,14 @@ class JudgedChannel(RuleBasedStateMachine):
         inv.the_heads_are_exact(paper, state)
         inv.nothing_waits_twice_in_the_listings(state)
         inv.no_session_is_remembered_for_nothing(state)
+
+
+def _unit_by_unit(offer: Offer) -> Iterator[tuple[int, str | None]]:
+    """What was handed over, in its order, with the reason None; before each what leaves from before it in its unit."""
+    leaving = list(offer.leaving)
+    for reference in offer.references:
+        passed = [row for row in leaving if row[0].gate_key == reference.gate_key and row[0] < reference]
+        yield from ((row[0].offset, row[1]) for row in passed)
+        leaving = [row for row in leaving if row not in passed]
+        yield reference.offset, None
+    yield from ((gone.offset, reason) for gone, reason in leaving)

@@ -130,7 +130,9 @@ class PaperQueue:
         for queue in {self.log[o].queue for o in self.unsettled()}:
             waiting = [o for o in self.line(queue) if o not in self.holder]
             holders = self.holders(queue)
-            if not waiting or holders - {session} or (holders and one_per_unit):
+            if not waiting or holders - {session, GIVEN_AWAY} or (holders and one_per_unit):
+                continue
+            if holders == {GIVEN_AWAY}:
                 continue
             if not self.is_delayed(waiting[0]) and not self.is_held_for_operator(waiting[0]):
                 heads.append(waiting[0])
@@ -148,6 +150,10 @@ class PaperQueue:
     def heads_that_must_leave(self) -> set[int]:
         """Heads of units in nobody's hand that are expired or out of attempts."""
         return {o for o in self.heads_for("nobody", one_per_unit=True) if self.is_expired(o) or self.is_given_up(o)}
+
+    def expired_heads(self, session: str, *, one_per_unit: bool) -> set[int]:
+        """Expired ones that hold back the rest of their unit, from nobody or from this session which has some of it."""
+        return {o for o in self.heads_for(session, one_per_unit=one_per_unit) if self.is_expired(o)}
 
     # -- what happens ----------------------------------------------------------------------------------------------
 
@@ -184,7 +190,7 @@ class PaperQueue:
             o: (False, None) for o in self.in_hand(session) if o not in rows and o > first.get(self.log[o].queue, o)
         }
         leaving = set()
-        heads = {queue: self.line(queue)[0] for queue in first}
+        heads = {queue: next(o for o in self.line(queue) if self.holder.get(o) != GIVEN_AWAY) for queue in first}
         for offset, (counted, own_delay_ms) in sorted({**rows, **late}.items()):
             del self.holder[offset]
             delay_ms = 0

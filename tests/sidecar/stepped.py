@@ -67,11 +67,11 @@ class SteppedSidecar:
         taken = [link.pop() for _ in range(count)]
         return [granted.offset for granted in taken if granted is not None]
 
-    def send(self, *bodies: str, headers: Sequence[tuple[str, bytes]] = ()) -> None:
+    def send(self, *bodies: str, unit: bytes | None = None, headers: Sequence[tuple[str, bytes]] = ()) -> None:
         """Append to the queue's partition."""
         with self.cluster.changed:
             for body in bodies:
-                self.cluster.append(Outgoing(QUEUE.kafka_topic(""), 0, None, body.encode(), headers), None)
+                self.cluster.append(Outgoing(QUEUE.kafka_topic(""), 0, unit, body.encode(), headers), None)
 
     def run(self, holds: Callable[[], bool]) -> None:
         """Step by step until it holds."""

@@ -22,7 +22,7 @@ def check(world: World, node: Node, hand: HandOver) -> None:
     changelog = world.recorder.changelogs[place]
     nothing_comes_after_its_end(changelog, hand)
     one_session_at_a_time(hand)
-    unit_in_order(world, hand)
+    unit_in_order(world, node, hand)
     individual_has_one_of_a_unit(hand)
     attempts_are_what_was_counted(hand)
     what_may_have_been_seen_is_marked(world, hand)
@@ -34,11 +34,12 @@ def check(world: World, node: Node, hand: HandOver) -> None:
 
 
 def nothing_comes_after_its_end(changelog: PaperChangelog, hand: HandOver) -> None:
-    """Acknowledged, dead-lettered or expired messages are over: STATE-1, LOG-5."""
+    """Acknowledged, dead-lettered or expired messages are over: STATE-1, LOG-5, SEND-5."""
     epoch, offset = hand.epoch, hand.message.offset
     assert not changelog.is_settled(offset), f"nothing_comes_after_its_end: {hand.message} is settled in the changelog"
     assert offset not in epoch.finished, f"nothing_comes_after_its_end: {hand.message} was finished in {epoch}"
     assert offset not in epoch.hand, f"nothing_comes_after_its_end: {hand.message} is in a hand already"
+    assert offset not in epoch.left, f"nothing_comes_after_its_end: {hand.message} was passed over in {epoch}"
 
 
 def one_session_at_a_time(hand: HandOver) -> None:
@@ -52,8 +53,11 @@ def one_session_at_a_time(hand: HandOver) -> None:
             )
 
 
-def unit_in_order(world: World, hand: HandOver) -> None:
-    """UNIT-1: every earlier message of the unit is over, as far as its owner can know, or in this same hand."""
+def unit_in_order(world: World, node: Node, hand: HandOver) -> None:
+    """UNIT-1: every earlier message of the unit is over, as far as its owner can know, or in this same hand.
+
+    Or it expired, behind others that the session holds: then it is passed over for good (SEND-5).
+    """
     epoch, message = hand.epoch, hand.message
     if message.unit is None:
         return
@@ -67,7 +71,10 @@ def unit_in_order(world: World, hand: HandOver) -> None:
             or changelog.is_settled(earlier.offset)
             or world.is_removed(epoch, earlier)
         )
-        assert is_over or earlier.offset in epoch.hand, f"unit_in_order: {message} overtakes {earlier}"
+        if not is_over and earlier.offset not in epoch.hand:
+            has_expired = 0 < earlier.expiration_ms <= node.clock.latest_ms()
+            assert has_expired, f"unit_in_order: {message} overtakes {earlier}"
+            epoch.left.add(earlier.offset)
 
 
 def individual_has_one_of_a_unit(hand: HandOver) -> None:

@@ -24,7 +24,7 @@ class MachineClock:
 
     def __init__(self, base: ManualClock) -> None:
         self._base = base
-        self._ahead_ms = 0
+        self._ahead_ms = self._ahead_ms_max = 0
         self.jumps = 0
         """How often it was set forward, which ends delays early."""
 
@@ -37,7 +37,12 @@ class MachineClock:
     def jump(self, difference_ms: int) -> None:
         """Set it forward or back."""
         self._ahead_ms += difference_ms
+        self._ahead_ms_max = max(self._ahead_ms_max, self._ahead_ms)
         self.jumps += difference_ms > 0
+
+    def latest_ms(self) -> int:
+        """It never showed more than this, whatever it was set to."""
+        return self._base.now_ms() + self._ahead_ms_max
 
 
 @dataclass(slots=True)
