@@ -63,10 +63,12 @@ class MessageConsumer:
         """The next message; None when `timeout` seconds passed, or the consumer was closed.
 
         None waits for ever; 0 does not wait. A positive timeout finds what was in the queue when it was called, up to
-        one second late.
+        one second late. While a CLIENT or INDIVIDUAL session holds the consumer's whole prefetch unacknowledged nothing
+        comes, until some thread acknowledges or gives back.
 
         Raises:
-            ResourceAllocationError: the session holds its whole prefetch unacknowledged, so nothing can ever come.
+            ResourceAllocationError: a TRANSACTED session holds the whole prefetch, so nothing could come before the
+                commit or rollback that only this thread can make. Not when `timeout` is 0.
         """
         if isinstance(timeout, float) and 0.0 <= timeout <= _TIMEOUT_MAX_S:
             timeout_s: float | None = timeout  # as most: the call is spared

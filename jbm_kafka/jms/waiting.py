@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from jbm_kafka.sidecar.link import Link
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer
+
+log = logging.getLogger(__name__)
 
 CATCH_UP_S = 1.0
 """How long past its timeout a receive looks for what was there when it was called."""
@@ -30,6 +33,7 @@ class Waiting:
         self._consumer = consumer
         self._link = consumer.link
         self._filled = consumer.session.filled
+        self._has_told_full = False
 
     def wait(self, timeout: float | None) -> Granted | None:
         """The next message, or None when the time is up or the consumer was closed.
@@ -73,8 +77,10 @@ class Waiting:
             with link.filled:
                 link.filled.wait(0.01)
 
-    def want_some(self) -> None:
+    def want_some(self) -> bool:
         """Ask the lane for messages, unless that was done. The caller holds the lock.
+
+        False when the application holds the whole prefetch: another thread may acknowledge, and wakes this one.
 
         Raises:
             ResourceAllocationError: a transaction holds the whole prefetch, and only this thread could end it.
@@ -84,17 +90,18 @@ class Waiting:
         if link.notices:
             raise link.notices.popleft()
         if link.is_asking or not consumer.session.connection.is_started:
-            return
+            return True
         held = consumer.session.settling.in_hand(link)
         if held >= consumer.prefetch:
             if not consumer.session.transacted:
-                return  # another thread may acknowledge, and wakes this one
+                return False
             raise ResourceAllocationError(
                 f"the session holds {held} unacknowledged messages of {consumer.destination}, its whole prefetch of "
                 f"{consumer.prefetch}; acknowledge, commit or roll back, or use a larger prefetch",
                 prefetch=consumer.prefetch,
             )
         link.want(1 if link.siblings else min(consumer.credit.size, consumer.prefetch - held))
+        return True
 
     def ask_beside_siblings(self) -> None:
         """A receive that does not wait asks for one, unless it would take it from a sibling just about to get it.
@@ -131,15 +138,28 @@ class Waiting:
     def _wait_filled(self, deadline: float | None) -> Granted | None:
         """Sleep until something happens to the link."""
         link = self._link
+        must_tell = False
         with link.filled:
             granted = link.pop()
             if granted is None and not self._consumer.is_over() and link.failure is None:
-                self.want_some()
+                must_tell = not self.want_some() and not self._has_told_full
                 remaining = None if deadline is None else deadline - time.monotonic()
-                if remaining is None or remaining > 0:
+                if not must_tell and (remaining is None or remaining > 0):
                     link.filled.wait(remaining)
                 granted = link.pop()
+        if must_tell:
+            self._tell_full()
         return self._consumer.unexpired(granted)
+
+    def _tell_full(self) -> None:
+        """Once, and without the lock: whoever writes the log may be slow."""
+        self._has_told_full = True
+        log.warning(
+            "%s: a receive waits while its session holds the whole prefetch of %d unacknowledged; nothing comes before "
+            "another thread acknowledges. If none will, acknowledge before receiving, or use a larger prefetch",
+            self._consumer.destination,
+            self._consumer.prefetch,
+        )
 
     def _catch_up(self) -> Granted | None:
         """Find what was there when the receive began, at most a second late."""

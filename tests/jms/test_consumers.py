@@ -119,13 +119,22 @@ def test_prefetch_of_a_session_is_the_default_of_its_consumers(connection: Conne
             session.create_consumer(orders, prefetch=wrong)  # type: ignore[arg-type]
 
 
-def test_a_full_prefetch_in_client_waits_for_an_acknowledgement(connection: Connection, orders: Queue) -> None:
+@pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL])
+def test_a_full_prefetch_waits_for_an_acknowledgement_and_warns_once(
+    connection: Connection, orders: Queue, mode: AcknowledgeMode, caplog: pytest.LogCaptureFixture
+) -> None:
     """ACK-8: another thread may acknowledge, so the receive can succeed and is not refused."""
-    session = connection.create_session(AcknowledgeMode.CLIENT)
+    session = connection.create_session(mode)
     send(session, orders, "a", "b", unit="u")
     consumer = session.create_consumer(orders, prefetch=1)
     first = receive(consumer)
-    assert consumer.receive(0.1) is None
+    assert consumer.receive_nowait() is None
+    assert not [record for record in caplog.records if "prefetch" in record.getMessage()]
+    for _ in range(2):
+        assert consumer.receive(0.1) is None
+    [warning] = [record.getMessage() for record in caplog.records if "prefetch" in record.getMessage()]
+    assert warning.startswith(f"{orders}: ")
+    assert "prefetch of 1 " in warning
     waiting = Aside(lambda: consumer.receive(SOON_S))
     first.acknowledge()
     assert getattr(waiting.result(), "body", None) == "b"
