@@ -23,7 +23,7 @@ SENDS, SEND_BYTES = 12_000, 4_000
 def test_a_kill_in_a_checkpoint_loses_nothing_of_earlier_ones(
     bootstrap: str, make_queue: Callable[..., str], puppet: MakePuppet
 ) -> None:
-    """LOG-5, ACK-7, ACK-9: its heir knows what was recorded before, and readers wait for the timeout, not longer."""
+    """LOG-5, ACK-7, of ACK-9: its heir knows what was recorded before, and readers wait for the timeout, not longer."""
     queue, out = make_queue("in"), make_queue("out")
     send_texts(bootstrap, queue, [str(number) for number in range(6)])
     victim = puppet("victim")
@@ -58,7 +58,7 @@ def test_a_kill_in_a_checkpoint_loses_nothing_of_earlier_ones(
 def test_a_letter_too_large_goes_without_its_body_and_its_unit_goes_on(
     bootstrap: str, make_queue: Callable[..., str]
 ) -> None:
-    """REDELIVER-4: the copy keeps key and coordinates; the next of the unit is delivered."""
+    """Of REDELIVER-4: the copy keeps key and coordinates; the next of the unit is delivered."""
     # An operator's topic, as its retention tells: ours would be made large enough.
     operators = {"max.message.bytes": "3000", "retention.ms": "604800000"}
     queue, dead_letters = make_queue("orders"), make_queue("dlq", operators)

@@ -31,7 +31,7 @@ def play(run: Run, *, kills: int = KILLS) -> Crew:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_kills_lose_nothing_and_break_no_order(bootstrap: str, queue_name: str, tmp_path: Path, seed: int) -> None:
-    """UNIT-1, UNIT-2, UNIT-3, ACK-9, REDELIVER-5, LOG-5: INDIVIDUAL, acknowledged in the background."""
+    """UNIT-1, UNIT-2, UNIT-3, REDELIVER-5, LOG-5, of ACK-9: INDIVIDUAL, acknowledged in the background."""
     run = Run.prepare(bootstrap, queue_name, tmp_path / "crew", units=40, each=60, seed=seed)
     crew = play(run)
     run.assert_right(what_is_wrong(run.evidence(crew.kills)))
@@ -41,7 +41,7 @@ def test_kills_lose_nothing_and_break_no_order(bootstrap: str, queue_name: str, 
 def test_with_blocking_acknowledgement_only_what_was_in_hand_comes_again(
     bootstrap: str, queue_name: str, tmp_path: Path, seed: int
 ) -> None:
-    """ACK-9: CLIENT, each acknowledgement durable before it returns."""
+    """Of ACK-9: CLIENT, each acknowledgement durable before it returns."""
     run = Run.prepare(
         bootstrap, queue_name, tmp_path / "crew", units=30, each=50, seed=seed,
         mode="CLIENT", batch=10, block_on_acknowledge=True,
@@ -71,7 +71,7 @@ def test_each_poison_message_dies_once_however_often_its_worker_does(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [101, 102, 103])
 def test_a_kill_every_five_seconds_at_full_size(bootstrap: str, queue_name: str, tmp_path: Path, seed: int) -> None:
-    """UNIT-1, UNIT-2, ACK-9, REDELIVER-5, LOG-5: 100 units of 200 messages."""
+    """UNIT-1, UNIT-2, REDELIVER-5, LOG-5, of ACK-9: 100 units of 200 messages."""
     run = Run.prepare(bootstrap, queue_name, tmp_path / "crew", units=100, each=200, seed=seed, poison=10)
     pause = threading.Event()
     with Crew(run.task, seed=seed) as crew:

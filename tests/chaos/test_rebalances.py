@@ -14,7 +14,7 @@ from tests.support.chaos_run import Run
 def test_nothing_comes_twice_when_nobody_is_killed(
     bootstrap: str, queue_name: str, tmp_path: Path, seed: int, mode: str, batch: int
 ) -> None:
-    """UNIT-1, UNIT-2, UNIT-7, REDELIVER-1: partitions move both ways; no repeat, and no count but by a nack."""
+    """UNIT-1, UNIT-2, REDELIVER-1, of UNIT-7: partitions move both ways; no repeat, and no count but by a nack."""
     run = Run.prepare(
         bootstrap, queue_name, tmp_path / "crew", units=40, each=70, seed=seed, mode=mode, batch=batch
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""REDELIVER-4: what a dead letter and an expired message keep, and what they tell."""
+"""Of REDELIVER-4: what a dead letter and an expired message keep, and what they tell."""
 
 import pytest
 
@@ -53,12 +53,12 @@ HOP: list[Header] = [
 
 
 def test_a_dead_letter_keeps_its_headers_drops_its_times_and_tells_where_it_was() -> None:
-    """REDELIVER-4."""
+    """Of REDELIVER-4."""
     assert dead_letter(ORIGINAL) == [*KEPT, *HOP]
 
 
 def test_a_further_hop_replaces_what_the_one_before_told() -> None:
-    """REDELIVER-4: they describe the last hop, whatever type or spelling the one before used."""
+    """Of REDELIVER-4: they describe the last hop, whatever type or spelling the one before used."""
     earlier: list[Header] = [
         ("jms.string._JBM_ORIG_OFFSET", b"1"),
         ("_JBM_ORIG_DESTINATION", b"queue:old"),
@@ -69,13 +69,13 @@ def test_a_further_hop_replaces_what_the_one_before_told() -> None:
 
 
 def test_a_foreign_record_gets_the_message_id_it_lacked() -> None:
-    """REDELIVER-4 with docs/topics.md, Keys."""
+    """Of REDELIVER-4 with docs/topics.md, Keys."""
     assert dead_letter(None) == [("JMSMessageID", b"ID:p:1"), *HOP]
 
 
 @pytest.mark.parametrize("value", [None, b"\xff\xfe", b"ID:earlier"])
 def test_an_id_header_that_is_not_the_messages_id_is_replaced(value: bytes | None) -> None:
-    """REDELIVER-4 with docs/topics.md: a copy has the id that receivers of the original saw."""
+    """Of REDELIVER-4 with docs/topics.md: a copy has the id that receivers of the original saw."""
     assert dead_letter([("JMSMessageID", value)]) == [("JMSMessageID", b"ID:p:1"), *HOP]
     beside: list[Header] = [("JMSMessageID", value), ("JMSMessageID", b"ID:p:1"), ("x", b"1")]
     assert dead_letter(beside) == [("JMSMessageID", b"ID:p:1"), ("x", b"1"), *HOP]
@@ -87,7 +87,7 @@ def test_the_time_of_sending_is_kept_when_it_is_given_and_not_there() -> None:
 
 
 def test_an_expired_message_tells_when_it_expired_and_no_reason() -> None:
-    """REDELIVER-4."""
+    """Of REDELIVER-4."""
     expired = expired_headers(
         [*ORIGINAL, *HOP],
         destination=Topic("prices"),

@@ -37,7 +37,7 @@ def test_addresses_of_copies_are_known_as_such() -> None:
 
 @given(pattern=patterns, name=names)
 def test_a_pattern_matches_what_its_words_say(pattern: str, name: str) -> None:
-    """REDELIVER-6: `.` separates words, `*` is one word, `#` any number."""
+    """Of REDELIVER-6: `.` separates words, `*` is one word, `#` any number."""
     assert matches(pattern, name) == model_matches(pattern.split("."), name.split("."))
 
 
@@ -53,7 +53,7 @@ def test_a_pattern_matches_what_its_words_say(pattern: str, name: str) -> None:
     ],
 )
 def test_patterns_match_as_in_the_examples(pattern: str, matching: list[str], others: list[str]) -> None:
-    """REDELIVER-6."""
+    """Of REDELIVER-6."""
     assert [name for name in [*matching, *others] if matches(pattern, name)] == matching
 
 
@@ -65,7 +65,7 @@ def test_patterns_match_as_in_the_examples(pattern: str, matching: list[str], ot
     ],
 )
 def test_the_more_specific_pattern_ranks_higher(ordered: list[str]) -> None:
-    """REDELIVER-6."""
+    """Of REDELIVER-6."""
     assert sorted(ordered, key=specificity, reverse=True) == ordered
 
 
@@ -93,7 +93,7 @@ def test_a_pattern_that_no_destination_can_have_is_refused(pattern: str) -> None
 
 
 def test_all_matches_merge_and_the_most_specific_wins_for_each_setting() -> None:
-    """REDELIVER-6."""
+    """Of REDELIVER-6."""
     repository = AddressSettingsRepository(
         {
             "orders.eu": AddressSettings(max_delivery_attempts=3),
@@ -109,7 +109,7 @@ def test_all_matches_merge_and_the_most_specific_wins_for_each_setting() -> None
 
 
 def test_an_explicit_none_unsets_what_a_wider_pattern_said() -> None:
-    """REDELIVER-6."""
+    """Of REDELIVER-6."""
     repository = AddressSettingsRepository(
         {
             "#": AddressSettings(max_redelivery_delay_ms=5, default_unit_of_order=SYSTEM_GENERATED),
@@ -138,7 +138,7 @@ def test_given_settings_for_all_win_over_the_shipped_ones() -> None:
 
 
 def test_the_registry_wins_over_the_factory_setting_by_setting_and_differences_are_told() -> None:
-    """REDELIVER-6: even a wide pattern of the registry wins over a narrow one of the factory."""
+    """Of REDELIVER-6: even a wide pattern of the registry wins over a narrow one of the factory."""
     repository = AddressSettingsRepository(
         {"orders": AddressSettings(max_delivery_attempts=3, redelivery_delay_ms=5, partitions=2)},
         overrides={"#": AddressSettings(max_delivery_attempts=9, partitions=2)},

@@ -50,7 +50,7 @@ def test_more_of_a_unit_goes_to_the_session_that_holds_it() -> None:
 
 
 def test_an_arrival_does_not_overtake_what_waits_for_its_time_at_the_gate() -> None:
-    """UNIT-1, UNIT-4: though the session that asks holds the unit."""
+    """UNIT-1, of UNIT-4: though the session that asks holds the unit."""
     channel = Channel(message(0, b"u"))
     channel.got("a")
     channel.fetch(message(1, b"u", delivery=START_MS + 50))
@@ -77,7 +77,7 @@ def test_an_individual_session_takes_one_head_of_a_unit_that_waits() -> None:
 
 
 def test_a_higher_priority_goes_first_between_units_and_never_within_one() -> None:
-    """SEND-7, UNIT-1, UNIT-6."""
+    """SEND-7, UNIT-1, of UNIT-6."""
     channel = Channel(
         message(0, b"u"),
         message(1, b"u", priority=9),
@@ -111,7 +111,7 @@ def test_arrivals_and_waiting_heads_are_merged_by_priority_and_offset() -> None:
 
 
 def test_a_delivery_time_holds_back_its_unit_and_no_other() -> None:
-    """SEND-6, UNIT-4."""
+    """SEND-6, of UNIT-4."""
     channel = Channel(message(0, b"u", delivery=START_MS + 50), message(1, b"u"), message(2, b"v"))
     assert channel.got("a") == [2]
     channel.pass_time(49)
@@ -121,7 +121,7 @@ def test_a_delivery_time_holds_back_its_unit_and_no_other() -> None:
 
 
 def test_a_delivery_time_behind_the_head_does_not_hold_the_head() -> None:
-    """UNIT-4."""
+    """Of UNIT-4."""
     channel = Channel(
         message(0, b"u", priority=9), message(1, b"u", priority=9, delivery=START_MS + 50), message(2, b"u")
     )
@@ -133,7 +133,7 @@ def test_a_delivery_time_behind_the_head_does_not_hold_the_head() -> None:
 
 
 def test_an_expired_message_leaves_and_the_rest_of_its_unit_waits_for_that() -> None:
-    """SEND-5, UNIT-16."""
+    """SEND-5, of UNIT-16."""
     channel = Channel(message(0, b"u", expires=START_MS), message(1, b"u"), message(2, expires=START_MS + 1))
     offer = channel.ask("a")
     assert [(reference.offset, reason) for reference, reason in offer.leaving] == [(0, EXPIRED)]

@@ -21,7 +21,7 @@ def test_what_was_written_is_read_back(transactional_id: str, number: int) -> No
              "jbm.a.0:1 ", "jbm.a.0:1\n", "other.a.0:1", "jbm.a.0:١"],
 )  # fmt: skip
 def test_what_an_operators_tool_writes_is_no_checkpoint_id(text: str) -> None:
-    """LOG-2: it is a reset."""
+    """Of LOG-2: it is a reset."""
     assert parse_checkpoint_id(text) is None
 
 

@@ -31,7 +31,7 @@ def test_a_message_expires_by_the_clock_that_stamped_it() -> None:
 
 
 def test_a_delivery_delay_ends_by_the_clock_that_stamped_it() -> None:
-    """SEND-6, UNIT-4: not before its time, and not long after while the two clocks meet again."""
+    """SEND-6, of UNIT-4: not before its time, and not long after while the two clocks meet again."""
     channel = channel_set_back()
     channel.fetch(message(0, b"joe", delivery=500), message(1, b"joe"), message(2, delivery=400))
     assert channel.got("s") == [2]

@@ -26,7 +26,7 @@ def test_a_checkpoint_writes_only_what_changed() -> None:
 
 
 def test_an_acknowledgement_behind_the_watermark_needs_no_bitmap() -> None:
-    """LOG-2."""
+    """Of LOG-2."""
     channel = Channel(message(0), message(1))
     channel.got("a")
     channel.acknowledge("a", 0)
@@ -173,7 +173,7 @@ def test_a_new_owner_delivers_nothing_that_was_settled() -> None:
 
 
 def test_a_gap_found_when_read_again_is_settled_with_its_past() -> None:
-    """LOG-2: offsets that hold no message are never waited for."""
+    """Of LOG-2: offsets that hold no message are never waited for."""
     first = Channel(message(0), message(1), message(2))
     first.got("a")
     first.give_back("a", 1)

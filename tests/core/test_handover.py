@@ -64,7 +64,7 @@ def test_a_message_is_not_delivered_while_another_session_has_its_unit(state: Co
 
 
 def test_a_message_in_hand_or_gone_is_not_delivered(state: ContractChannelState) -> None:
-    """STATE-4"""
+    """Of STATE-4"""
     deliver(state, "r1", PLAIN)
     assert decide_delivery(state, "r2", PLAIN) is None
     state.apply(c.Acknowledged("r1", [PLAIN.offset]))
@@ -72,7 +72,7 @@ def test_a_message_in_hand_or_gone_is_not_delivered(state: ContractChannelState)
 
 
 def test_a_message_sent_in_an_open_transaction_is_not_delivered(state: ContractChannelState) -> None:
-    """STATE-2, UNIT-4"""
+    """STATE-2, of UNIT-4"""
     sent = Reference(4, b"c")
     state.apply(c.AddedUncommitted("t", [sent]))
     assert message_state(state, 4) is MessageState.NOT_COMMITTED
@@ -106,14 +106,14 @@ def test_an_acknowledgement_that_cannot_be_is_refused(state: ContractChannelStat
 
 
 def test_what_is_on_its_way_out_is_owed_by_nobody(state: ContractChannelState) -> None:
-    """STATE-4"""
+    """Of STATE-4"""
     deliver(state, LEAVING, A1)
     assert message_state(state, A1.offset) is MessageState.DELIVERED
     assert owing(state, A1.offset) == frozenset()
 
 
 def test_what_is_withdrawn_is_settled_and_forgotten_and_those_behind_it_move_up(state: ContractChannelState) -> None:
-    """UNIT-16"""
+    """Of UNIT-16"""
     deliver(state, "r1", A1)
     state.apply(c.Returned("r1", [c.ReturnedMessage(0, attempts=2, due_at_ms=0, delay_ms=0, reason="returned")]))
     state.apply(c.Withdrawn([A1, PLAIN]))
@@ -135,7 +135,7 @@ def test_a_rollback_takes_what_was_sent_and_leaves_what_others_sent(state: Contr
 
 
 def test_offering_again_counts_and_changes_nothing_else(state: ContractChannelState) -> None:
-    """STATE-4, REDELIVER-1"""
+    """REDELIVER-1, of STATE-4"""
     deliver(state, "r1", A1)
     state.apply(c.OfferedAgain("r1", [c.ReturnedMessage(0, attempts=1, due_at_ms=0, delay_ms=0, reason="returned")]))
     assert state.past[0].attempts == 1

@@ -7,7 +7,7 @@ from jbm_kafka.errors import UnknownMessageError
 
 
 def test_a_message_is_settled_when_the_last_receiver_acknowledged() -> None:
-    """STATE-4: the set holds the receivers that still owe; it is settled when empty."""
+    """Of STATE-4: the set holds the receivers that still owe; it is settled when empty."""
     owed = NackSet().offered("r1").offered("r2")
     assert owed.owing == {"r1", "r2"}
     assert not owed.acknowledged("r1").is_settled

@@ -23,7 +23,7 @@ def waiting(*rows: tuple[bytes, int, int]) -> Gates:
 
 
 def test_heads_are_listed_by_priority_and_then_by_offset() -> None:
-    """SEND-7, UNIT-6."""
+    """SEND-7, of UNIT-6."""
     gates = waiting((b"late", 9, 4), (b"low", 1, 0), (b"early", 3, 4), (b"high", 20, 9))
     assert keys(gates.free) == [b"high", b"early", b"late", b"low"]
 
@@ -51,7 +51,7 @@ def test_a_unit_in_one_hand_cannot_be_taken_into_another() -> None:
 
 
 def test_a_held_back_head_is_listed_nowhere_until_its_time() -> None:
-    """UNIT-4."""
+    """Of UNIT-4."""
     gates = waiting((b"u", 1, 4))
     gates.list_head(gates.gate(b"u"), due_at_ms=50)
     assert gates.free == []
@@ -80,7 +80,7 @@ def test_a_timer_of_a_forgotten_gate_wakes_nobody() -> None:
 
 
 def test_a_blocked_head_is_listed_nowhere() -> None:
-    """UNIT-4: NOT_COMMITTED holds its unit."""
+    """Of UNIT-4: NOT_COMMITTED holds its unit."""
     gates = waiting((b"u", 1, 4))
     gates.list_head(gates.gate(b"u"), due_at_ms=0, blocked=True)
     assert gates.free == []

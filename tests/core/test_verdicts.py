@@ -106,7 +106,7 @@ def test_the_wait_is_the_settings_or_the_verdicts_own() -> None:
 
 
 def test_what_was_tried_often_enough_leaves_and_holds_its_unit_until_it_is_gone() -> None:
-    """REDELIVER-3, UNIT-16."""
+    """REDELIVER-3, of UNIT-16."""
     channel = unit(2, ONE_ATTEMPT)
     (leaving,) = channel.give_back("a", 0).leaving
     assert (leaving.reference.offset, leaving.attempts, leaving.reason) == (0, 1, OUT_OF_ATTEMPTS)
@@ -155,7 +155,7 @@ def test_without_a_dead_letter_address_it_is_removed() -> None:
 
 
 def test_a_unit_on_hold_waits_for_an_operator() -> None:
-    """UNIT-16."""
+    """Of UNIT-16."""
     settings = ResolvedSettings(max_delivery_attempts=1, dead_letter_address="DLQ", on_dead_letter="hold")
     channel = unit(2, settings)
     assert channel.give_back("a", 0).leaving == []
@@ -184,7 +184,7 @@ def test_a_message_named_twice_goes_back_once() -> None:
 
 
 def test_a_delay_of_the_head_holds_what_was_returned_with_it() -> None:
-    """UNIT-4."""
+    """Of UNIT-4."""
     channel = unit(2)
     channel.give_back("a", GivenBack(0, counted=True, delay_ms=30))
     assert channel.got("b") == []

@@ -17,7 +17,7 @@ def test_the_next_receive_settles_the_message_before(connection: Connection, ses
 
 
 def test_closing_settles_the_message_in_hand(connection: Connection, session: Session, orders: Queue) -> None:
-    """ACK-1, UNIT-7: settled at close; the prefetched one behind it comes to another, uncounted."""
+    """ACK-1, of UNIT-7: settled at close; the prefetched one behind it comes to another, uncounted."""
     send(session, orders, "a", "b", unit="u")
     consumer = session.create_consumer(orders)
     assert receive(consumer).body == "a"
@@ -67,7 +67,7 @@ def test_a_consumer_left_by_an_exception_gives_the_message_back(session: Session
 
 
 def test_acknowledge_is_ignored_and_nack_refused(session: Session, orders: Queue) -> None:
-    """ACK-2: acknowledge is ignored in AUTO."""
+    """Of ACK-2: acknowledge is ignored in AUTO."""
     send(session, orders, "a")
     message = receive(session.create_consumer(orders))
     message.acknowledge()

@@ -16,7 +16,7 @@ def client(connection: Connection) -> Session:
 def test_acknowledge_takes_everything_up_to_and_including(
     connection: Connection, client: Session, orders: Queue
 ) -> None:
-    """ACK-2: in delivery order, over units."""
+    """Of ACK-2: in delivery order, over units."""
     send(client, orders, "a1", "a2", unit="a")
     send(client, orders, "b1", "b2", unit="b")
     got = receive_all(client.create_consumer(orders), 4)
@@ -26,7 +26,7 @@ def test_acknowledge_takes_everything_up_to_and_including(
 
 
 def test_session_acknowledge_takes_all(connection: Connection, client: Session, orders: Queue) -> None:
-    """ACK-2: session.acknowledge() takes everything the session delivered."""
+    """Of ACK-2: session.acknowledge() takes everything the session delivered."""
     send(client, orders, "a", "b", "c")
     receive_all(client.create_consumer(orders), 3)
     client.acknowledge()
@@ -64,7 +64,7 @@ def test_nack_returns_the_message_and_later_ones_of_its_unit(
 
 
 def test_nack_with_a_delay_holds_its_unit_and_no_other(client: Session, orders: Queue) -> None:
-    """UNIT-4, REDELIVER-2: a nack's own delay."""
+    """REDELIVER-2, of UNIT-4: a nack's own delay."""
     send(client, orders, "a1", "a2", unit="a")
     consumer = client.create_consumer(orders)
     receive(consumer).nack(delay_ms=700)
@@ -86,7 +86,7 @@ def test_a_settled_message_cannot_be_given_back(client: Session, orders: Queue) 
 
 
 def test_closing_the_session_recovers(connection: Connection, session: Session, orders: Queue) -> None:
-    """UNIT-7: closing a CLIENT session recovers, at once whatever the delay (REDELIVER-1)."""
+    """Of UNIT-7: closing a CLIENT session recovers, at once whatever the delay (REDELIVER-1)."""
     queue = Queue(f"{orders.name}.delayed")
     send(session, queue, "a", "b", unit="u")
     with connection.create_session(AcknowledgeMode.CLIENT) as client:
@@ -98,7 +98,7 @@ def test_closing_the_session_recovers(connection: Connection, session: Session, 
 def test_closing_the_consumer_leaves_its_messages_with_the_session(
     connection: Connection, client: Session, orders: Queue
 ) -> None:
-    """UNIT-7: what the application got stays with the session; the prefetched goes back uncounted."""
+    """Of UNIT-7: what the application got stays with the session; the prefetched goes back uncounted."""
     send(client, orders, "a", "b", "c", unit="u")
     consumer = client.create_consumer(orders)
     first, second = receive_all(consumer, 2)

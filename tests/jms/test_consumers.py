@@ -223,7 +223,7 @@ def test_consumers_of_two_queues_in_one_session_each_get_their_own(connection: C
 def test_a_session_whose_consumer_closed_with_messages_in_hand_serves_the_next(
     connection: Connection, orders: Queue
 ) -> None:
-    """UNIT-7: the closed one is forgotten once its messages are settled."""
+    """Of UNIT-7: the closed one is forgotten once its messages are settled."""
     session = connection.create_session(AcknowledgeMode.CLIENT)
     send(session, orders, "a", "b", unit="u")
     for body in ("a", "b"):

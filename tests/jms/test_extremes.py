@@ -49,7 +49,7 @@ def test_a_timeout_longer_than_any_wait_is_for_ever(session: Session, orders: Qu
 def test_a_listener_that_exits_has_not_processed_its_message(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """ACK-11: whatever a listener raises, in AUTO the message comes again."""
+    """Of ACK-11: whatever a listener raises, in AUTO the message comes again."""
     send(session, orders, "a")
     exits = iter([True])
 
@@ -76,7 +76,7 @@ def dead_letters_after_two_tries(connection: Connection, queue: Queue) -> list[o
 def test_a_dead_letter_keeps_a_body_that_fits_when_compressed(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """REDELIVER-4: the dead-letter topic takes what the queue's took."""
+    """Of REDELIVER-4: the dead-letter topic takes what the queue's took."""
     queue = Queue(f"{orders.name}.twice")
     body = "x" * 3_000_000
     send(session, queue, body)
@@ -86,7 +86,7 @@ def test_a_dead_letter_keeps_a_body_that_fits_when_compressed(
 def test_a_dead_letter_keeps_a_body_as_large_as_its_queue_takes(
     bootstrap: str, connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """REDELIVER-4: the dead-letter queue grows with the queues it serves."""
+    """Of REDELIVER-4: the dead-letter queue grows with the queues it serves."""
     queue = Queue(create_topic(bootstrap, f"{orders.name}.twice", config={"max.message.bytes": "2500000"}))
     body = random.Random(1).randbytes(2_400_000)  # no compression helps
     session.create_producer(queue).send(body)

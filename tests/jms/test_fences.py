@@ -60,7 +60,7 @@ def _close(consumer: MessageConsumer, other: MessageConsumer) -> MessageConsumer
 def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
     connect: Connect, session: Session, orders: Queue, give_up: Callable[..., MessageConsumer]
 ) -> None:
-    """UNIT-1, CONN-1, UNIT-7: also when the same session asks again before the lane has taken it back."""
+    """UNIT-1, CONN-1, of UNIT-7: also when the same session asks again before the lane has taken it back."""
     queue = Queue(f"{orders.name}.one")
     client = connect().create_session(AcknowledgeMode.CLIENT)
     first = client.create_consumer(queue)

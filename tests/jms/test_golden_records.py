@@ -1,4 +1,4 @@
-"""LOG-1, MSG-1, MSG-2: a record and the JMS message it is, as tests/golden/records.json has them.
+"""MSG-2, of LOG-1 and MSG-1: a record and the JMS message it is, as tests/golden/records.json has them.
 
 The file was written by hand from docs/topics.md. What reads or writes records in another language reads the same file.
 """

@@ -53,7 +53,7 @@ def test_nack_brings_the_message_again_before_its_followers(individual: Session,
 
 
 def test_nack_with_a_delay_lets_other_units_go_first(individual: Session, orders: Queue) -> None:
-    """UNIT-4, ACK-6: other units do not wait."""
+    """ACK-6, of UNIT-4: other units do not wait."""
     queue = Queue(f"{orders.name}.one")
     consumer = individual.create_consumer(queue)
     send(individual, queue, "a1", "a2", unit="a")
@@ -90,7 +90,7 @@ def _eager_threads() -> Iterator[None]:
 def test_workers_may_acknowledge_messages_of_a_closed_consumer(
     connection: Connection, individual: Session, orders: Queue
 ) -> None:
-    """ACK-6, UNIT-7: what is in hand stays with the session; the last one settled lets the consumer go."""
+    """ACK-6, of UNIT-7: what is in hand stays with the session; the last one settled lets the consumer go."""
     queue, count = Queue(f"{orders.name}.one"), 400
     producer = individual.create_producer(queue)
     for number in range(count):
@@ -112,7 +112,7 @@ def test_workers_may_acknowledge_messages_of_a_closed_consumer(
 
 
 def test_closing_the_session_recovers(connection: Connection, session: Session, orders: Queue) -> None:
-    """UNIT-7: closing an INDIVIDUAL session recovers."""
+    """Of UNIT-7: closing an INDIVIDUAL session recovers."""
     send(session, orders, "a", "b", unit="u")
     with connection.create_session(AcknowledgeMode.INDIVIDUAL) as individual:
         receive(individual.create_consumer(orders))

@@ -68,7 +68,7 @@ def test_stop_waits_for_a_running_listener(warm: ConnectionFactory, orders: Queu
 
 
 def test_the_exception_listener_may_close_the_connection(bootstrap: str, orders: Queue, tmp_path: Path) -> None:
-    """CONN-1, and of CONN-3: though a lane found the trouble, and the last connection ends it with its sidecar."""
+    """CONN-1, of CONN-3: though a lane found the trouble, and the last connection ends it with its sidecar."""
     factory = make_factory(bootstrap, state_dir=str(tmp_path / "state"))
     connection = factory.create_connection()
     connection.start()

@@ -46,7 +46,7 @@ def test_a_listener_gets_messages_in_order_on_the_sessions_own_thread(
 def test_in_auto_a_listener_that_raises_gets_the_message_again(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """ACK-11: before later ones of its unit, counted."""
+    """Of ACK-11: before later ones of its unit, counted."""
     send(session, orders, "a", "b", unit="u")
     seen = fail_once()
     connection.create_session().create_consumer(orders).set_listener(seen)
@@ -56,7 +56,7 @@ def test_in_auto_a_listener_that_raises_gets_the_message_again(
 def test_in_auto_a_listener_that_raises_waits_the_delay(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """ACK-11, REDELIVER-2: the destination's own delay; other units go on."""
+    """REDELIVER-2, of ACK-11: the destination's own delay; other units go on."""
     queue = Queue(f"{orders.name}.one.delayed")
     send(session, queue, "a", unit="a")
     send(session, queue, "b", unit="b")
@@ -68,7 +68,7 @@ def test_in_auto_a_listener_that_raises_waits_the_delay(
 def test_in_individual_a_listener_that_raises_is_a_nack(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """ACK-11: and one that returns has not acknowledged."""
+    """Of ACK-11: and one that returns has not acknowledged."""
     send(session, orders, "a", unit="u")
     seen = fail_once()
     listening = connection.create_session(AcknowledgeMode.INDIVIDUAL)
@@ -83,7 +83,7 @@ def test_in_individual_a_listener_that_raises_is_a_nack(
 def test_in_individual_a_listener_that_raises_keeps_what_it_handed_to_workers(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """ACK-6, ACK-11: the nack is of its own message alone, and of none that it has settled before it raises."""
+    """ACK-6, of ACK-11: the nack is of its own message alone, and of none that it has settled before it raises."""
     queue = Queue(f"{orders.name}.one")
     send(session, queue, "for a worker", unit="a")
     send(session, queue, "bad", unit="b")
@@ -107,7 +107,7 @@ def test_in_individual_a_listener_that_raises_keeps_what_it_handed_to_workers(
 def test_in_client_and_transacted_a_listener_that_raises_goes_on(
     connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode
 ) -> None:
-    """ACK-11: with the next message; nothing is returned."""
+    """Of ACK-11: with the next message; nothing is returned."""
     send(session, orders, "a", "b", unit="u")
     seen = fail_once()
     connection.create_session(mode).create_consumer(orders).set_listener(seen)
@@ -116,7 +116,7 @@ def test_in_client_and_transacted_a_listener_that_raises_goes_on(
 
 
 def test_a_poison_message_leaves_and_its_unit_goes_on(connection: Connection, session: Session, orders: Queue) -> None:
-    """REDELIVER-3, ACK-11: by a listener's exceptions too."""
+    """REDELIVER-3, of ACK-11: by a listener's exceptions too."""
     queue = Queue(f"{orders.name}.twice")
     send(session, queue, "poison", "fine", unit="u")
 
@@ -165,7 +165,7 @@ def test_a_session_with_a_listener_belongs_to_it(connection: Connection, orders:
 def test_a_receive_beside_a_running_listener_does_not_acknowledge_its_message(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """CONN-1, ACK-1, ACK-11: it is refused, also at another consumer; the raised listener's message comes again."""
+    """CONN-1, ACK-1, of ACK-11: it is refused, also at another consumer; the raised listener's message comes again."""
     other = Queue(f"{orders.name}.other")
     send(session, orders, "a", unit="u")
     send(session, other, "b", unit="u")
@@ -210,7 +210,7 @@ def test_taking_a_listener_away_waits_until_it_returned(
 
 
 def test_close_waits_for_a_running_listener(connection: Connection, session: Session, orders: Queue) -> None:
-    """UNIT-7, CONN-1: it finishes, and its message is acknowledged; what was prefetched goes back uncounted."""
+    """CONN-1, of UNIT-7: it finishes, and its message is acknowledged; what was prefetched goes back uncounted."""
     may_end = threading.Event()
     seen = Seen(lambda message: may_end.wait(SOON_S))
     send(session, orders, "a", "b", unit="u")
@@ -230,7 +230,7 @@ def test_close_waits_for_a_running_listener(connection: Connection, session: Ses
 def test_a_message_taken_for_a_listener_goes_back_when_that_ends_before_it_begins(
     warm: ConnectionFactory, connection: Connection, orders: Queue, end: str
 ) -> None:
-    """UNIT-2, UNIT-7, CONN-1: nothing runs after the call returned; the message is another session's, uncounted."""
+    """UNIT-2, CONN-1, of UNIT-7: nothing runs after the call returned; the message is another session's, uncounted."""
     send(connection.create_session(), orders, "a", "b", unit="u")
     with warm.create_connection() as ending:
         session, seen = ending.create_session(), Seen()
@@ -254,7 +254,7 @@ def test_a_message_taken_for_a_listener_goes_back_when_that_ends_before_it_begin
 
 
 def test_a_listener_may_close_its_own_consumer(connection: Connection, session: Session, orders: Queue) -> None:
-    """UNIT-7: the message in hand is settled by the listener's return or exception, not by the close."""
+    """Of UNIT-7: the message in hand is settled by the listener's return or exception, not by the close."""
     send(session, orders, "a", unit="u")
     consumer = connection.create_session().create_consumer(orders)
 
@@ -349,7 +349,7 @@ def test_a_buffer_full_of_expired_messages_is_passed_over(
 def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
     connect: Connect, session: Session, orders: Queue
 ) -> None:
-    """ACK-9: the exception listener is told, and later messages are delivered."""
+    """Of ACK-9: the exception listener is told, and later messages are delivered."""
     connection = connect()
     told: list[Exception] = []
     connection.exception_listener = told.append

@@ -291,7 +291,7 @@ def test_a_made_message_becomes_a_record() -> None:
     "value", [b"temporary-queue:c-1.2@5", b"temporary-topic:c.1@0", b"mailto:me", b"queue:", b"queue:jbm.x", b"\xff"]
 )
 def test_any_reply_address_goes_on_as_it_came(value: bytes) -> None:
-    """Of MSG-1, MSG-2: whoever answers in the end may understand it."""
+    """MSG-2, of MSG-1: whoever answers in the end may understand it."""
     message = received(Record(headers=[("JMSReplyTo", value), ("x", b"1")]))
     is_read = value.startswith(b"temporary-")
     assert str(message.reply_to).encode() == (value if is_read else b"None")

@@ -20,7 +20,7 @@ def individual(connection: Connection) -> Session:
 def test_after_the_last_attempt_the_message_is_a_dead_letter_once(
     connection: Connection, individual: Session, orders: Queue
 ) -> None:
-    """REDELIVER-3, REDELIVER-4, REDELIVER-8, UNIT-15, UNIT-16: all of it is kept, and its unit goes on."""
+    """REDELIVER-3, REDELIVER-8, of REDELIVER-4, UNIT-15 and UNIT-16: all of it is kept, and its unit goes on."""
     queue = Queue(f"{orders.name}.twice")
     sent = individual.create_producer(queue).send(
         "poison", unit_of_order="joe", properties={"n": 1}, time_to_live_ms=600_000, correlation_id="c"
@@ -82,7 +82,7 @@ def test_on_the_dead_letter_queue_failures_never_remove(
 
 
 def test_on_dead_letter_hold_keeps_the_unit_blocked(connection: Connection, individual: Session, orders: Queue) -> None:
-    """UNIT-16: until an operator releases it; other units go on."""
+    """Of UNIT-16: until an operator releases it; other units go on."""
     queue = Queue(f"{orders.name}.one.held")
     send(individual, queue, "poison", "behind", unit="a")
     consumer = individual.create_consumer(queue)
@@ -128,7 +128,7 @@ def test_delays_are_spread(individual: Session, orders: Queue) -> None:
 
 
 def test_rollback_waits_the_delay_and_counts_each(connection: Connection, session: Session, orders: Queue) -> None:
-    """REDELIVER-1, REDELIVER-2, UNIT-4: the unit waits; nothing is skipped."""
+    """REDELIVER-1, REDELIVER-2, of UNIT-4: the unit waits; nothing is skipped."""
     queue = Queue(f"{orders.name}.delayed")
     send(session, queue, "a", "b", unit="u")
     transacted = connection.create_session(AcknowledgeMode.TRANSACTED)
@@ -144,7 +144,7 @@ def test_rollback_waits_the_delay_and_counts_each(connection: Connection, sessio
 
 
 def test_acknowledgements_are_durable_at_once_when_asked(orders: Queue, connect: Callable[..., Connection]) -> None:
-    """ACK-9: with block_on_acknowledge the call returns when the changelog has it, in every mode."""
+    """Of ACK-9: with block_on_acknowledge the call returns when the changelog has it, in every mode."""
     # A sidecar of its own, whose checkpoints would not come by themselves before the test looks.
     connection = connect(namespace=f"{RUN}-slow", checkpoint_interval_ms=60_000, block_on_acknowledge=True)
     for mode in (AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL, AcknowledgeMode.AUTO):
@@ -161,7 +161,7 @@ def test_acknowledgements_are_durable_at_once_when_asked(orders: Queue, connect:
 
 
 def test_bodies_of_dead_letters_are_the_same_bytes(connection: Connection, individual: Session, orders: Queue) -> None:
-    """REDELIVER-4: bytes too."""
+    """Of REDELIVER-4: bytes too."""
     queue = Queue(f"{orders.name}.twice")
     individual.create_producer(queue).send(b"\x00\xff", unit_of_order="u")
     send(individual, queue, "next", unit="u")

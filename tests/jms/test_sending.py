@@ -103,7 +103,7 @@ def test_non_persistent_messages_arrive_and_say_what_they_are(session: Session, 
 
 
 def test_an_expired_message_goes_to_the_expiry_queue(connection: Connection, session: Session, orders: Queue) -> None:
-    """SEND-5, REDELIVER-8, UNIT-15: never handed over; its coordinates, unit and expiry are kept."""
+    """SEND-5, REDELIVER-8, of UNIT-15: never handed over; its coordinates, unit and expiry are kept."""
     sent = session.create_producer(orders).send("late", time_to_live_ms=1, unit_of_order="u", properties={"n": 7})
     send(session, orders, "next", unit="u")
     consumer = session.create_consumer(orders)
@@ -177,7 +177,7 @@ def test_a_message_that_expires_behind_an_unfinished_one_holds_back_nothing(
 
 
 def test_a_delivery_delay_holds_its_unit_and_no_other(session: Session, orders: Queue) -> None:
-    """SEND-6, UNIT-4: not before its time, counted from the send."""
+    """SEND-6, of UNIT-4: not before its time, counted from the send."""
     queue = Queue(f"{orders.name}.one")
     begin = time.time()
     session.create_producer(queue).send("a1", delivery_delay_ms=700, unit_of_order="a")
@@ -190,7 +190,7 @@ def test_a_delivery_delay_holds_its_unit_and_no_other(session: Session, orders: 
 
 
 def test_priority_orders_the_heads_of_units_and_nothing_within_one(session: Session, orders: Queue) -> None:
-    """SEND-7, UNIT-6: the higher first among what is deliverable."""
+    """SEND-7, of UNIT-6: the higher first among what is deliverable."""
     queue = Queue(f"{orders.name}.one")
     producer = session.create_producer(queue)
     for body, unit, priority in (("a1", "a", 1), ("a2", "a", 9), ("b1", "b", 5), ("c1", None, 8), ("d1", None, 4)):

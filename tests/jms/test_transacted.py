@@ -67,7 +67,7 @@ def test_the_transaction_block_commits_or_rolls_back(
 
 
 def test_closing_rolls_back(connection: Connection, session: Session, orders: Queue) -> None:
-    """UNIT-7: receives come again, uncommitted sends vanish."""
+    """Of UNIT-7: receives come again, uncommitted sends vanish."""
     send(session, orders, "a")
     with connection.create_session(AcknowledgeMode.TRANSACTED) as transacted:
         receive(transacted.create_consumer(orders))
@@ -78,7 +78,7 @@ def test_closing_rolls_back(connection: Connection, session: Session, orders: Qu
 
 
 def test_acknowledge_is_ignored(connection: Connection, session: Session, transacted: Session, orders: Queue) -> None:
-    """ACK-2: acknowledge is ignored in TRANSACTED; only the commit settles."""
+    """Of ACK-2: acknowledge is ignored in TRANSACTED; only the commit settles."""
     send(session, orders, "a")
     message = receive(transacted.create_consumer(orders))
     message.acknowledge()

@@ -11,7 +11,7 @@ from tests.jms.support import SOON_S
 
 
 def test_a_slow_listener_holds_up_nobody_and_is_told_everything_in_order() -> None:
-    """ACK-9, and of CONN-3: on one thread, which is not the one that found the trouble."""
+    """Of ACK-9 and CONN-3: on one thread, which is not the one that found the trouble."""
     troubles = Troubles()
     may_go_on, told, threads = threading.Event(), list[str](), set[threading.Thread]()
 

@@ -15,7 +15,7 @@ from tests.jms.support import bodies, receive, receive_all, send
 
 
 def test_the_unit_is_the_key_and_two_properties(session: Session, orders: Queue) -> None:
-    """UNIT-9, LOG-1: any non-empty name."""
+    """UNIT-9, of LOG-1: any non-empty name."""
     name = "Jörg & Söhne/№ 7 "
     send(session, orders, "a", unit=name)
     message = receive(session.create_consumer(orders))
@@ -60,7 +60,7 @@ def test_system_generated_units_are_one_for_each_session(connect: Connect, order
 def test_a_key_that_is_no_text_is_kept_when_its_message_is_sent_on(
     bootstrap: str, session: Session, orders: Queue
 ) -> None:
-    """MSG-2, UNIT-15: it shows as hexadecimal digits, and stays the same unit."""
+    """MSG-2, of UNIT-15: it shows as hexadecimal digits, and stays the same unit."""
     session.create_producer(orders)
     foreign(bootstrap, orders, key=b"\xff\x00", value=b"a", headers=[])
     got = receive(session.create_consumer(orders))
@@ -74,7 +74,7 @@ def test_a_key_that_is_no_text_is_kept_when_its_message_is_sent_on(
 
 
 def test_records_of_any_producer_are_delivered(bootstrap: str, session: Session, orders: Queue) -> None:
-    """MSG-2, LOG-1: without headers, with binary ones, with null values, empty keys, and nonsense."""
+    """MSG-2, of LOG-1: without headers, with binary ones, with null values, empty keys, and nonsense."""
     session.create_producer(orders)
     queue = Queue(f"{orders.name}.one")
     session.create_producer(queue)
@@ -103,7 +103,7 @@ def test_records_of_any_producer_are_delivered(bootstrap: str, session: Session,
 def test_a_browser_shows_the_first_of_each_unit_and_all_with_their_state(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """UNIT-13, LOG-3: deliverable ones; `all` tells what stands where. Nothing is consumed."""
+    """LOG-3, of UNIT-13: deliverable ones; `all` tells what stands where. Nothing is consumed."""
     queue = Queue(f"{orders.name}.one")
     send(session, queue, "a1", "a2", unit="a")
     send(session, queue, "b1", "b2", unit="b")

@@ -87,7 +87,7 @@ def test_a_unit_freed_while_delivering_goes_on_in_the_same_pass() -> None:
 
 
 def test_receivers_take_turns() -> None:
-    """STATE-4: each message goes to one, the next to the next."""
+    """Of STATE-4: each message goes to one, the next to the next."""
     bench = Bench()
     hands = [bench.receiver(f"r{n}") for n in range(3)]
     bench.send(*"abcdefg")
@@ -198,7 +198,7 @@ def test_what_another_receiver_took_and_gave_back_is_nothing_to_the_lost_one() -
 
 
 def test_what_is_just_being_offered_is_offered_to_nobody_else() -> None:
-    """STATE-4: not even to the one that had it before."""
+    """Of STATE-4: not even to the one that had it before."""
     bench = Bench()
     lost = bench.receiver("r1")
     bench.send("m")

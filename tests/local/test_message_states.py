@@ -14,7 +14,7 @@ NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED
 
 
 def test_what_no_receiver_is_there_for_stays_new() -> None:
-    """STATE-3, STATE-8: a queue stores what it cannot deliver."""
+    """STATE-3, of STATE-8: a queue stores what it cannot deliver."""
     bench = Bench()
     bench.send("m")
     assert bench.queue.is_storing_undeliverable_messages
@@ -62,7 +62,7 @@ def test_a_receiver_that_breaks_in_accept_is_broken_too() -> None:
 
 
 def test_a_message_is_in_one_hand_and_leaves_with_its_acknowledgement() -> None:
-    """STATE-4: a queue offers to one receiver at a time; the NACK set has one member at most."""
+    """Of STATE-4: a queue offers to one receiver at a time; the NACK set has one member at most."""
     bench = Bench()
     hands = [bench.receiver("r1"), bench.receiver("r2")]
     bench.send("m")
@@ -76,7 +76,7 @@ def test_a_message_is_in_one_hand_and_leaves_with_its_acknowledgement() -> None:
 
 
 def test_a_receiver_that_answers_true_has_acknowledged() -> None:
-    """STATE-4"""
+    """Of STATE-4"""
     bench = Bench()
     receiver = bench.receiver(answer=True)
     bench.send("m", "n")

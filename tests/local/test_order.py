@@ -62,7 +62,7 @@ def test_lost_messages_of_a_unit_go_on_in_order_elsewhere() -> None:
 
 
 def test_an_uncommitted_message_holds_the_later_ones_of_its_unit_and_no_others() -> None:
-    """UNIT-4: also what is sent outside the transaction, after it."""
+    """Of UNIT-4: also what is sent outside the transaction, after it."""
     bench = Bench()
     receiver = bench.receiver(answer=True)
     bench.transactions.begin()
@@ -77,7 +77,7 @@ def test_an_uncommitted_message_holds_the_later_ones_of_its_unit_and_no_others()
 
 
 def test_a_rolled_back_message_lets_its_unit_go_on() -> None:
-    """UNIT-4"""
+    """Of UNIT-4"""
     bench = Bench()
     receiver = bench.receiver(answer=True)
     bench.transactions.begin()
@@ -96,7 +96,7 @@ def _outside(bench: Bench, name: str, *, unit: str) -> None:
 
 
 def test_a_delayed_head_holds_its_unit_and_no_other() -> None:
-    """UNIT-4, REDELIVER-2"""
+    """REDELIVER-2, of UNIT-4"""
     bench = Bench(AddressSettings(redelivery_delay_ms=500))
     receiver = bench.receiver()
     bench.send("a1", "a2", unit="a")
@@ -113,7 +113,7 @@ def test_a_delayed_head_holds_its_unit_and_no_other() -> None:
 
 
 def test_a_head_nobody_wants_holds_its_unit() -> None:
-    """UNIT-6"""
+    """Of UNIT-6"""
     bench = Bench()
     receiver = bench.receiver(answer=True)
     receiver.wants = lambda routable: routable.message_id != "a1"
@@ -124,7 +124,7 @@ def test_a_head_nobody_wants_holds_its_unit() -> None:
 
 
 def test_priority_orders_the_heads_and_never_the_messages_of_a_unit() -> None:
-    """UNIT-6, SEND-7"""
+    """SEND-7, of UNIT-6"""
     bench = Bench()
     receiver = bench.receiver(answer=True)
     bench.send("a1", unit="a", priority=1)

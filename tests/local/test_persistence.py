@@ -57,7 +57,7 @@ def test_attempts_add_up_over_crashes_until_the_message_is_given_up() -> None:
 
 
 def test_a_running_delay_survives() -> None:
-    """REDELIVER-2, UNIT-4"""
+    """REDELIVER-2, of UNIT-4"""
     bench = Bench(AddressSettings(redelivery_delay_ms=500))
     receiver = bench.receiver()
     bench.send("a1", "a2", unit="a")

@@ -254,7 +254,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def no_receiver_was_offered_what_it_may_not_have(self) -> None:
-        """STATE-4, UNIT-1, UNIT-2, UNIT-4"""
+        """UNIT-1, UNIT-2, of STATE-4 and UNIT-4"""
         assert not self.complaints
 
     @invariant()

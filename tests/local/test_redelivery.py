@@ -64,7 +64,7 @@ def test_each_wait_is_longer_than_the_one_before_up_to_the_cap() -> None:
 
 
 def test_a_dead_letter_keeps_what_the_message_had_and_tells_where_it_was() -> None:
-    """REDELIVER-3, REDELIVER-4, UNIT-15: its expiry is dropped, its count restarts, its unit stays."""
+    """REDELIVER-3, of REDELIVER-4 and UNIT-15: its expiry is dropped, its count restarts, its unit stays."""
     bench = Bench(AddressSettings(max_delivery_attempts=1), with_dead_letters=True)
     dead_letters = bench.dead_letters
     assert dead_letters is not None
@@ -87,7 +87,7 @@ def test_a_dead_letter_keeps_what_the_message_had_and_tells_where_it_was() -> No
 
 
 def test_a_dead_letter_lets_its_unit_go_on_to_the_same_receiver() -> None:
-    """UNIT-16: the others come back counted, and are offered again."""
+    """Of UNIT-16: the others come back counted, and are offered again."""
     bench = Bench(AddressSettings(max_delivery_attempts=2), with_dead_letters=True)
     receiver = bench.receiver()
     bench.send("a1", unit="a")
@@ -102,7 +102,7 @@ def test_a_dead_letter_lets_its_unit_go_on_to_the_same_receiver() -> None:
 
 
 def test_messages_of_one_unit_given_up_together_all_leave_in_order() -> None:
-    """REDELIVER-3, UNIT-15"""
+    """REDELIVER-3, of UNIT-15"""
     bench = Bench(AddressSettings(max_delivery_attempts=1), with_dead_letters=True)
     bench.receiver()
     bench.send("a1", "a2", "a3", unit="a")
@@ -115,7 +115,7 @@ def test_messages_of_one_unit_given_up_together_all_leave_in_order() -> None:
 
 
 def test_a_unit_may_be_held_by_its_dead_head() -> None:
-    """UNIT-16"""
+    """Of UNIT-16"""
     bench = Bench(AddressSettings(max_delivery_attempts=1, on_dead_letter="hold"), with_dead_letters=True)
     receiver = bench.receiver()
     bench.send("a1", "a2", unit="a")
@@ -201,7 +201,7 @@ def test_what_expires_behind_an_unfinished_one_holds_back_nothing_from_its_recei
 
 
 def test_expire_returns_the_ids_in_arrival_order_and_leaves_what_is_in_hand() -> None:
-    """SEND-5, STATE-4: in hand a message expires only when it comes back."""
+    """SEND-5, of STATE-4: in hand a message expires only when it comes back."""
     bench = Bench()
     receiver = bench.receiver()
     bench.send("in hand", expiration_ms=2_000)
@@ -221,7 +221,7 @@ def test_expire_returns_the_ids_in_arrival_order_and_leaves_what_is_in_hand() ->
 
 
 def test_a_message_that_expired_in_the_hand_of_a_lost_receiver_is_gone_at_once() -> None:
-    """STATE-4"""
+    """Of STATE-4"""
     bench = Bench()
     bench.receiver()
     bench.send("m", expiration_ms=2_000)
@@ -232,7 +232,7 @@ def test_a_message_that_expired_in_the_hand_of_a_lost_receiver_is_gone_at_once()
 
 
 def test_an_acknowledgement_before_the_message_comes_back_wins_over_its_expiry() -> None:
-    """STATE-4"""
+    """Of STATE-4"""
     bench = Bench()
     bench.receiver()
     bench.send("m", expiration_ms=2_000)
@@ -244,7 +244,7 @@ def test_an_acknowledgement_before_the_message_comes_back_wins_over_its_expiry()
 
 
 def test_a_message_that_expires_while_it_is_being_offered_stays_with_its_receiver() -> None:
-    """STATE-4"""
+    """Of STATE-4"""
     bench = Bench()
     receiver = bench.receiver()
     expired: list[list[str]] = []

@@ -127,7 +127,7 @@ class QueueChannelMachine(JudgedChannel):
     @precondition(lambda self: self.paper.holder)
     @rule(pick=picks, counted=subsets)
     def close_session(self, pick: int, counted: int) -> None:
-        """UNIT-7, REDELIVER-1: everything goes back, what reached the application counts and waits no delay."""
+        """REDELIVER-1, of UNIT-7: everything goes back, what reached the application counts and waits no delay."""
         session = self.holding(pick)
         offsets = self.free_hand(session)
         self.take_back(session, {o: (o in some(offsets, counted), 0) for o in offsets})

@@ -56,7 +56,7 @@ def one_frozen_channel(one: SteppedSidecar, link: Link, offsets: list[int]) -> O
 def test_a_topic_made_again_while_a_checkpoint_of_the_old_one_is_under_way_loses_no_message(
     cluster: MemoryCluster, start: Start
 ) -> None:
-    """LOG-2: what that checkpoint says is settled was settled in another topic."""
+    """Of LOG-2: what that checkpoint says is settled was settled in another topic."""
     one = start("one")
     link = one.attach("s")
     one.send(*(f"old {number}" for number in range(40)))
@@ -123,7 +123,7 @@ def lose(one: SteppedSidecar, channel: OwnedChannel, lane: Lane) -> None:
 
 
 def test_an_acknowledgement_that_was_recorded_is_not_refused_because_its_partition_went(start: Start) -> None:
-    """ACK-9: the call hears how its checkpoint ended, even when the partition is lost before that is known."""
+    """Of ACK-9: the call hears how its checkpoint ended, even when the partition is lost before that is known."""
     one, channel, done = one_acknowledging(start)
     lane = one.lane
     before = one.sidecar.checkpointer.checkpoints
@@ -137,7 +137,7 @@ def test_an_acknowledgement_that_was_recorded_is_not_refused_because_its_partiti
 
 
 def test_an_acknowledgement_that_was_not_recorded_is_refused_when_its_partition_went(start: Start) -> None:
-    """ACK-9: nobody tries again what the group's fence turned away."""
+    """Of ACK-9: nobody tries again what the group's fence turned away."""
     one, channel, done = one_acknowledging(start)
     one.run(lambda: channel.freeze is not None)
     one.held.add(CHECKPOINTS)
@@ -150,7 +150,7 @@ def test_an_acknowledgement_that_was_not_recorded_is_refused_when_its_partition_
 
 
 def test_an_acknowledgement_whose_lane_ends_first_is_told_to_be_in_doubt(start: Start) -> None:
-    """ACK-9: it waits no longer than its lane, and is not called refused."""
+    """Of ACK-9: it waits no longer than its lane, and is not called refused."""
     one, channel, done = one_acknowledging(start)
     one.run(lambda: channel.freeze is not None)
     one.held.add(CHECKPOINTS)

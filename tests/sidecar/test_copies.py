@@ -26,7 +26,7 @@ DLQ = TopicInfo("DLQ", "d", 1, 1_000_000)
     ],
 )
 def test_a_copy_has_the_id_that_receivers_saw(headers: list[Header], message_id: str, reason: str) -> None:
-    """REDELIVER-4: in its own header and in _JBM_ORIG_MESSAGE_ID."""
+    """Of REDELIVER-4: in its own header and in _JBM_ORIG_MESSAGE_ID."""
     queue = Queue("orders")
     original = Record(headers=headers)
     assert from_record(original, queue, 1, False, None).message_id == message_id

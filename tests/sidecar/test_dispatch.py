@@ -28,7 +28,7 @@ def test_what_is_granted_is_there_once_delivered() -> None:
 
 
 def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_attempt() -> None:
-    """UNIT-7, REDELIVER-1: it never reached an application."""
+    """REDELIVER-1, of UNIT-7: it never reached an application."""
     closing, other = link_of("closing"), link_of("other")
     state = state_with_two_messages()
     lane = lane_of(channel_of(state), closing, other)
@@ -81,7 +81,7 @@ def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_somethin
 
 @pytest.mark.parametrize("is_stopped", [True, False])
 def test_a_link_that_takes_nothing_keeps_no_partitions_however_it_waits(is_stopped: bool) -> None:
-    """CONN-1, UNIT-7: a listener of a stopped connection or a closed consumer counts for nobody."""
+    """CONN-1, of UNIT-7: a listener of a stopped connection or a closed consumer counts for nobody."""
     link = link_of("s")
     link.is_waiting = True
     assert link.is_active(now_ms=0, idle_ms=1_000)

@@ -184,7 +184,7 @@ def test_the_budget_is_divided_over_all_lanes_however_many() -> None:
 def test_a_full_disk_pauses_the_partition_and_loses_repeats_and_reorders_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Of LOG-9, UNIT-1: one line tells the remedy; a later try succeeds."""
+    """UNIT-1, of LOG-9: one line tells the remedy; a later try succeeds."""
     lane = LaneUnderTest(budget_bytes=2 << 20)
     lane.store.is_full = True
     lane.fetch(1, "u", LATER_MS)

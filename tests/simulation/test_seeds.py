@@ -45,7 +45,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def test_every_promise_holds(seed: int, request: pytest.FixtureRequest) -> None:
-    """UNIT-1, UNIT-2, REDELIVER-1, REDELIVER-5, REDELIVER-7, ACK-7, LOG-2, LOG-5, LOG-6, LOG-7: in every history."""
+    """UNIT-1, UNIT-2, REDELIVER-1, REDELIVER-5, REDELIVER-7, ACK-7, LOG-5, LOG-6, LOG-7, of LOG-2: in every history."""
     print(f"seed {seed}")
     play(seed, request.config.getoption("--simulation-steps", default=None) or STEPS)
 

@@ -18,7 +18,7 @@ def bodies(spark: SparkSession, topics: Topics, topic: str, **chosen: object) ->
 
 
 def test_messages_of_aborted_and_open_transactions_never_appear(spark: SparkSession, topics: Topics) -> None:
-    """LOG-1: a read_committed reader."""
+    """Of LOG-1: a read_committed reader."""
     topic = topics.create()
     topics.write(topic, [Record(value=b"committed")], transactional_id=uuid4().hex).commit_transaction()
     topics.write(topic, [Record(value=b"aborted")], transactional_id=uuid4().hex).abort_transaction()

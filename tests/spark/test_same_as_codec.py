@@ -68,7 +68,7 @@ def assert_same(row: Row, record: Record) -> None:
 
 
 def test_spark_reads_every_record_as_the_codec_does(spark: SparkSession, topics: Topics) -> None:
-    """MSG-2, LOG-1: one meaning of a record, whoever reads it."""
+    """MSG-2, of LOG-1: one meaning of a record, whoever reads it."""
     chance = random.Random(2)
     records = [any_record(chance) for _ in range(RECORDS)]
     topic = topics.create()

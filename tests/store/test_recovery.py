@@ -53,7 +53,7 @@ def test_a_new_channel_begins_at_the_logs_start() -> None:
 
 @pytest.mark.parametrize("target", [5, 10, 40])
 def test_after_a_reset_old_entries_are_obsolete_until_a_checkpoint_has_deleted_them(target: int) -> None:
-    """LOG-2: back means deliver again, forward means skip, and neither is undone by the next crash."""
+    """Of LOG-2: back means deliver again, forward means skip, and neither is undone by the next crash."""
     world = World()
     world.checkpoint(10, settled(0, 15, 50), held(12))
     world.reset_offset(target)

@@ -46,7 +46,7 @@ CASES = {
 def test_a_channel_begins_where_nothing_unsettled_is_skipped(
     case: tuple[Position | None, tuple[int, str] | None, int, int, StartReason, int, bool],
 ) -> None:
-    """LOG-2: resets are honoured, an expired offset is none."""
+    """Of LOG-2: resets are honoured, an expired offset is none."""
     recorded, committed, log_begin, log_end, reason, begin, keeps = case
     start = decide_start(
         Facts("T", recorded, None if committed is None else CommittedOffset(*committed), log_begin, log_end)
@@ -56,7 +56,7 @@ def test_a_channel_begins_where_nothing_unsettled_is_skipped(
 
 
 def test_after_a_reset_nothing_counts_as_handed_over() -> None:
-    """LOG-2: counts restart."""
+    """Of LOG-2: counts restart."""
     facts = Facts("T", position(50, fetched=90, offered=95), CommittedOffset(20, ""), 0, 100)
     start = decide_start(facts)
     assert (start.position.fetched, start.position.offered, start.position.truncated) == (20, 20, 5)
