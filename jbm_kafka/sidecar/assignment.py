@@ -187,6 +187,7 @@ class Assignment:
                     lane.settle.refuse_late(tap)
             link.remove(channel.partition, None)
         channel.fail_waiters(taken(channel))
+        lane.settle.refuse_unrecorded(channel)
         self._undecided = [other for other in (*self._undecided, channel) if other.freeze is not None]
         if lane.channels.get(channel.partition) is channel:
             del lane.channels[channel.partition]

@@ -142,6 +142,7 @@ class CheckpointPart:
                 self._return_orphans(part)
                 if channel.is_lost:  # nobody tries again
                     channel.fail_waiters(taken(channel))
+                    self._lane.settle.refuse_unrecorded(channel)
             for waiter in waiters:
                 waiter.complete()
 

@@ -6,6 +6,7 @@ Touched by its lane's thread only, except the plain attributes that never change
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised, TimePassed
@@ -17,6 +18,9 @@ from jbm_kafka.core.reference import SessionId
 from jbm_kafka.engine.reserve import Reserve
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import RESERVE_OFFSETS
+
+if TYPE_CHECKING:
+    from jbm_kafka.sidecar.grants import Tap
 
 
 class OwnedChannel:
@@ -78,6 +82,8 @@ class OwnedChannel:
         self._acknowledged: list[int] = []
         self._events: list[MessageEvent] = []
         self._frozen_events: tuple[list[int], list[MessageEvent]] = ([], [])
+        self._unawaited: list[tuple[Tap, Sequence[int]]] = []
+        self._frozen_unawaited: list[tuple[Tap, Sequence[int]]] = []
 
     @property
     def name(self) -> str:
@@ -169,6 +175,16 @@ class OwnedChannel:
         self.state.apply(Acknowledged(session=session, offsets=offsets, durable=durable))
         self._acknowledged.extend(offsets)
 
+    def acknowledge_unawaited(self, tap: Tap, offsets: Sequence[int]) -> None:
+        """As `acknowledge`; no call waits for the record, so `take_unrecorded` names them while there is none."""
+        self.acknowledge(tap.link.session_id, offsets)
+        self._unawaited.append((tap, offsets))
+
+    def take_unrecorded(self) -> Sequence[tuple[Tap, Sequence[int]]]:
+        """Acknowledgements that no call waits for and no checkpoint has recorded or is recording; each only once."""
+        unawaited, self._unawaited = self._unawaited, []
+        return unawaited
+
     def note(self, event: MessageEvent) -> None:
         """Tell the next checkpoint's events."""
         self._events.append(event)
@@ -199,6 +215,7 @@ class OwnedChannel:
         self._frozen_waiters, self._waiters = self._waiters, []
         self._frozen_events = (self._acknowledged, self._events)
         self._acknowledged, self._events = [], []
+        self._frozen_unawaited, self._unawaited = self._unawaited, []
         return taken
 
     def events(
@@ -227,6 +244,7 @@ class OwnedChannel:
         waiters, self._frozen_waiters = self._frozen_waiters, []
         acknowledged, events = self._frozen_events
         self._frozen_events = ([], [])
+        unawaited, self._frozen_unawaited = self._frozen_unawaited, []
         if durable:
             self.state.apply(taken.durable)
             self._must_record, self.obsolete = False, ()
@@ -236,6 +254,7 @@ class OwnedChannel:
         self._waiters = waiters + self._waiters
         self._acknowledged = acknowledged + self._acknowledged
         self._events = events + self._events
+        self._unawaited = unawaited + self._unawaited
         return []
 
     def recovered(self) -> None:

@@ -52,10 +52,10 @@ class Settle:
         if not tap.is_lost:
             unknown = unknown_offsets(channel.state, session, offsets)
             if not unknown:
-                channel.acknowledge(session, offsets)
+                channel.acknowledge_unawaited(tap, offsets)
                 return
             known = set(offsets).difference(unknown)
-            channel.acknowledge(session, [offset for offset in offsets if offset in known])
+            channel.acknowledge_unawaited(tap, [offset for offset in offsets if offset in known])
             offsets = unknown
         tap.link.on_trouble(refusal(channel, offsets))
 
@@ -64,6 +64,14 @@ class Settle:
         offsets = tap.take_acked()
         if offsets:
             tap.link.on_trouble(refusal(tap.channel, offsets))
+
+    def refuse_unrecorded(self, channel: OwnedChannel) -> None:
+        """The channel is gone; acknowledgements of it that no checkpoint records never will be recorded (ACK-9)."""
+        by_link: dict[Link, list[int]] = {}
+        for tap, offsets in channel.take_unrecorded():
+            by_link.setdefault(tap.link, []).extend(offsets)
+        for link, offsets in by_link.items():
+            link.on_trouble(refusal(channel, offsets))
 
     def _carry_out(self, link: Link, verdict: Verdict) -> None:
         error: Exception | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jbm_kafka.core.errors import TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.core.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.sidecar.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.fence import Verdict
@@ -159,3 +159,32 @@ def test_an_acknowledgement_whose_lane_ends_first_is_told_to_be_in_doubt(start: 
     one.run(lambda: not lane.is_alive)
     with pytest.raises(TransactionInDoubtError, match="not known"):
         done.wait(0.0, about="acknowledge")
+
+
+@pytest.mark.parametrize("stands_in", ["its channel", "a checkpoint"])
+def test_an_acknowledgement_nobody_waits_for_is_told_to_be_refused_when_its_partition_went(
+    start: Start, stands_in: str
+) -> None:
+    """Of ACK-9: what was recorded before is not named."""
+    one = start("one")
+    link = one.attach("s")
+    one.send("recorded", "paid", "sent")
+    one.receive(link, 3)
+    told: list[Exception] = []
+    link.on_trouble = told.append
+    lane, channel, tap = link.lane, link.lane.channels[0], link.taps[0]
+    tap.acked.append(0)
+    one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
+    if stands_in == "its channel":
+        one.held.add(CHECKPOINTS)
+        tap.acked.extend([1, 2])
+        one.run(lambda: channel.state.watermark == 3)
+    else:
+        one_frozen_channel(one, link, [1, 2])
+    lose(one, channel, lane)
+    one.held.clear()
+    one.run(lambda: bool(told))
+    one.run_for(1_000)
+    [refused] = told
+    assert isinstance(refused, IllegalStateError)
+    assert refused.values == {"topic": "orders", "partition": 0, "offsets": (1, 2)}
