@@ -88,10 +88,9 @@ def test_later_messages_of_the_unit_go_back_with_it_uncounted() -> None:
 
 
 def test_the_wait_is_the_settings_or_the_verdicts_own() -> None:
-    """REDELIVER-2."""
-    channel = Channel(
-        message(0), message(1), settings=ResolvedSettings(redelivery_delay_ms=20, redelivery_delay_multiplier=2.0)
-    )
+    """REDELIVER-2: a verdict's own is not capped."""
+    settings = ResolvedSettings(redelivery_delay_ms=20, redelivery_delay_multiplier=2.0, max_redelivery_delay_ms=100)
+    channel = Channel(message(0), message(1), settings=settings)
     channel.got("a")
     channel.give_back("a", 0, GivenBack(1, counted=True, delay_ms=500))
     channel.pass_time(20)
@@ -101,7 +100,9 @@ def test_the_wait_is_the_settings_or_the_verdicts_own() -> None:
     assert channel.got("a") == []
     channel.pass_time(1)
     assert channel.got("a") == [0]
-    channel.pass_time(440)
+    channel.pass_time(439)
+    assert channel.got("a") == []
+    channel.pass_time(1)
     assert channel.got("a") == [1]
 
 

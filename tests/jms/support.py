@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, Message, Queue
+from jbm_kafka import SYSTEM_GENERATED, AcknowledgeMode, AddressSettings, Message, Queue
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
@@ -24,6 +24,7 @@ SETTINGS = {
     "#.removed": AddressSettings(max_delivery_attempts=1, dead_letter_address=None, expiry_address=None),
     "#.held": AddressSettings(max_delivery_attempts=1, on_dead_letter="hold"),
     "#.named": AddressSettings(default_unit_of_order="by-destination"),
+    "#.generated": AddressSettings(default_unit_of_order=SYSTEM_GENERATED),
 }
 """By the last word of a queue's name: `Queue(f"{orders.name}.twice")`."""
 

@@ -5,7 +5,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import NOTHING_S, bodies, eventually, left, receive, receive_all, send
+from tests.jms.support import NOTHING_S, Seen, bodies, eventually, left, receive, receive_all, send
 
 
 def test_the_next_receive_settles_the_message_before(connection: Connection, session: Session, orders: Queue) -> None:
@@ -22,6 +22,7 @@ def test_closing_settles_the_message_in_hand(connection: Connection, session: Se
     consumer = session.create_consumer(orders)
     assert receive(consumer).body == "a"
     consumer.close()
+    eventually(lambda: left(connection, orders) == ["b"], "it waits for the next receive")
     other = session.create_consumer(orders)
     message = receive(other)
     assert (message.body, message.delivery_count, message.redelivered) == ("b", 1, False)
@@ -38,7 +39,21 @@ def test_recover_redelivers_nothing(connection: Connection, session: Session, or
     assert left(connection, orders) == []
 
 
+def test_setting_a_listener_settles_the_message_in_hand(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """ACK-1: and the listener does not get it."""
+    send(session, orders, "a")
+    consumer, seen = session.create_consumer(orders), Seen()
+    receive(consumer)
+    consumer.set_listener(seen)
+    eventually(lambda: left(connection, orders) == [], "not settled")
+    assert seen.messages == []
+
+
 def test_leaving_by_an_exception_gives_the_message_back(connection: Connection, orders: Queue) -> None:
+    """ACK-1, REDELIVER-1: of an application that stops in between."""
+
     class BrokenError(Exception):
         pass
 

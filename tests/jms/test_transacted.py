@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, Queue, errors
+from jbm_kafka import AcknowledgeMode, DeliveryMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.support import NOTHING_S, bodies, left, receive, receive_all, send
@@ -108,11 +108,15 @@ def test_a_receive_that_can_never_succeed_is_refused(
 def test_earlier_plain_sends_of_the_connection_come_before_a_commit(
     connection: Connection, session: Session, transacted: Session, orders: Queue
 ) -> None:
-    """UNIT-1: a transacted send takes its place at commit."""
-    send(transacted, orders, "second", unit="u")
-    send(session, orders, "first", unit="u")
+    """UNIT-1: a transacted send takes its place at commit, also after those that nobody has waited for."""
+    names = [f"m{number}" for number in range(500)]
+    producer = session.create_producer(orders)
+    producer.delivery_mode = DeliveryMode.NON_PERSISTENT
+    send(transacted, orders, "last", unit="u")
+    for name in names:
+        producer.send(name, unit_of_order="u")
     transacted.commit()
-    assert bodies(receive_all(session.create_consumer(orders), 2)) == ["first", "second"]
+    assert bodies(receive_all(session.create_consumer(orders), 501)) == [*names, "last"]
 
 
 def test_a_message_too_large_is_refused_and_the_rest_commits(

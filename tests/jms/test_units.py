@@ -11,7 +11,7 @@ from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import Connect
-from tests.jms.support import bodies, receive, receive_all, send
+from tests.jms.support import NOTHING_S, SOON_S, bodies, receive, receive_all, send
 
 
 def test_the_unit_is_the_key_and_two_properties(session: Session, orders: Queue) -> None:
@@ -25,6 +25,47 @@ def test_the_unit_is_the_key_and_two_properties(session: Session, orders: Queue)
     assert message.kafka is not None
     assert message.kafka.key == name.encode()
     assert message.kafka.partition == partition_for(name.encode(), 2)
+
+
+def test_a_unit_is_of_one_queue_and_shared_by_all_who_send_to_it(
+    connect: Connect, connection: Connection, orders: Queue
+) -> None:
+    """UNIT-9: a name says nothing beside its destination, and may be that of anything else."""
+    other, name = Queue(f"{orders.name}.other"), orders.name
+    senders = [connection.create_session(), connection.create_session(), connect().create_session()]
+    for number in range(6):
+        send(senders[number % 3], orders, f"m{number}", unit=name)
+    send(senders[0], other, "elsewhere", unit=name)
+    session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+    consumer = session.create_consumer(orders)
+    first = receive(consumer)
+    with connection.create_session() as beside:
+        assert receive(beside.create_consumer(other)).body == "elsewhere"
+    assert consumer.receive(NOTHING_S) is None, "it is one unit"
+    got = [first]
+    for _ in range(5):
+        got[-1].acknowledge()
+        got.append(receive(consumer))
+    assert bodies(got) == [f"m{number}" for number in range(6)]
+
+
+def test_an_open_transaction_of_a_foreign_producer_delays_its_partition(
+    bootstrap: str, session: Session, orders: Queue
+) -> None:
+    """Of UNIT-4: what is sent after it waits, whatever its unit; nothing is passed over."""
+    queue = Queue(f"{orders.name}.one")
+    send(session, queue, "before", unit="a")
+    foreigner = Producer({"bootstrap.servers": bootstrap, "transactional.id": queue.name, "log_level": 0})
+    foreigner.init_transactions(SOON_S)
+    foreigner.begin_transaction()
+    foreigner.produce(queue.name, b"foreign", b"b", 0, headers=[("JBMBody", b"text")])
+    assert foreigner.flush(SOON_S) == 0
+    send(session, queue, "after", unit="c")
+    consumer = session.create_consumer(queue)
+    assert receive(consumer).body == "before"
+    assert consumer.receive(NOTHING_S) is None
+    foreigner.commit_transaction(SOON_S)
+    assert bodies(receive_all(consumer, 2)) == ["foreign", "after"]
 
 
 def test_the_precedence_of_units(connect: Connect, orders: Queue) -> None:
@@ -48,11 +89,14 @@ def test_the_precedence_of_units(connect: Connect, orders: Queue) -> None:
     assert named.send("x").unit_of_order == "by-destination"
 
 
-def test_system_generated_units_are_one_for_each_session(connect: Connect, orders: Queue) -> None:
+@pytest.mark.parametrize("whose", ["the factory's", "the destination's"])
+def test_system_generated_units_are_one_for_each_session(connect: Connect, orders: Queue, whose: str) -> None:
     """UNIT-10: time-based and statistically unique."""
-    connection = connect(default_unit_of_order=SYSTEM_GENERATED)
+    by_factory = whose == "the factory's"
+    connection = connect(default_unit_of_order=SYSTEM_GENERATED if by_factory else "by-factory")
+    queue = orders if by_factory else Queue(f"{orders.name}.generated")
     one, two = connection.create_session(), connection.create_session()
-    units = [s.create_producer(orders).send("x").unit_of_order for s in (one, one, two)]
+    units = [s.create_producer(queue).send("x").unit_of_order for s in (one, one, two)]
     assert units[0] == units[1] != units[2]
     assert all(re.fullmatch(r"JBM-[0-9a-f]+-[0-9a-f]{12}", str(unit)) for unit in units)
 

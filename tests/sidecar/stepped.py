@@ -28,7 +28,15 @@ TURNS_MAX = 20_000
 class SteppedSidecar:
     """One process; `run` lets its work go on until something holds."""
 
-    def __init__(self, name: str, cluster: MemoryCluster, *, wall: Clock | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        cluster: MemoryCluster,
+        *,
+        wall: Clock | None = None,
+        settings: AddressSettings | None = None,
+        persist_delivery_count: bool = False,
+    ) -> None:
         assert isinstance(cluster.clock, ManualClock)
         self.clock = cluster.clock
         self.cluster = cluster
@@ -39,7 +47,11 @@ class SteppedSidecar:
         self.sidecar = Sidecar(
             kafka=self.kafka,
             clock=wall or self.clock,
-            config=SidecarConfig(session_timeout_ms=5_000, address_settings={"#": AddressSettings(partitions=1)}),
+            config=SidecarConfig(
+                session_timeout_ms=5_000,
+                address_settings={"#": AddressSettings(partitions=1), QUEUE.name: settings or AddressSettings()},
+                persist_delivery_count_before_delivery=persist_delivery_count,
+            ),
             stores=Stores(MemoryJournal(clock=self.clock), MemoryHeldStore(), f"jbm.{name}.0", lambda: None),
             workers=self.workers,
             chance=lambda: 0.5,

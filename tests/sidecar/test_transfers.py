@@ -44,3 +44,17 @@ def test_an_acknowledgement_named_twice_stops_no_lane() -> None:
     lane.pump()
     assert unknown_offsets(channel.state, "s", [0, 1]) == [0]
     assert ["offset 7, 1 refused" in str(error) for error in refused] == [True]
+
+
+def test_an_acknowledgement_on_its_way_to_a_lost_channel_is_told_to_be_refused() -> None:
+    """Of ACK-9: the session hears it by its link, for no call of its own waits."""
+    link, channel = link_of("s"), channel_of(state_with_two_messages())
+    lane = lane_of(channel, link)
+    link.wanted = 10
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    refused: list[Exception] = []
+    link.on_trouble = refused.append
+    link.buffer.popleft().tap.acked.append(0)
+    lane.assignment.drop(channel)
+    assert ["offset 0 refused" in str(error) for error in refused] == [True]

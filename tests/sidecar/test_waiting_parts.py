@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import cast
 
+import pytest
+
 from jbm_kafka.core.changes import Fetched, OfferedRaised
 from jbm_kafka.core.channel import decide_offer
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery import FIRST_DELIVERY
+from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
+from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.fence import Verdict
 from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from tests.sidecar.parts import channel_of, link_of
+from tests.sidecar.parts import channel_of, lane_of, link_of
+from tests.sidecar.test_dispatch import state_with_two_messages
 
 
 def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
@@ -108,3 +114,28 @@ def test_what_is_taken_back_before_it_is_durable_never_arrives() -> None:
     assert waiting.arrive(granted)
     assert [row.offset for row in waiting.take_unread()] == [3, 5]
     assert not waiting.is_asking
+
+
+@pytest.mark.parametrize("failure", [None, JMSError("the other partition went")])
+def test_a_blocking_acknowledgement_of_two_partitions_waits_for_both(failure: JMSError | None) -> None:
+    """Of ACK-9: one that is recorded does not tell of the other, unless that never will be."""
+    channels = [channel_of(state_with_two_messages()) for _ in range(2)]
+    link, done = link_of("s"), Completion()
+    for channel in channels:
+        channel.state.apply(decide_offer(channel.state, "s", limit=2, now_ms=0).change)
+    link.verdicts.append(Verdict(acknowledged=[(Tap(channel, link), 0) for channel in channels], done=done))
+    lane_of(channels[0], link).settle.take(link)
+    recorded, other = channels
+    recorded.take_freeze("jbm.x:1", ())
+    for waiter in recorded.settle_freeze(durable=True):
+        waiter.complete()
+    assert not done.is_done
+    if failure is None:
+        other.take_freeze("jbm.x:2", ())
+        for waiter in other.settle_freeze(durable=True):
+            waiter.complete()
+        done.wait(0.0, about="acknowledge")
+    else:
+        other.fail_waiters(failure)
+        with pytest.raises(JMSError, match="went"):
+            done.wait(0.0, about="acknowledge")

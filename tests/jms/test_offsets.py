@@ -1,0 +1,41 @@
+"""The queue's consumer group as Kafka's own tools see it, and what they do to it."""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+from jbm_kafka import AcknowledgeMode, Queue
+from tests.jms.conftest import make_factory
+from tests.jms.support import eventually, receive_all, send
+from tests.support.chaos_topics import committed_offsets, group_of
+from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
+
+
+@pytest.mark.parametrize(("to", "expected"), [(0, ["m0", "m1", "m2", "m3"]), (1, ["m1", "m2", "m3"]), (3, ["m3"])])
+def test_the_committed_offset_is_the_lowest_unsettled_message_and_a_reset_is_honoured(
+    bootstrap: str, orders: Queue, tmp_path: Path, to: int, expected: list[str]
+) -> None:
+    """Of LOG-2: back means deliver again, with counts that restart; forward means skip."""
+    queue = Queue(f"{orders.name}.one")
+    factory = make_factory(bootstrap, state_dir=str(tmp_path / "state"))
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        send(session, queue, "m0", "m1", "m2", "m3")
+        got = receive_all(session.create_consumer(queue), 4)
+        for number in (0, 1, 3):
+            got[number].acknowledge()
+        eventually(lambda: committed_offsets(bootstrap, queue.name) == {0: 2}, "the offset is not that of m2")
+    reset(bootstrap, queue, to)
+    with factory.create_connection() as connection, connection.create_session() as session:
+        again = receive_all(session.create_consumer(queue), len(expected))
+        assert [(m.body, m.delivery_count, m.redelivered) for m in again] == [(body, 1, False) for body in expected]
+
+
+def reset(bootstrap: str, queue: Queue, position: int) -> None:
+    """As kafka-consumer-groups --reset-offsets does it; only a group without members can be."""
+    wanted = ConsumerGroupTopicPartitions(group_of(queue.name), [TopicPartition(queue.name, 0, position)])
+    admin = admin_client(bootstrap)
+    [future] = admin.alter_consumer_group_offsets([wanted]).values()
+    [done] = future.result(ADMIN_TIMEOUT_S).topic_partitions
+    assert done.error is None

@@ -1,0 +1,176 @@
+"""What a receiver had in hand when it went: counted, at once there for the next one, and told in the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jbm_kafka.codec.events import decode_events
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery
+from jbm_kafka.core.entries import ChannelEvents, MessageFate
+from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.sidecar.fence import Verdict
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.transfer import Settling, Transfer
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster
+from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
+
+DELAY_MS = 600_000
+Start = Callable[..., SteppedSidecar]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Makes processes on one cluster that end with the test."""
+    cluster = MemoryCluster(ManualClock(), waits=False)
+    started: list[SteppedSidecar] = []
+
+    def make(name: str, **options: object) -> SteppedSidecar:
+        started.append(SteppedSidecar(name, cluster, **options))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield make
+    for sidecar in started:
+        sidecar.crash()
+
+
+def received(one: SteppedSidecar, link: Link, count: int = 1) -> list[tuple[int, Delivery]]:
+    """The next messages, each as the application is shown it."""
+    link.wanted = count
+    one.run(lambda: len(link.buffer) >= count)
+    return [(granted.offset, granted.delivery) for granted in (link.buffer.popleft() for _ in range(count))]
+
+
+def events(cluster: MemoryCluster) -> list[ChannelEvents]:
+    """What committed checkpoints say that they did."""
+    found: list[ChannelEvents] = []
+    for log in cluster.topics["jbm.events"].logs:
+        records, _ = log.read(log.begin, 1_000, committed_only=True)
+        found += [decode_events(record.value() or b"") for record in records]
+    return found
+
+
+def attempted(one: SteppedSidecar) -> list[bytes]:
+    """What the changelog was told of hand-overs."""
+    log = one.cluster.log(QUEUE.changelog_topic(), 0)
+    records, _ = log.read(log.begin, 1_000, committed_only=True)
+    return [record.value() or b"" for record in records if b"|attempted|" in (record.key() or b"")]
+
+
+@pytest.mark.parametrize("goes", ["its session ends", "its partition is given up"])
+def test_what_a_receiver_had_in_hand_is_an_attempt_and_waits_no_delay(start: Start, goes: str) -> None:
+    """REDELIVER-1: close and loss count; what never reached the application does not."""
+    settings = AddressSettings(redelivery_delay_ms=DELAY_MS)
+    one = start("one", settings=settings)
+    link = one.attach("s")
+    one.send("in hand", "unread")
+    link.wanted = 2
+    one.run(lambda: len(link.buffer) == 2)
+    assert link.pop() is not None
+    lane, heir = link.lane, one
+    if goes == "its session ends":
+        lane.detach(link)
+    else:
+        lane.stop()
+        one.run(lambda: not lane.is_alive)
+        heir = start("two", settings=settings)
+    again = received(heir, heir.attach("t"), 2)
+    assert again == [(0, Delivery(1, 2, True)), (1, FIRST_DELIVERY)]
+
+
+def test_an_attempt_that_a_crash_may_forget_gives_no_message_up(start: Start) -> None:
+    """REDELIVER-1, REDELIVER-7: it is marked, and only known attempts lead to dead-lettering."""
+    settings = AddressSettings(max_delivery_attempts=1)
+    one = start("one", settings=settings)
+    link = one.attach("s")
+    one.send("in hand")
+    one.receive(link, 1)
+    one.run_for(1_000)
+    one.crash()
+    two = start("two", settings=settings)
+    assert received(two, two.attach("t")) == [(0, Delivery(0, 2, True))]
+
+
+def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_for(start: Start) -> None:
+    """REDELIVER-7: at one record for all that are handed over together; the next owner knows it."""
+    count = 50
+    settings = AddressSettings(max_delivery_attempts=2)
+    one = start("one", settings=settings, persist_delivery_count=True)
+    link = one.attach("s")
+    one.send("first")
+    one.receive(link, 1)
+    link.taps[0].acked.append(0)
+    channel = link.lane.channels[0]
+    one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
+    before = len(attempted(one))
+    one.held.add(CHECKPOINTS)
+    one.send(*(f"m{number}" for number in range(count)))
+    link.wanted = count
+    one.run_for(2_000)
+    assert not link.buffer
+    one.held.clear()
+    one.run(lambda: len(link.buffer) == count)
+    assert len(attempted(one)) == before + 1
+    assert [link.pop() is not None for _ in range(count)] == [True] * count
+    one.crash()
+    two = start("two", settings=settings, persist_delivery_count=True)
+    assert received(two, two.attach("t"), count) == [(1 + n, Delivery(1, 2, True)) for n in range(count)]
+
+
+ANSWERS = pytest.mark.parametrize("answer", [None, *CommitFault])
+"""What the first checkpoint hears of its commit: a word, or nothing, committed or not."""
+
+
+@ANSWERS
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [("letters", (MessageFate.DEAD_LETTERED, 0, 1, "letters")), (None, (MessageFate.REMOVED, 0, 1, None))],
+)
+def test_what_is_given_up_leaves_an_event_with_its_end(
+    start: Start,
+    address: str | None,
+    expected: tuple[MessageFate, int, int, str | None],
+    answer: CommitFault | None,
+) -> None:
+    """REDELIVER-3, LOG-5: a dead letter and a removal both, each once, with the checkpoint that ends the message."""
+    one = start("one", settings=AddressSettings(max_delivery_attempts=1, dead_letter_address=address))
+    link = one.attach("s")
+    one.send("poison")
+    one.receive(link, 1)
+    one.held.add(CHECKPOINTS)
+    link.verdicts.append(Verdict(returned=[(link.taps[0], GivenBack(0, counted=True))]))
+    one.run_for(1_000)
+    assert events(one.cluster) == []
+    group = one.cluster.group(link.lane.group)
+    one.cluster.faults.commits.extend([] if answer is None else [answer])
+    one.held.clear()
+    one.run(lambda: bool(events(one.cluster)))
+    assert group.committed[QUEUE.kafka_topic(""), 0].position == 1
+    one.run_for(1_000)
+    [told] = [message for event in events(one.cluster) for message in event.messages]
+    assert (told.fate, told.offset, told.attempts, told.target) == expected
+    assert told.reason == "max-delivery-attempts"
+    if address is not None:
+        assert one.cluster.log(address, 0).end > 0
+
+
+@ANSWERS
+def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
+    start: Start, answer: CommitFault | None
+) -> None:
+    """LOG-5: both with the checkpoint that records them, and once."""
+    one = start("one")
+    link = one.attach("s")
+    one.send("a", "b", "c")
+    one.receive(link, 3)
+    channel = link.lane.channels[0]
+    settling = Settling(channel=channel, session="s", offsets=[0, 1])
+    one.cluster.faults.commits.extend([] if answer is None else [answer])
+    one.sidecar.submit(Transfer(about="a commit", sends=(), settlings=[(link.lane, settling)]))
+    link.taps[0].acked.append(2)
+    one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
+    ranges = [places for event in events(one.cluster) for places in event.acknowledged]
+    assert sorted(offset for r in ranges for offset in range(r.first, r.last + 1)) == [0, 1, 2]
