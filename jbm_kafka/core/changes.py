@@ -166,6 +166,13 @@ class Unspilled:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptForOperator:
+    """A new owner found messages whose attempts crashes have used up; nobody gets them before an operator says so."""
+
+    messages: Sequence[ReturnedMessage]
+
+
+@dataclass(frozen=True, slots=True)
 class OfferedRaised:
     """Offsets below `offered` are durably marked as possibly handed over."""
 
@@ -215,6 +222,7 @@ Change = (
     | SendsRolledBack
     | Spilled
     | Unspilled
+    | KeptForOperator
     | OfferedRaised
     | Frozen
     | FreezeDurable

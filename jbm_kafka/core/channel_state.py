@@ -271,6 +271,7 @@ _APPLY: Final[Mapping[type, Callable[[ChannelState, Any], None]]] = {
     c.TimePassed: ChannelState._time_passed,
     c.Spilled: ChannelState._spilled,
     c.Unspilled: ChannelState._unspilled,
+    c.KeptForOperator: DurableState.keep,
     c.OfferedRaised: DurableState.raise_offered,
     c.Frozen: DurableState.mark_frozen,
     c.FreezeDurable: DurableState.mark_durable,

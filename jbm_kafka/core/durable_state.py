@@ -176,6 +176,18 @@ class DurableState:
             self.dirty_held.add(message.offset)
             self.is_dirty = True
 
+    def keep(self, change: c.KeptForOperator) -> None:
+        for message in change.messages:
+            self.past[message.offset] = Past(
+                attempts=message.attempts,
+                due_at_ms=message.due_at_ms,
+                delay_ms=message.delay_ms,
+                unit=self.past[message.offset].unit,
+                reason=message.reason,
+            )
+            self.dirty_held.add(message.offset)
+            self.is_dirty = True
+
     def forget_past(self, offset: int, *, durable: bool = False) -> None:
         if self.past.pop(offset, None) is not None and not durable:
             self.dirty_held.add(offset)

@@ -54,6 +54,18 @@ class Return:
     """Offsets the session does not hold; nothing happens to them."""
 
 
+def decide_kept(state: ChannelState, settings: ResolvedSettings) -> c.KeptForOperator:
+    """What crashes left with its attempts used up, where that stays for an operator. For a channel just recovered."""
+    pasts = state.past.items() if settings.on_dead_letter == "hold" else ()
+    return c.KeptForOperator(
+        messages=[
+            c.ReturnedMessage(offset, past.attempts, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR)
+            for offset, past in pasts
+            if past.reason != HELD_FOR_OPERATOR and is_exhausted(settings, past.attempts)
+        ]
+    )
+
+
 def unknown_offsets(state: ChannelState, session: SessionId, offsets: Sequence[int]) -> list[int]:
     """Those of the offsets that the session does not hold, or not as often as they are named: each is held once."""
     hand = state.in_hand.get(session, {})

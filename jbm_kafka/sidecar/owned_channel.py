@@ -15,6 +15,7 @@ from jbm_kafka.core.entries import ChannelEvents, MessageEvent, OffsetRange
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS
 from jbm_kafka.core.reference import SessionId
+from jbm_kafka.core.verdicts import decide_kept
 from jbm_kafka.engine.reserve import Reserve
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import RESERVE_OFFSETS
@@ -259,6 +260,7 @@ class OwnedChannel:
 
     def recovered(self) -> None:
         """First mark after opening, so that the first hand-over need not wait for a checkpoint of its own."""
+        self.state.apply(decide_kept(self.state, self.settings))
         self.state.apply(OfferedRaised(self.state.offered))
         self.reserve = max(self.state.handed_to, self.state.watermark) + self._ahead.step
         self._is_at_mark = True

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.changes import OfferedRaised
 from jbm_kafka.core.channel import OUT_OF_ATTEMPTS
 from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery, delivery_of
+from jbm_kafka.core.entries import Held
 from jbm_kafka.core.reference import LEAVING
-from jbm_kafka.core.verdicts import FOREVER_MS, HELD_FOR_OPERATOR, GivenBack, unknown_offsets
-from tests.core.channel_parts import START_MS, Channel, message
+from jbm_kafka.core.verdicts import FOREVER_MS, HELD_FOR_OPERATOR, GivenBack, decide_kept, unknown_offsets
+from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 ONE_ATTEMPT = ResolvedSettings(max_delivery_attempts=1, dead_letter_address="DLQ")
 
@@ -163,6 +165,21 @@ def test_a_unit_on_hold_waits_for_an_operator() -> None:
     channel.pass_time(1_000_000_000)
     assert channel.got("b") == []
     assert (channel.state.past[0].reason, channel.state.past[0].due_at_ms) == (HELD_FOR_OPERATOR, FOREVER_MS)
+
+
+def test_what_crashes_left_without_attempts_is_kept_where_a_unit_is_held() -> None:
+    """Of UNIT-16: found by a new owner, recorded, and known to the next one; what has attempts left is not meant."""
+    held = ResolvedSettings(max_delivery_attempts=2, on_dead_letter="hold")
+    position = Channel(*(message(offset) for offset in range(3))).checkpoint(offered=3)[0]
+    channel = recovered(position, Held(0, 2, 0, 0, b"u", "lost"), Held(1, 1, 0, 0, b"v", "lost"))
+    assert not decide_kept(channel.state, ResolvedSettings(max_delivery_attempts=2)).messages
+    channel.state.apply(decide_kept(channel.state, held))
+    assert not decide_kept(channel.state, held).messages
+    channel.state.apply(OfferedRaised(3))
+    channel.fetch(message(0, b"u"), message(1, b"v"), message(2, b"u"))
+    assert channel.got("a") == [1]
+    entries = [entry for entry in channel.checkpoint(offered=3) if isinstance(entry, Held)]
+    assert entries == [Held(0, 2, FOREVER_MS, FOREVER_MS, b"u", HELD_FOR_OPERATOR)]
 
 
 def test_what_the_session_does_not_hold_is_named_and_nothing_happens_to_it() -> None:

@@ -174,3 +174,21 @@ def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
     one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
     ranges = [places for event in events(one.cluster) for places in event.acknowledged]
     assert sorted(offset for r in ranges for offset in range(r.first, r.last + 1)) == [0, 1, 2]
+
+
+def test_what_used_up_its_attempts_by_crashes_is_held_for_an_operator_too(start: Start) -> None:
+    """REDELIVER-3, REDELIVER-7, of UNIT-16: no process is given it again, and it goes nowhere else."""
+    settings = AddressSettings(max_delivery_attempts=1, on_dead_letter="hold", dead_letter_address="letters")
+    one = start("one", settings=settings, persist_delivery_count=True)
+    link = one.attach("s")
+    one.send("poison")
+    one.receive(link, 1)
+    one.crash()
+    two = start("two", settings=settings, persist_delivery_count=True)
+    link = two.attach("t")
+    two.send("fine")
+    assert [offset for offset, _ in received(two, link)] == [1]
+    link.wanted = 1
+    two.run_for(10_000)
+    assert not link.buffer
+    assert two.cluster.log("letters", 0).end == 0
