@@ -23,6 +23,8 @@ _CLOSE_TIMEOUT_S = 2.0
 _SETTLE_S = 0.5
 _OFFSETS_TIMEOUT_S = 3.0
 """How long one group's offsets may hold up what others want recorded; as long as one record may."""
+PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+"""What an end that others brought about swept away: nothing was wrong with the record itself."""
 
 
 class _Report:
@@ -42,7 +44,8 @@ class _Report:
         record = self.record
         offset = message.offset()
         if error is not None:
-            self.failed[self.token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
+            if error.code() not in PURGED:
+                self.failed[self.token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
         elif offset is not None and offset >= 0:
             # Reports of a partition come in order. One that was retried may not know its offset.
             self.written[record.topic, record.partition] = offset + 1

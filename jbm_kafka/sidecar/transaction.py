@@ -104,8 +104,12 @@ class TransactionWriter:
             yield GO_ON
             self._positions = producer.commit(COMMIT_TIMEOUT_S)
             self._marker_from = self._positions.get((self._topics.registry_topic, 0), self._marker_from)
-        except (GroupFenced, TransactionAborted, RecordTooLarge):
+        except (GroupFenced, TransactionAborted, RecordTooLarge) as error:
             self._abort(producer)
+            if isinstance(error, TransactionAborted) and error.failed:
+                # What the broker refused leaves a gap in its partition's sequence, over which librdkafka would fail the
+                # records of whoever commits there next.
+                self.renew()
             raise
         except OutcomeUnknown:
             self.renew()

@@ -5,6 +5,8 @@ import threading
 
 import pytest
 
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupFenced,
@@ -15,6 +17,7 @@ from jbm_kafka.ports import (
     TransactionAborted,
     Unreachable,
 )
+from tests.conftest import MakeTopic
 from tests.kafka.world import WAIT_S, World, consume_until, member, numbered, producer, values
 
 
@@ -92,6 +95,21 @@ def test_a_record_too_large_is_named_and_the_producer_goes_on(kafka: Kafka, kafk
     transaction.commit(WAIT_S)
     end = kafka.admin().end_positions(topic, [0], stable=True)[0]
     assert values(kafka.log_reader().read(topic, {0: (0, end)}, timeout_s=WAIT_S)) == [2]
+    transaction.close()
+
+
+def test_what_the_end_of_a_transaction_sweeps_away_is_not_to_blame(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Of LOG-5: librdkafka purges what others have queued beside a refused record."""
+    transaction = producer(ConfluentKafka(bootstrap))
+    assert isinstance(transaction, ConfluentTransactionalProducer)
+    transaction.begin()
+    for record in numbered(make_topic(), range(1_000)):
+        transaction.produce(record, "innocent")
+    transaction._producer.purge()
+    with pytest.raises(TransactionAborted) as caught:
+        transaction.commit(WAIT_S)
+    assert caught.value.failed == frozenset()
+    transaction.abort(WAIT_S)
     transaction.close()
 
 
