@@ -12,14 +12,14 @@ from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import InvalidSettingError, JMSError, MessageTooLargeError, SendTimeoutError
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.clock import SystemClock
-from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, Sender, SendReport, Unreachable
+from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, Sender, SendReport, UnknownTopic, Unreachable
 from jbm_kafka.sidecar.browse import Seen, browse
 from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.sidecar import Sidecar, state_path
 from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.sidecar.topics import TopicInfo
+from jbm_kafka.sidecar.topics import TopicInfo, gone
 from jbm_kafka.sidecar.transfer import Transfer
 
 log = logging.getLogger(__name__)
@@ -84,12 +84,20 @@ class EmbeddedProvider:
         """Send outside of transactions.
 
         Raises:
-            MessageTooLargeError, SendTimeoutError, JMSError: nothing was sent.
+            KafkaTrouble: nothing was sent; `send_error` says it to the caller.
         """
-        try:
-            self._plain_sender().send(record, report)
-        except KafkaTrouble as error:
-            raise send_error(error) from None
+        self._plain_sender().send(record, report)
+
+    def send_error(self, error: KafkaTrouble, destination: Destination) -> JMSError:
+        """What the caller of a send should see. A topic that has gone is forgotten: the next send looks for it."""
+        if isinstance(error, UnknownTopic):
+            self.sidecar.topics.forget(destination.name)
+            return gone(destination.name, about=str(destination))
+        if isinstance(error, RecordTooLarge):
+            return MessageTooLargeError(f"{error}; send less, or raise max.message.bytes of the topic")
+        if isinstance(error, Unreachable):
+            return SendTimeoutError(f"{error}; the message counts as not sent")
+        return JMSError(str(error))
 
     def flush(self, timeout_s: float) -> bool:
         """True when every plain send was reported."""
@@ -111,15 +119,6 @@ class EmbeddedProvider:
                 if self._sender is None:
                     self._sender = self._shared.kafka.sender()
         return self._sender
-
-
-def send_error(error: KafkaTrouble) -> JMSError:
-    """What the caller of a send should see."""
-    if isinstance(error, RecordTooLarge):
-        return MessageTooLargeError(f"{error}; send less, or raise max.message.bytes of the topic")
-    if isinstance(error, Unreachable):
-        return SendTimeoutError(f"{error}; the message counts as not sent")
-    return JMSError(str(error))
 
 
 class _Shared:

@@ -13,7 +13,6 @@ from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, Me
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.jms.arguments import check_callable
 from jbm_kafka.jms.completions import CompletionListener
-from jbm_kafka.jms.embedded import send_error
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing, UnitOfOrder
@@ -194,23 +193,32 @@ class MessageProducer:
             session.outbox.add(record, size)
             return
         provider = session.connection.provider
-        if on_completion is not None:
-            completions = session.connection.completions
-            pending = completions.expect(message, on_completion)
-            try:
-                provider.send(
-                    record,
-                    lambda trouble: completions.report(pending, None if trouble is None else send_error(trouble)),
-                )
-            except Exception:
-                completions.withdraw(pending)
-                raise
-        elif message.delivery_mode is DeliveryMode.NON_PERSISTENT:
-            provider.send(record, None)
-        else:
-            report = _Report()
+        try:
+            if on_completion is not None:
+                self._send_with_callback(message, record, on_completion)
+            elif message.delivery_mode is DeliveryMode.NON_PERSISTENT:
+                provider.send(record, None)
+            else:
+                report = _Report()
+                provider.send(record, report)
+                report.wait()
+        except KafkaTrouble as trouble:
+            raise provider.send_error(trouble, as_destination(message.destination)) from None
+
+    def _send_with_callback(self, message: Message, record: Outgoing, on_completion: CompletionListener) -> None:
+        connection = self.session.connection
+        provider, completions = connection.provider, connection.completions
+        destination = as_destination(message.destination)
+        pending = completions.expect(message, on_completion)
+
+        def report(trouble: KafkaTrouble | None) -> None:
+            completions.report(pending, None if trouble is None else provider.send_error(trouble, destination))
+
+        try:
             provider.send(record, report)
-            report.wait()
+        except Exception:
+            completions.withdraw(pending)
+            raise
 
 
 def as_destination(destination: object) -> Destination:
@@ -239,4 +247,4 @@ class _Report:
         """Raises what the send failed with."""
         self._done.acquire()
         if self._trouble is not None:
-            raise send_error(self._trouble)
+            raise self._trouble

@@ -12,9 +12,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from jbm_kafka.kafka.errors import cause, one_line, trouble
+from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, appeared, cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
-from jbm_kafka.ports import KafkaTrouble, Outgoing, SendReport, Unreachable
+from jbm_kafka.ports import KafkaTrouble, Outgoing, SendReport, UnknownTopic, Unreachable
 
 _POLL_S = 0.1
 _WINDOWS_PER_TIMEOUT = 20
@@ -79,6 +79,7 @@ class ConfluentSender:
 
     def send(self, record: Outgoing, report: SendReport | None) -> None:
         deadline = time.monotonic() + self._timeout_s
+        has_asked = False
         while True:
             try:
                 with self._lock:
@@ -87,6 +88,10 @@ class ConfluentSender:
                 self._wait_for_room(record, deadline)
             except KafkaException as raised:
                 error = cause(raised)
+                if error.code() in UNKNOWN_TOPIC and not has_asked:
+                    has_asked = True
+                    if appeared(self._producer, record.topic, record.partition):
+                        continue
                 self._is_broken = self._is_broken or error.fatal() or error.code() == KafkaError._FATAL
                 raise trouble(error, f"send to {record.topic}[{record.partition}]", self._bootstrap) from None
             else:
@@ -201,6 +206,9 @@ class ConfluentSender:
         if error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
             text = f"{place}: not confirmed by Kafka at {self._bootstrap} within {self._timeout_s:g} s"
             failure: KafkaTrouble = Unreachable(text)
+        elif error.code() == KafkaError._DESTROY:
+            # So librdkafka fails what it held for a partition when it hears that there is none.
+            failure = UnknownTopic(f"{place}: the topic or partition was deleted")
         else:
             failure = trouble(error, place, self._bootstrap)
         if report is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
+from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNKNOWN_TOPIC, UNREACHABLE, appeared, cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import (
     CommittedOffset,
@@ -80,6 +80,7 @@ class ConfluentTransactionalProducer:
     def produce(self, record: Outgoing, token: object = None) -> None:
         deadline = time.monotonic() + self._timeout_s
         report = _Report(self._failed, self._written, record, token)
+        has_asked = False
         while True:
             try:
                 self._producer.produce(
@@ -97,6 +98,10 @@ class ConfluentTransactionalProducer:
                     raise TransactionAborted(text, failed=frozenset(self._failed)) from None
                 self._producer.poll(0.01)
             except KafkaException as error:
+                if cause(error).code() in UNKNOWN_TOPIC and not has_asked:
+                    has_asked = True
+                    if appeared(self._producer, record.topic, record.partition):
+                        continue
                 raise self._produce_trouble(cause(error), record, token) from None
             else:
                 return

@@ -19,6 +19,7 @@ from jbm_kafka.sidecar.checkpoint_part import FrozenLane
 from jbm_kafka.sidecar.freezing import freeze_lanes
 from jbm_kafka.sidecar.left_out import FENCED_PAUSE_MS, LeftOut
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
+from jbm_kafka.sidecar.topics import gone
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.sidecar.transfer import Transfer
 
@@ -244,16 +245,15 @@ class Checkpointer:
         missing = self._writer.missing_topics(frozen, transfers)
         named = [t for t in transfers if t in tokens or any(record.topic in missing for record in t.sends)]
         for transfer in named:
-            transfer.done.complete(
-                TransactionRolledBackError(f"{transfer.about}: rolled back: {error}", about=transfer.about)
-            )
+            self._writer.forget_topics(transfer)
+            transfer.done.complete(_refused(transfer, error, missing))
         lanes: set[Lane] = set()
         for part in frozen:
-            gone = sorted(missing & {part.lane.topic, *(row.channel.changelog_topic for row in part.channels)})
-            if gone:
-                log.warning("group %s: topic %s does not exist any more", part.lane.group, ", ".join(gone))
-                part.lane.post(lambda p=part, names=gone: p.lane.give_up(_gone(names)))  # type: ignore[misc]
-            if gone or part in tokens:
+            lacking = sorted(missing & {part.lane.topic, *(row.channel.changelog_topic for row in part.channels)})
+            if lacking:
+                log.warning("group %s: topic %s does not exist any more", part.lane.group, ", ".join(lacking))
+                part.lane.post(lambda p=part, names=lacking: p.lane.give_up(_gone(names)))  # type: ignore[misc]
+            if lacking or part in tokens:
                 lanes.add(part.lane)
         self._left_out.refused(lanes)
         if not named:
@@ -265,6 +265,16 @@ def _taken(transfer: Transfer) -> TransactionRolledBackError:
     return TransactionRolledBackError(
         f"{transfer.about}: rolled back: a partition of its messages moved to another process; they are delivered again"
     )
+
+
+def _refused(transfer: Transfer, error: KafkaTrouble, missing: Collection[str]) -> TransactionRolledBackError:
+    topic = next((record.topic for record in transfer.sends if record.topic in missing), None)
+    if topic is None:
+        return TransactionRolledBackError(f"{transfer.about}: rolled back: {error}", about=transfer.about)
+    cause = gone(topic, about=f"{transfer.about}: rolled back")
+    rolled_back = TransactionRolledBackError(str(cause), about=transfer.about, destination=topic)
+    rolled_back.__cause__ = cause
+    return rolled_back
 
 
 def _stopped(transfer: Transfer) -> TransactionRolledBackError:

@@ -44,12 +44,14 @@ class TopicInfo:
 
 
 class Topics:
-    """Any thread; what is known is kept until `refresh`."""
+    """Any thread; what is known is kept until `refresh` or `forget`."""
 
     def __init__(self, admin: KafkaAdmin, *, namespace: str) -> None:
         self._admin = admin
         self._namespace = namespace
         self._known: dict[str, TopicInfo] = {}
+        self._forgotten: dict[str, TopicInfo] = {}
+        """What was known of topics that a send found gone; `known` tells it until more is."""
         self._lock = threading.Lock()
         self._told: set[str] = set()
         """Topics that are too small and cannot be changed, told once."""
@@ -66,7 +68,13 @@ class Topics:
 
     def known(self, name: str) -> TopicInfo | None:
         """What was found earlier, without asking the cluster."""
-        return self._known.get(name)
+        return self._known.get(name) or self._forgotten.get(name)
+
+    def forget(self, topic: str) -> None:
+        """A send found it gone: `ensure` asks the cluster again, and creates it where it may."""
+        info = self._known.pop(topic, None)
+        if info is not None:
+            self._forgotten[topic] = info
 
     def ensure_system_topics(self) -> None:
         """Create what every installation needs."""
@@ -193,6 +201,15 @@ class Topics:
                 fault,
             )
         return found
+
+
+def gone(topic: str, *, about: str) -> InvalidDestinationError:
+    """What is said when a destination's topic was there and is not any more."""
+    return InvalidDestinationError(
+        f"{about}: its Kafka topic {topic!r} was deleted, or created again with fewer partitions; nothing was sent. "
+        f"Create it (jbm-kafka create {topic}), or send again with auto_create=True",
+        destination=topic,
+    )
 
 
 def _size(found: TopicDescription) -> int:

@@ -190,6 +190,11 @@ class TransactionWriter:
         finally:
             admin.close()
 
+    def forget_topics(self, transfer: Transfer) -> None:
+        """It was refused: what is known of the topics it is sent to may be wrong."""
+        for record in transfer.sends:
+            self._topics.forget(record.topic)
+
     def find_out(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> Generator[Wait, None, bool]:
         """Whether the checkpoint was committed; asks until there is an answer.
 

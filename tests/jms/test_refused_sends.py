@@ -6,12 +6,25 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
 from jbm_kafka.kafka import ConfluentKafka
-from tests.jms.support import left
-from tests.support.topics import create_topic
+from tests.jms.support import SOON_S, Aside, eventually, left
+from tests.support.topics import admin_client, create_topic, delete_topics
 
 RANDOM = random.Random(1)
 """For bodies that no compression makes smaller."""
+
+
+def deleted(queue: Queue) -> str:
+    """What is said of it."""
+    return rf"topic '{queue.name}' was deleted.*jbm-kafka create {queue.name}.*auto_create=True"
+
+
+def delete(bootstrap: str, queue: Queue) -> None:
+    """Its topic is gone, and the broker takes nothing for it any more."""
+    delete_topics(bootstrap, [queue.name])
+    client = admin_client(bootstrap)
+    eventually(lambda: queue.name not in client.list_topics(timeout=SOON_S).topics, "the topic is still there")
 
 
 def test_a_commit_after_one_that_was_too_large_is_not_rolled_back(
@@ -25,14 +38,59 @@ def test_a_commit_after_one_that_was_too_large_is_not_rolled_back(
     admin = ConfluentKafka(bootstrap).admin()
     admin.alter_config(queue.name, {"max.message.bytes": "1000000"})
     admin.close()
-    bodies: list[object] = ["known"]
-    for _ in range(2):
+    large.create_producer(queue).send(RANDOM.randbytes(1_050_000))
+    with pytest.raises(errors.TransactionRolledBackError, match="too large"):
+        large.commit()
+    bodies = [RANDOM.randbytes(300_000) for _ in range(6)]
+    producer = other.create_producer(queue)
+    for body in bodies:
+        producer.send(body)
+    other.commit()
+    assert left(connection, queue) == ["known", *bodies]
+    with pytest.raises(errors.MessageTooLargeError):  # what the topic takes is known anew
         large.create_producer(queue).send(RANDOM.randbytes(1_050_000))
-        with pytest.raises(errors.TransactionRolledBackError, match="too large"):
-            large.commit()
-        bodies += [RANDOM.randbytes(300_000) for _ in range(6)]
-        producer = other.create_producer(queue)
-        for body in bodies[-6:]:
-            producer.send(body)  # type: ignore[arg-type]
-        other.commit()
-    assert left(connection, queue) == bodies
+
+
+def test_a_send_to_a_deleted_topic_names_the_remedy_and_the_next_creates_it(
+    bootstrap: str, connection: Connection, session: Session, orders: Queue
+) -> None:
+    """SEND-4: the error is the destination's; what was known of the topic is forgotten with it."""
+    producer = session.create_producer(orders)
+    producer.send("lost with its topic")
+    delete(bootstrap, orders)
+    with pytest.raises(errors.InvalidDestinationError, match=deleted(orders)) as caught:
+        producer.send("refused")
+    assert caught.value.destination == orders.name
+    producer.send("a")
+    delete(bootstrap, orders)
+    told: list[Exception | None] = []
+    producer.send("refused", on_completion=lambda message, error: told.append(error))
+    producer.flush()
+    assert [type(error) for error in told] == [errors.InvalidDestinationError]
+    create_topic(bootstrap, orders.name)  # by somebody else, with fewer partitions
+    producer.send("b")
+    assert left(connection, orders) == ["b"]
+
+
+def test_a_commit_to_a_deleted_topic_names_the_remedy_and_harms_no_other(
+    bootstrap: str, connection: Connection, session: Session, orders: Queue
+) -> None:
+    """Of LOG-5: and the next commit creates it."""
+    whole = Queue(f"{orders.name}.whole")
+    lacking, other = (connection.create_session(AcknowledgeMode.TRANSACTED) for _ in range(2))
+    producer = lacking.create_producer(orders)
+    for queue in (orders, whole):
+        session.create_producer(queue).send("known")
+    delete(bootstrap, orders)
+    producer.send("refused")
+    refused = Aside(lacking.commit)
+    other.create_producer(whole).send("b")
+    other.commit()
+    with pytest.raises(errors.TransactionRolledBackError, match=deleted(orders)) as caught:
+        refused.result()
+    assert caught.value.destination == orders.name
+    assert isinstance(caught.value.__cause__, errors.InvalidDestinationError)
+    producer.send("c")
+    lacking.commit()
+    assert left(connection, orders) == ["c"]
+    assert sorted(map(str, left(connection, whole))) == ["b", "known"]
