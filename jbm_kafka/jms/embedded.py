@@ -19,7 +19,7 @@ from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.sidecar import Sidecar, state_path
 from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.sidecar.topics import TopicInfo, gone
+from jbm_kafka.sidecar.topics import TRUSTED_COMPRESSION, TopicInfo, gone
 from jbm_kafka.sidecar.transfer import Transfer
 
 log = logging.getLogger(__name__)
@@ -50,6 +50,9 @@ class EmbeddedProvider:
         self._shared = _acquire(installation)
         self.sidecar = self._shared.sidecar
         self.clock = self._shared.clock
+        kafka = installation.client_settings
+        self.compresses = kafka.get("compression.type", kafka.get("compression.codec", "lz4")) in TRUSTED_COMPRESSION
+        """What is sent is compressed as well as codec/record_size.py estimates."""
         self._sender: Sender | None = None
         self._lock = threading.Lock()
         self._is_closed = False

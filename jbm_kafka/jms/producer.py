@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageTooLargeError
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from jbm_kafka.jms.session import Session
 
 SEND_TIMEOUT_S = 60.0
-HEADER_BYTES = 1024
-"""Rough room for headers when a transacted send is judged against the topic's largest message."""
 
 
 class MessageProducer:
@@ -180,16 +179,12 @@ class MessageProducer:
         self, message: Message, record: Outgoing, info: TopicInfo, on_completion: CompletionListener | None
     ) -> None:
         session = self.session
-        size = HEADER_BYTES + len(record.value or b"") + len(record.key or b"")
         if session.transacted:
             if on_completion is not None:
                 raise IllegalStateError("on_completion is not for transacted sends: the commit tells")
-            if size - HEADER_BYTES > info.max_message_bytes:
-                raise MessageTooLargeError(
-                    f"{message.destination}: a message of {size - HEADER_BYTES} bytes; its topic takes "
-                    f"{info.max_message_bytes} (max.message.bytes)",
-                    size_bytes=size - HEADER_BYTES,
-                )
+            size = batch_bytes_at_most(record.key, record.value, record.headers)
+            if size > info.max_message_bytes:
+                self._check_size(message, record, info)
             session.outbox.add(record, size)
             return
         provider = session.connection.provider
@@ -204,6 +199,23 @@ class MessageProducer:
                 report.wait()
         except KafkaTrouble as trouble:
             raise provider.send_error(trouble, as_destination(message.destination)) from None
+
+    def _check_size(self, message: Message, record: Outgoing, info: TopicInfo) -> None:
+        """Raises MessageTooLargeError unless it fits for certain: the whole transaction would fail for it at commit."""
+        size = batch_bytes(record.key, record.value, record.headers)
+        if size <= info.max_message_bytes:
+            return
+        may_shrink = info.keeps_compression and self.session.connection.provider.compresses
+        if may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= info.max_message_bytes:
+            return
+        raise MessageTooLargeError(
+            f"{message.destination}: a message of {size} bytes with its properties; its topic takes "
+            f"{info.max_message_bytes} (max.message.bytes), and that compression makes it fit is not certain enough "
+            f"for a transaction, which would fail with it. Send less, raise max.message.bytes, or send it in a session "
+            f"that is not TRANSACTED, where the brokers judge what compression has made of it",
+            size_bytes=size,
+            max_message_bytes=info.max_message_bytes,
+        )
 
     def _send_with_callback(self, message: Message, record: Outgoing, on_completion: CompletionListener) -> None:
         connection = self.session.connection

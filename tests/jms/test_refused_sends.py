@@ -8,6 +8,7 @@ from jbm_kafka import AcknowledgeMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.kafka import ConfluentKafka
+from tests.jms.conftest import RUN, Connect
 from tests.jms.support import SOON_S, Aside, eventually, left
 from tests.support.topics import admin_client, create_topic, delete_topics
 
@@ -94,3 +95,77 @@ def test_a_commit_to_a_deleted_topic_names_the_remedy_and_harms_no_other(
     lacking.commit()
     assert left(connection, orders) == ["c"]
     assert sorted(map(str, left(connection, whole))) == ["b", "known"]
+
+
+@pytest.fixture(scope="module")
+def million(bootstrap: str) -> Queue:
+    """Its topic takes 1,000,000 bytes."""
+    return Queue(create_topic(bootstrap, f"{RUN}-million", config={"max.message.bytes": "1000000"}))
+
+
+def send_both_ways(connection: Connection, queue: Queue, body: bytes, properties: dict[str, object]) -> list[str]:
+    """How a plain send ends, and a transacted one with its commit."""
+    outcomes = []
+    for mode in (AcknowledgeMode.AUTO, AcknowledgeMode.TRANSACTED):
+        with connection.create_session(mode) as session:
+            producer = session.create_producer(queue)
+            producer.disable_message_id = True  # no header of a length that only we know
+            try:
+                producer.send(body, properties=properties)
+                outcomes.append("taken")
+            except errors.MessageTooLargeError as error:
+                outcomes.append("too large" if "raise max.message.bytes" in str(error) else str(error))
+            if session.transacted:
+                session.commit()
+    return outcomes
+
+
+FRAME_BYTES = 72
+"""What a record without key and headers has beside a value of this size, and its batch."""
+
+
+@pytest.mark.parametrize(
+    ("body", "properties", "outcome"),
+    [
+        (b"x" * 2_000_000, {}, "taken"),
+        (RANDOM.randbytes(2_000_000), {}, "too large"),
+        (RANDOM.randbytes(1_000_000 - FRAME_BYTES), {}, "taken"),
+        (RANDOM.randbytes(1_000_000 - FRAME_BYTES + 1), {}, "too large"),
+        (RANDOM.randbytes(900_000), {"p": RANDOM.randbytes(200_000).hex()}, "too large"),
+        (b"", {"p": "x" * 2_000_000}, "taken"),
+    ],
+    ids=["shrinks", "does not", "just fits", "just does not", "with its properties", "properties shrink"],
+)
+def test_plain_and_transacted_sends_are_judged_alike_by_size(
+    connection: Connection, million: Queue, body: bytes, properties: dict[str, object], outcome: str
+) -> None:
+    """SEND-4: and what a transacted send takes the commit does not fail for."""
+    assert send_both_ways(connection, million, body, properties) == [outcome, outcome]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"".join(number.to_bytes(8, "big") for number in range(180_000)),
+        bytes(RANDOM.choices(b"01", k=1_400_000)),
+        b"".join(RANDOM.choices([RANDOM.randbytes(4) for _ in range(100)], k=220_000)),
+        b"".join(RANDOM.choices([RANDOM.randbytes(20) for _ in range(100)], k=80_000)),
+    ],
+    ids=["numbers", "two letters", "many short words", "longer words"],
+)
+def test_a_transacted_send_that_compression_may_just_make_fit_does_not_fail_its_commit(
+    connection: Connection, million: Queue, body: bytes
+) -> None:
+    """ACK-7: kinds of data of which the producer's compression makes much more than the best ones do."""
+    assert send_both_ways(connection, million, body, {}) in (["taken", "taken"], ["taken", "too large"])
+
+
+@pytest.mark.parametrize("where", ["at the client", "at the topic"])
+def test_a_transacted_send_counts_on_no_compression_where_there_is_none(
+    bootstrap: str, connect: Connect, orders: Queue, where: str
+) -> None:
+    at_topic = {"compression.type": "uncompressed"} if where == "at the topic" else {}
+    queue = Queue(create_topic(bootstrap, orders.name, config={"max.message.bytes": "1000000", **at_topic}))
+    kafka = {} if at_topic else {"compression.type": "none"}
+    connection = connect(kafka=kafka, namespace=orders.name)
+    assert send_both_ways(connection, queue, b"x" * 2_000_000, {}) == ["too large", "too large"]

@@ -1,5 +1,7 @@
 """TRANSACTED sessions: sends and receives as one unit of work."""
 
+import random
+
 import pytest
 
 from jbm_kafka import AcknowledgeMode, DeliveryMode, Queue, errors
@@ -124,7 +126,7 @@ def test_a_message_too_large_is_refused_and_the_rest_commits(
 ) -> None:
     send(transacted, orders, "kept")
     with pytest.raises(errors.MessageTooLargeError, match=r"max\.message\.bytes"):
-        transacted.create_producer(orders).send(b"x" * 1_100_000)
+        transacted.create_producer(orders).send(random.Random(1).randbytes(1_100_000))
     transacted.commit()
     assert left(connection, orders) == ["kept"]
 
