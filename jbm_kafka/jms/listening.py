@@ -152,8 +152,9 @@ class ListenerThread:
             try:
                 listener = consumer.listener
                 if listener is None or not self._may_listen(consumer):
-                    # It was closed, stopped or left without its listener since the message was taken.
-                    consumer.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
+                    # It was closed, stopped or left without its listener since the message was taken: as if it never
+                    # had been. It goes back before what is behind it in the buffer, or with that.
+                    consumer.link.put_back(granted)
                     return
                 session.settling.before_receive()
                 message = consumer.present(granted)

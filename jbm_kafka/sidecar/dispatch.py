@@ -95,8 +95,8 @@ class Dispatch:
         if not references:
             return 0
         granted = _presented(self._tap(link, channel), channel, references)
-        if channel.records_attempts:
-            link.announce(granted)
+        # What was refused to be announced is refused by `deliver` too: nothing is carried out in between.
+        if channel.records_attempts and link.announce(granted):
             channel.wait_durable(Completion(lambda error: self._arrived(link, channel, granted, error)))
         else:
             self._granted.setdefault(link, []).extend(granted)

@@ -19,6 +19,8 @@ class Verdict:
     """What a session says about messages in its hand, beyond plain acknowledgements. All of one link; an identity."""
 
     returned: Sequence[tuple[Tap, GivenBack]] = ()
+    has_unread: bool = False
+    """Some of what it returns was never in the application's hand: a first delivery to come (ORDER-1)."""
     acknowledged: Sequence[tuple[Tap, int]] = ()
     """Only when `done` waits for them to be durable; others go through `Tap.acked`."""
     done: Completion | None = None
@@ -46,6 +48,10 @@ class Fence:
     def carried_out(self, verdict: Verdict) -> None:
         """Its stragglers are out of the buffers."""
         self._returns.pop(verdict, None)
+
+    def is_unread_going_back(self, lane: Lane | None) -> bool:
+        """The lane has not heard yet of messages that must come before all that it would hand over now."""
+        return any(verdict.has_unread and returns is lane for verdict, returns in self._returns.items())
 
     def is_down(self) -> bool:
         """Everything was carried out. A lane that has ended took its messages out of the buffers before."""

@@ -183,7 +183,8 @@ class Link:
 
     def _give_back(self, rows: Sequence[tuple[Granted, GivenBack]], done: Completion | None) -> None:
         units = {granted.unit_place for granted, _ in rows if granted.unit_place is not None}
-        verdict = Verdict(returned=[(granted.tap, row) for granted, row in rows], done=done)
+        has_unread = any(not (row.counted or row.was_seen) for _, row in rows)
+        verdict = Verdict(returned=[(granted.tap, row) for granted, row in rows], has_unread=has_unread, done=done)
         self.fence.put_up(units, verdict, self._lane)
         self.verdicts.append(verdict)
 
@@ -203,16 +204,21 @@ class Link:
         return now_ms - self._active_at_ms <= idle_ms
 
     def put(self, granted: Sequence[Granted]) -> bool:
-        """Hand messages over; False when the link was closed meanwhile."""
+        """Hand messages over; False when the link was closed, or what comes before them is on its way back."""
         with self.lock:
+            if self.fence.is_unread_going_back(self._lane):
+                return False
             self.wanted = max(self.wanted - len(granted), 0)  # not before: in between the session would ask again
             return self._put(granted)
 
-    def announce(self, granted: list[Granted]) -> None:
-        """These come when `arrive` is told, unless they are taken out of the list before."""
+    def announce(self, granted: list[Granted]) -> bool:
+        """These come when `arrive` is told, unless they are taken out of the list before; False as of `put`."""
         with self.lock:
+            if self.fence.is_unread_going_back(self._lane):
+                return False
             self.wanted = max(self.wanted - len(granted), 0)
             self.coming.append(granted)
+            return True
 
     def arrive(self, granted: list[Granted]) -> bool:
         """Hand over what is left of an announced list; False when the link was closed meanwhile."""

@@ -253,6 +253,29 @@ def test_a_message_taken_for_a_listener_goes_back_when_that_ends_before_it_begin
     assert [(m.body, m.delivery_count) for m in (receive(again), receive(again))] == [("a", 1), ("b", 1)]
 
 
+def test_a_message_taken_for_a_listener_that_is_taken_away_is_the_next_to_be_received(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """ORDER-1: without a unit too, though later ones are in the buffer already."""
+    listening, seen = connection.create_session(), Seen()
+    consumer = listening.create_consumer(orders)
+    assert consumer.receive(0) is None
+    send(session, orders, "a", "b")
+    eventually(lambda: bool(consumer.link.buffer), "the first did not come")
+    thread = listening._thread = listening.guard.listening = ListenerThread(listening)  # the test goes its steps
+    consumer.set_listener(seen)
+    taken = thread._next()
+    assert taken is not None
+    eventually(lambda: bool(consumer.link.buffer), "the second did not come")
+    taking_away = Aside(lambda: consumer.set_listener(None))
+    eventually(lambda: not thread._may_listen(consumer), "not taken away")
+    thread._deliver(*taken)
+    taking_away.result()
+    listening._thread = listening.guard.listening = None
+    assert seen.messages == []
+    assert [(m.body, m.delivery_count) for m in (receive(consumer), receive(consumer))] == [("a", 1), ("b", 1)]
+
+
 def test_a_listener_may_close_its_own_consumer(connection: Connection, session: Session, orders: Queue) -> None:
     """Of UNIT-7: the message in hand is settled by the listener's return or exception, not by the close."""
     send(session, orders, "a", unit="u")

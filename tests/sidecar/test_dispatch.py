@@ -90,3 +90,50 @@ def test_a_link_that_takes_nothing_keeps_no_partitions_however_it_waits(is_stopp
     else:
         link.is_closed = True
     assert not link.is_active(now_ms=1, idle_ms=1_000)
+
+
+@pytest.mark.parametrize("unit", [None, b"joe"])
+@pytest.mark.parametrize("records_attempts", [False, True])
+@pytest.mark.parametrize("gives_back", ["stops and starts", "closes beside another"])
+def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
+    gives_back: str, records_attempts: bool, unit: bytes | None
+) -> None:
+    """ORDER-1, UNIT-1: the session asks again while the lane is between its decision and the buffer."""
+    first, second = link_of("s"), link_of("s")
+    second.link_id, second.fence = "s/2", first.fence
+    state = ChannelState()
+    state.apply(OfferedRaised(100))
+    state.apply(Fetched(begin=0, end=4, references=[Reference(offset, unit) for offset in range(4)]))
+    channel = channel_of(state)
+    lane = lane_of(channel, first, second)
+    first.lane = second.lane = lane
+    first.wanted = 2
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    channel.records_attempts = records_attempts
+    asking = second if gives_back == "closes beside another" else first
+
+    def give_back_and_ask_again() -> None:
+        if asking is first:
+            first.give_back_unread(stop=True)
+            first.is_stopped = False
+        else:
+            first.is_closed = True
+            first.give_back_unread()
+        asking.wanted = 4
+
+    if records_attempts:
+        give_back_and_ask_again()
+        lane.dispatch.grant()
+    else:
+        asking.wanted = 1
+        lane.dispatch.grant()
+        give_back_and_ask_again()
+    lane.dispatch.deliver()
+    early = asking.pop()
+    lane.settle.take_all()
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    assert early is None
+    channel.is_closing = True  # whoever waits for a record of the attempts is answered
+    assert asking.unread(0) == [0, 1, 2, 3]
