@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, errors
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from tests.jms.conftest import RUN, Connect, make_factory
 from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, eventually, left, receive, send
@@ -296,3 +296,23 @@ def test_connections_say_what_they_are(warm: ConnectionFactory) -> None:
         connection.client_id = "other"
     assert connection.client_id == "billing"
     connection.close()
+
+
+def test_a_listener_may_stop_its_own_connection(warm: ConnectionFactory, orders: Queue) -> None:
+    """CONN-1: the call does not wait for itself; its message is settled by its return, the next waits for a start."""
+    with warm.create_connection() as connection:
+        send(connection.create_session(), orders, "a", "b", unit="u")
+        stopped = threading.Event()
+
+        def stop(message: Message) -> None:
+            if message.body == "a":
+                connection.stop()
+                stopped.set()
+
+        seen = Seen(stop)
+        connection.create_session().create_consumer(orders).set_listener(seen)
+        assert stopped.wait(SOON_S)
+        eventually(lambda: left(connection, orders) == ["b"], "its return did not acknowledge")
+        assert bodies(seen.messages) == ["a"]
+        connection.start()
+        assert bodies(seen.wait(2)) == ["a", "b"]
