@@ -12,7 +12,6 @@ from jbm_kafka.testing.memory_kafka import ProcessCrashed
 from jbm_kafka.testing.simulation import invariants
 from jbm_kafka.testing.simulation.acts import Acts
 from jbm_kafka.testing.simulation.node import Node
-from jbm_kafka.testing.simulation.paper import Place
 from jbm_kafka.testing.simulation.profile import draw
 from jbm_kafka.testing.simulation.receiver import Mode
 from jbm_kafka.testing.simulation.workers import Blocked
@@ -166,15 +165,24 @@ class Simulation:
                 with self._checked():
                     for mode in (Mode.CLIENT, Mode.TRANSACTED):
                         self.acts.open_session(node, mode, list(world.queues))
-        progress, idle = -1, 0
-        for _ in range(CALM_ROUNDS):
-            self._calm_round()
-            done = sum(changelog.version for changelog in world.recorder.changelogs.values())
-            progress, idle = done, idle + 1 if done == progress else 0
-            if self._is_finished() or idle > STUCK_ROUNDS:
+        left = self._unfinished()
+        while left:
+            self._calm_rounds()
+            before, left = left, self._unfinished()
+            if left == before:
                 break
         with self._checked():
             invariants.everything_is_finished(world)
+
+    def _calm_rounds(self) -> None:
+        """As many as it takes, while something changes and as long as one message may take."""
+        progress, idle = -1, 0
+        for _ in range(CALM_ROUNDS):
+            self._calm_round()
+            done = sum(changelog.version for changelog in self.world.recorder.changelogs.values())
+            progress, idle = done, idle + 1 if done == progress else 0
+            if idle > STUCK_ROUNDS or not self._unfinished():
+                break
 
     def _calm_round(self) -> None:
         world = self.world
@@ -189,15 +197,16 @@ class Simulation:
                         self.acts.settle_at(receiver, is_kind=True)
         world.clock.advance(CALM_MS)
 
-    def _is_finished(self) -> bool:
+    def _unfinished(self) -> int:
+        """How many messages and commits have not come to their end."""
         recorder = self.world.recorder
-
-        def is_over(place: Place) -> bool:
-            return all(recorder.changelogs[place].is_settled(offset) for offset in recorder.paper.messages[place])
-
-        return all(is_over(place) for place in recorder.changelogs) and not any(
-            receiver.commit_under_way for node in self.world.nodes if node.is_alive for receiver in node.receivers
+        messages = sum(
+            not changelog.is_settled(offset)
+            for place, changelog in recorder.changelogs.items()
+            for offset in recorder.paper.messages[place]
         )
+        live = [node for node in self.world.nodes if node.is_alive]
+        return messages + sum(bool(receiver.commit_under_way) for node in live for receiver in node.receivers)
 
     # -- telling ---------------------------------------------------------------------------------------------------
 
