@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
+    Consumer,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -30,8 +30,12 @@ from jbm_kafka.ports import CommittedOffset, TopicDescription, UnknownTopic
 class ConfluentAdmin:
     """Implements `ports.KafkaAdmin`."""
 
-    def __init__(self, settings: dict[str, Any], *, bootstrap: str, timeout_s: float) -> None:
+    def __init__(
+        self, settings: dict[str, Any], *, group_settings: dict[str, Any], bootstrap: str, timeout_s: float
+    ) -> None:
+        """`group_settings` are those of a consumer that asks for its group's offsets; its `group.id` is added here."""
         self._client = AdminClient(settings)
+        self._group_settings = group_settings
         self._questions = Questions(bootstrap=bootstrap, timeout_s=timeout_s)
 
     # -- topics ------------------------------------------------------------------------------------------------------
@@ -190,21 +194,24 @@ class ConfluentAdmin:
         if not partitions:
             return {}
         places = [TopicPartition(topic, partition) for partition in partitions]
-        request = [ConsumerGroupTopicPartitions(group, places)]
 
         def question(deadline: Deadline) -> dict[int, CommittedOffset]:
-            seconds = deadline.remaining_s()
-            futures = self._client.list_consumer_group_offsets(request, require_stable=True, request_timeout=seconds)
-            answers = result(only(futures), deadline).topic_partitions
+            answers = client.committed(places, timeout=deadline.remaining_s())
             for place in answers:
                 if place.error is not None:
                     raise KafkaException(place.error)
             # -1001 stands for "nothing committed".
             return {p.partition: CommittedOffset(p.offset, p.metadata or "") for p in answers if p.offset >= 0}
 
-        return self._questions.ask(
-            f"committed offsets of group {group} for topic {topic}, which open transactions hold back", question
-        )
+        # Not `list_consumer_group_offsets`: where a coordinator is new or has moved, that ends the process (librdkafka
+        # issue 5040, up to 2.16.0). This consumer joins nothing.
+        client = Consumer({**self._group_settings, "group.id": group})
+        try:
+            return self._questions.ask(
+                f"committed offsets of group {group} for topic {topic}, which open transactions hold back", question
+            )
+        finally:
+            client.close()
 
     def group_members(self, group: str) -> int:
         def question(deadline: Deadline) -> int:

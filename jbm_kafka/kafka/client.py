@@ -8,7 +8,13 @@ from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.kafka.admin import ConfluentAdmin
 from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
 from jbm_kafka.kafka.log_reader import ConfluentLogReader
-from jbm_kafka.kafka.profiles import group_settings, log_settings, sender_settings, transactional_settings
+from jbm_kafka.kafka.profiles import (
+    group_settings,
+    log_settings,
+    offsets_settings,
+    sender_settings,
+    transactional_settings,
+)
 from jbm_kafka.kafka.sender import ConfluentSender
 from jbm_kafka.kafka.settings import check_client_settings, common_settings
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
@@ -67,7 +73,12 @@ class ConfluentKafka:
         return ConfluentLogReader(self._settings(log_settings(self._memory_bytes)), bootstrap=self._bootstrap)
 
     def admin(self) -> ConfluentAdmin:
-        return ConfluentAdmin(self._settings({}), bootstrap=self._bootstrap, timeout_s=self._admin_timeout_s)
+        return ConfluentAdmin(
+            self._settings({}),
+            group_settings=self._settings(offsets_settings()),
+            bootstrap=self._bootstrap,
+            timeout_s=self._admin_timeout_s,
+        )
 
     def _settings(self, ours: Mapping[str, Any]) -> dict[str, Any]:
         """Ours are preferences where the user may speak, and the last word where `CONTROLLED` says so."""

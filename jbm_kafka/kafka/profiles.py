@@ -73,6 +73,15 @@ def log_settings(memory_bytes: int) -> dict[str, Any]:
     }
 
 
+def offsets_settings() -> dict[str, Any]:
+    """librdkafka's settings of a consumer that only asks what its group has committed."""
+    return {
+        "enable.auto.commit": False,
+        # Also in this question: offsets in an open transaction are waited for.
+        "isolation.level": "read_committed",
+    }
+
+
 def transactional_settings(transactional_id: str, transaction_timeout_ms: int, memory_bytes: int) -> dict[str, Any]:
     """librdkafka's settings of a transactional producer."""
     return {
