@@ -108,7 +108,14 @@ class ConfluentAdmin:
             futures = self._client.incremental_alter_configs([resource], request_timeout=seconds)
             result(only(futures), deadline)
 
-        self._questions.ask(f"change {', '.join(config)} of topic {name}", question)
+        about = f"change {', '.join(config)} of topic {name}"
+        self._questions.ask(about, question)
+        # A broker takes a change some moments later than the controller that has confirmed it.
+        self._questions.wait(about, lambda: self._shows(name, config), "the brokers still show other values")
+
+    def _shows(self, name: str, config: Mapping[str, str]) -> bool:
+        found = self.describe([name], with_config=True).get(name)
+        return found is None or config.items() <= found.config.items()
 
     def add_partitions(self, name: str, partitions: int) -> None:
         about = f"give topic {name} {partitions} partitions"
