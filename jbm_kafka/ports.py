@@ -184,8 +184,8 @@ class TransactionalProducer(Protocol):
             OutcomeUnknown: make a new producer.
         """
 
-    def abort(self, timeout_s: float) -> None: ...
-    def close(self) -> None: ...
+    def abort(self, timeout_s: float) -> None: ...  # OutcomeUnknown: only a new producer of the id can end it
+    def close(self) -> None: ...  # aborts what is open; what ended in OutcomeUnknown is left to the id's next user
 
 
 SendReport = Callable[[KafkaTrouble | None], None]

@@ -30,12 +30,18 @@ PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 class _Report:
     """What becomes of one record, as the callback of it; one object, because a transaction makes thousands."""
 
-    __slots__ = ("failed", "record", "token", "written")
+    __slots__ = ("failed", "record", "token", "unanswered", "written")
 
     def __init__(
-        self, failed: dict[object, str], written: dict[tuple[str, int], int], record: Outgoing, token: object
+        self,
+        failed: dict[object, str],
+        unanswered: set[object],
+        written: dict[tuple[str, int], int],
+        record: Outgoing,
+        token: object,
     ) -> None:
         self.failed = failed
+        self.unanswered = unanswered
         self.written = written
         self.record = record
         self.token = token
@@ -46,6 +52,8 @@ class _Report:
         if error is not None:
             if error.code() not in PURGED:
                 self.failed[self.token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
+            if error.code() in UNREACHABLE:
+                self.unanswered.add(self.token)
         elif offset is not None and offset >= 0:
             # Reports of a partition come in order. One that was retried may not know its offset.
             self.written[record.topic, record.partition] = offset + 1
@@ -60,8 +68,11 @@ class ConfluentTransactionalProducer:
         self._id = str(settings["transactional.id"])
         self._timeout_s = settings["transaction.timeout.ms"] / 1000
         self._in_transaction = False
+        """It is open, and ours to end."""
         self._failed: dict[object, str] = {}
         """Tokens of records that a report named as refused, with the reason, in this transaction."""
+        self._unanswered: set[object] = set()
+        """Those of them that no broker refused: no answer came in time."""
         self._written: dict[tuple[str, int], int] = {}
         """One past the last offset that a report named, by topic and partition, in this transaction."""
 
@@ -70,6 +81,7 @@ class ConfluentTransactionalProducer:
 
     def begin(self) -> None:
         self._failed = {}
+        self._unanswered = set()
         self._written = {}
         try:
             self._producer.begin_transaction()
@@ -79,7 +91,7 @@ class ConfluentTransactionalProducer:
 
     def produce(self, record: Outgoing, token: object = None) -> None:
         deadline = time.monotonic() + self._timeout_s
-        report = _Report(self._failed, self._written, record, token)
+        report = _Report(self._failed, self._unanswered, self._written, record, token)
         has_asked = False
         while True:
             try:
@@ -118,9 +130,7 @@ class ConfluentTransactionalProducer:
             if error.code() in FENCED and not error.fatal():
                 return GroupFenced(f"transactional id {self._id}: group {group}: {one_line(error)}", group=group)
             if error.code() in UNREACHABLE:
-                # An abort would overtake what the coordinator has not answered yet. After a broker's crash that was
-                # seen to leave the partitions of the commit before blocked for good; a new producer waits for its end.
-                return OutcomeUnknown(self._text(error, step))
+                return self._unknown(error, step)
             return self._trouble(error, step)
 
         self._steps(send, min(self._timeout_s, _OFFSETS_TIMEOUT_S), f"offsets of group {group}", sort)
@@ -132,7 +142,7 @@ class ConfluentTransactionalProducer:
 
         def sort(error: KafkaError, step: str) -> KafkaTrouble:
             if error.retriable():  # out of time: the coordinator may have heard us
-                return OutcomeUnknown(self._text(error, step))
+                return self._unknown(error, step)
             return self._trouble(error, step)
 
         self._steps(self._producer.commit_transaction, timeout_s, "commit", sort)
@@ -142,15 +152,17 @@ class ConfluentTransactionalProducer:
     def abort(self, timeout_s: float) -> None:
         if not self._in_transaction:
             return
-
-        def sort(error: KafkaError, step: str) -> KafkaTrouble:
-            return OutcomeUnknown(self._text(error, step))
-
+        if self._unanswered:
+            # A record that went out before a broker's crash may have been counted by librdkafka and not by the broker:
+            # after an abort the same producer's next records were refused as out of order. A new producer counts anew.
+            self._in_transaction = False
+            text = f"transactional id {self._id} at {self._bootstrap}: abort: records got no answer: for a new producer"
+            raise OutcomeUnknown(text)
         # While the coordinator is still being told of the first partition, it refuses to abort what it does not know,
         # and librdkafka takes that for fatal. A record that arrived is past that point; what cannot arrive is purged.
         with suppress(KafkaException):
             self._producer.flush(min(timeout_s, _SETTLE_S))
-        self._steps(self._producer.abort_transaction, timeout_s, "abort", sort)
+        self._steps(self._producer.abort_transaction, timeout_s, "abort", self._unknown)
         self._in_transaction = False
 
     def close(self) -> None:
@@ -192,9 +204,15 @@ class ConfluentTransactionalProducer:
     def _text(self, error: KafkaError, step: str) -> str:
         return f"transactional id {self._id} at {self._bootstrap}: {step}: {one_line(error)}"
 
+    def _unknown(self, error: KafkaError, step: str) -> OutcomeUnknown:
+        # Nor is it aborted at close: that would overtake what the coordinator has not answered yet. Whoever uses the
+        # id next ends it, after everything that this producer was heard to say.
+        self._in_transaction = False
+        return OutcomeUnknown(self._text(error, step))
+
     def _trouble(self, error: KafkaError, step: str) -> KafkaTrouble:
         if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError._FATAL):
-            return OutcomeUnknown(self._text(error, step))
+            return self._unknown(error, step)
         if self._failed:
             return self._refused(step)
         return TransactionAborted(self._text(error, step))
@@ -206,7 +224,7 @@ class ConfluentTransactionalProducer:
 
     def _initialise_trouble(self, error: KafkaError, step: str) -> KafkaTrouble:
         if error.fatal():
-            return OutcomeUnknown(self._text(error, step))
+            return self._unknown(error, step)
         return trouble(error, f"transactional id {self._id}: {step}", self._bootstrap)
 
     def _produce_trouble(self, error: KafkaError, record: Outgoing, token: object) -> KafkaTrouble:

@@ -78,9 +78,9 @@ class MemoryTransactionalProducer:
             fault = faults.popleft() if faults else None
             if fault is not CommitFault.NOT_HEARD and state.transaction is not None:
                 self._cluster.end(state, Outcome.COMMITTED)
+            self._in_transaction = False
             if fault is not None:
                 raise OutcomeUnknown(self._text("commit: Timed out"))
-            self._in_transaction = False
         self._step("committed")
         return self._written
 
@@ -99,7 +99,7 @@ class MemoryTransactionalProducer:
     def close(self) -> None:
         with self._cluster.changed:
             self._process.check()
-            state = self._cluster.transactional(self._id) if self._epoch else None
+            state = self._cluster.transactional(self._id) if self._in_transaction else None
             if state is not None and state.epoch == self._epoch and state.transaction is not None:
                 self._cluster.end(state, Outcome.ABORTED)
             self._in_transaction = False

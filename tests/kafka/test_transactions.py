@@ -2,9 +2,12 @@
 
 import os
 import threading
+import time
+from collections.abc import Callable
 
 import pytest
 
+from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
 from jbm_kafka.ports import (
@@ -18,7 +21,10 @@ from jbm_kafka.ports import (
     Unreachable,
 )
 from tests.conftest import MakeTopic
-from tests.kafka.world import WAIT_S, World, consume_until, member, numbered, producer, values
+from tests.kafka.world import WAIT_S, RealWorld, World, consume_until, member, numbered, producer, values
+
+ABORT_AT_CLOSE_S = 2.0
+"""How long a producer that is closed in a transaction tries to abort it."""
 
 
 def test_records_and_offsets_with_their_metadata_commit_together(kafka: Kafka, topic: str, kafka_name: str) -> None:
@@ -208,6 +214,68 @@ def test_aborting_nothing_is_nothing_and_closing_ends_what_is_open(kafka: Kafka,
     kafka.log_reader().read(topic, {0: (0, 1)}, timeout_s=WAIT_S, committed_only=False)
     transaction.close()
     assert not kafka.log_reader().read(topic, {0: (0, 2)}, timeout_s=WAIT_S)
+
+
+def test_what_got_no_answer_is_not_aborted_at_close_but_by_the_next_user_of_the_id(
+    dedicated_broker: Callable[[], LocalBroker],
+) -> None:
+    broker = dedicated_broker()
+    world = RealWorld(broker.bootstrap, broker)
+    # By default librdkafka gives a request as long as the transaction.
+    kafka = ConfluentKafka(broker.bootstrap, {"socket.timeout.ms": 3_000})
+    kafka.admin().create_topic("t", partitions=1, config={})
+    consumer = member(kafka, "g", "t")
+    consume_until(lambda: bool(consumer.assignment()), consumer)
+    transaction = kafka.transactional_producer("id", transaction_timeout_ms=60_000)
+    transaction.initialise(WAIT_S)
+    transaction.begin()
+    transaction.produce(numbered("t", [1])[0])
+    kafka.log_reader().read("t", {0: (0, 1)}, timeout_s=WAIT_S, committed_only=False)
+    metadata = consumer.group_metadata()
+    with world.cut_off():
+        with pytest.raises(OutcomeUnknown):
+            transaction.send_offsets(metadata, "g", "t", {0: CommittedOffset(1, "id")})
+        began = time.monotonic()
+        transaction.close()
+        took_s = time.monotonic() - began
+    assert took_s < ABORT_AT_CLOSE_S, "it tried to abort"
+    assert kafka.admin().end_positions("t", [0], stable=True) == {0: 0}
+    successor = producer(kafka, "id")
+    assert kafka.admin().end_positions("t", [0], stable=True) == {0: 2}
+    assert kafka.admin().committed("g", "t", [0]) == {}
+    assert not kafka.log_reader().read("t", {0: (0, 2)}, timeout_s=WAIT_S)
+    successor.close()
+    consumer.close()
+
+
+def test_after_records_without_an_answer_only_a_new_producer_goes_on(
+    dedicated_broker: Callable[[], LocalBroker],
+) -> None:
+    """librdkafka may have counted what the broker has not: the same producer's next records were out of order then."""
+    broker = dedicated_broker()
+    world = RealWorld(broker.bootstrap, broker)
+    kafka = world.kafka()
+    kafka.admin().create_topic("t", partitions=1, config={})
+    transaction = kafka.transactional_producer("id", transaction_timeout_ms=60_000)
+    transaction.initialise(WAIT_S)
+    transaction.begin()
+    transaction.produce(numbered("t", [1])[0])
+    kafka.log_reader().read("t", {0: (0, 1)}, timeout_s=WAIT_S, committed_only=False)
+    with world.cut_off():
+        transaction.produce(numbered("t", [2])[0], "token")
+        with pytest.raises(TransactionAborted) as raised:
+            transaction.commit(WAIT_S)
+    assert raised.value.failed == {"token"}
+    with pytest.raises(OutcomeUnknown):
+        transaction.abort(WAIT_S)
+    transaction.close()
+    successor = producer(kafka, "id")
+    successor.begin()
+    successor.produce(numbered("t", [3])[0])
+    successor.commit(WAIT_S)
+    end = kafka.admin().end_positions("t", [0], stable=True)[0]
+    assert values(kafka.log_reader().read("t", {0: (0, end)}, timeout_s=WAIT_S)) == [3]
+    successor.close()
 
 
 def test_an_abort_right_after_a_record_leaves_the_producer_usable(kafka: Kafka, topic: str) -> None:
