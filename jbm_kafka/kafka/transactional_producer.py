@@ -7,6 +7,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from jbm_kafka.kafka.bounded_call import bounded
 from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNKNOWN_TOPIC, UNREACHABLE, appeared, cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import (
@@ -22,7 +23,13 @@ from jbm_kafka.ports import (
 _CLOSE_TIMEOUT_S = 2.0
 _SETTLE_S = 0.5
 _OFFSETS_TIMEOUT_S = 3.0
-"""How long one group's offsets may hold up what others want recorded; as long as one record may."""
+"""How long one group's offsets may hold up what others want recorded; as long as one record may.
+
+librdkafka keeps to it when somebody answers. A coordinator that is gone costs `socket.timeout.ms`, which for a
+transactional producer is the transaction's timeout.
+"""
+_RETURN_S = 1.0
+"""For librdkafka to say that the time is up."""
 PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 """What an end that others brought about swept away: nothing was wrong with the record itself."""
 
@@ -124,7 +131,9 @@ class ConfluentTransactionalProducer:
         places = [TopicPartition(topic, p, o.position, o.metadata) for p, o in offsets.items()]
 
         def send(timeout_s: float) -> None:
-            self._producer.send_offsets_to_transaction(places, group_metadata, timeout_s)
+            # After a broker's crash it was seen not to return for minutes: tests/chaos/test_broker_kills.py.
+            limit_s = self._timeout_s + _RETURN_S
+            bounded(lambda: self._producer.send_offsets_to_transaction(places, group_metadata, timeout_s), limit_s)
 
         def sort(error: KafkaError, step: str) -> KafkaTrouble:
             if error.code() in FENCED and not error.fatal():
