@@ -13,6 +13,8 @@ from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
+    KafkaError,
+    KafkaException,
     Message,
     Producer,
     TopicPartition,
@@ -24,6 +26,13 @@ from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 SINGLE_OBJECT_BYTES = 10
+NOT_READY = (
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+)
+"""What a broker says of a partition shortly after its start."""
 LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 
@@ -73,6 +82,21 @@ def end_offsets(bootstrap: str, topic: str) -> Mapping[int, int]:
     level = IsolationLevel.READ_COMMITTED
     futures = admin.list_offsets(asked, isolation_level=level, request_timeout=ADMIN_TIMEOUT_S)
     return {place.partition: future.result(ADMIN_TIMEOUT_S).offset for place, future in futures.items()}
+
+
+def all_ends(bootstrap: str, *, stable: bool) -> Mapping[tuple[str, int], int]:
+    """The end of each partition of each topic, Kafka's own included; empty while the broker is not ready to tell."""
+    admin = admin_client(bootstrap)
+    topics = admin.list_topics(timeout=ADMIN_TIMEOUT_S).topics
+    asked = {TopicPartition(name, p): LATEST for name, topic in topics.items() for p in topic.partitions}
+    level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+    futures = admin.list_offsets(asked, isolation_level=level, request_timeout=ADMIN_TIMEOUT_S)
+    try:
+        return {(place.topic, place.partition): f.result(ADMIN_TIMEOUT_S).offset for place, f in futures.items()}
+    except KafkaException as error:
+        if error.args[0].code() not in NOT_READY:
+            raise
+        return {}
 
 
 class OpenTransactions:
