@@ -92,7 +92,11 @@ class TransactionWriter:
         """
         self._positions, self._has_marker = {}, False
         producer = self._ready()
-        producer.begin()
+        try:
+            producer.begin()
+        except KafkaTrouble:
+            self.renew()  # whatever state that one is in, it would be in it for ever
+            raise
         try:
             yield from self._produce(producer, frozen, transfers, checkpoint_id)
             for part in frozen:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka.ports import OutcomeUnknown, Outgoing
+from jbm_kafka.ports import OutcomeUnknown, Outgoing, TransactionAborted
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.sidecar.transfer import Transfer
 from jbm_kafka.testing.clock import ManualClock
@@ -101,3 +101,15 @@ def test_an_open_transaction_of_another_sidecar_hides_no_marker(cluster: MemoryC
     other.begin()
     other.produce(Outgoing("jbm.registry", 0, b"checkpoint|jbm.two.0", b"jbm.two.0:1"))
     assert found_out(cluster, writer, CommitFault.COMMITTED) == [True]
+
+
+def test_a_producer_that_cannot_begin_is_made_anew(cluster: MemoryCluster) -> None:
+    """Of LOG-5: else no checkpoint would ever be written again."""
+    writer = writer_of(cluster)
+    given_up = writer.commit((), [TRANSFER], writer.next_id())
+    next(given_up)
+    with pytest.raises(TransactionAborted, match="begin"):
+        list(writer.commit((), [TRANSFER], writer.next_id()))
+    list(writer.commit((), [TRANSFER], writer.next_id()))
+    records, _ = cluster.log("out", 0).read(0, 10, committed_only=True)
+    assert len(records) == 1
