@@ -57,8 +57,9 @@ class _Report:
         record = self.record
         offset = message.offset()
         if error is not None:
-            if error.code() not in PURGED:
-                self.failed[self.token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
+            if error.code() in PURGED:
+                return
+            self.failed[self.token] = f"{record.topic}[{record.partition}]: {one_line(error)}"
             if error.code() in UNREACHABLE:
                 self.unanswered.add(self.token)
         elif offset is not None and offset >= 0:

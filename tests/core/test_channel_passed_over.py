@@ -80,7 +80,7 @@ def test_only_the_holder_passes_over() -> None:
 
 @arrivals_and_waiting
 def test_a_session_that_finished_its_own_leaves_the_unit_closed_until_the_expired_one_is_gone(priority: int) -> None:
-    """UNIT-16, UNIT-2: as where the first of a unit expires."""
+    """UNIT-2: as where the first of a unit expires."""
     channel = one_expired(message(3, b"u", priority=priority), priority=priority)
     assert channel.got("a") == [0, 2, 3]
     channel.acknowledge("a", 0, 2, 3)
@@ -154,7 +154,7 @@ def test_a_new_owner_lets_it_leave_when_no_checkpoint_had_the_copy() -> None:
 
 @pytest.mark.parametrize("address", [None, "DLQ"])
 def test_an_earlier_one_that_is_out_of_attempts_leaves_beside_it(address: str | None) -> None:
-    """REDELIVER-3, UNIT-16: the unit goes on when both are gone."""
+    """REDELIVER-3: the unit goes on when both are gone."""
     channel = one_expired()
     channel.settings = ResolvedSettings(max_delivery_attempts=1, dead_letter_address=address)
     channel.got("a")
@@ -189,7 +189,7 @@ def test_what_waits_outside_memory_behind_it_comes_back() -> None:
 
 
 def test_one_that_waits_for_its_time_leaves_when_that_has_come() -> None:
-    """UNIT-4: a delay is over before anybody looks at what it held back."""
+    """Of UNIT-4: a delay is over before anybody looks at what it held back."""
     rows = (message(0, b"u", priority=9), message(1, b"u", priority=9, expires=START_MS, delivery=START_MS + 50))
     channel = Channel(*rows, message(2, b"u", priority=9))
     assert channel.got("a") == [0]
