@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import InvalidSettingError, JMSError, MessageTooLargeError, SendTimeoutError
 from jbm_kafka.kafka import ConfluentKafka
@@ -19,7 +20,7 @@ from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.sidecar import Sidecar, state_path
 from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.sidecar.topics import TRUSTED_COMPRESSION, TopicInfo, gone
+from jbm_kafka.sidecar.topics import TopicInfo, gone
 from jbm_kafka.sidecar.transfer import Transfer
 
 log = logging.getLogger(__name__)

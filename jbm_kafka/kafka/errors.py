@@ -1,6 +1,6 @@
 """librdkafka's errors, told as the errors of our ports: one line each, with what it was about."""
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.ports import GroupFenced, KafkaTrouble, RecordTooLarge, UnknownTopic, Unreachable
 
@@ -48,10 +48,6 @@ UNREACHABLE = frozenset(
 )
 
 
-ASK_TIMEOUT_S = 5.0
-"""How long a refused record's sender waits to hear whether its topic is there."""
-
-
 def cause(error: KafkaException) -> KafkaError:
     """The error value inside what confluent-kafka raised."""
     value = error.args[0]
@@ -77,16 +73,3 @@ def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None 
     if code in UNREACHABLE:
         return Unreachable(f"{about}: no answer from Kafka at {bootstrap}: {one_line(error)}")
     return KafkaTrouble(text)
-
-
-def appeared(producer: Producer, topic: str, partition: int) -> bool:
-    """Whether the cluster has the partition, though `producer` has just refused a record as for nowhere.
-
-    A producer remembers for up to a second that a topic is gone, also when it was created again meanwhile. Asked by it,
-    the answer is the producer's own to remember.
-    """
-    try:
-        found = producer.list_topics(topic, timeout=ASK_TIMEOUT_S).topics[topic]
-    except KafkaException:
-        return False
-    return found.error is None and partition in found.partitions

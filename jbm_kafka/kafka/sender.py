@@ -12,8 +12,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, appeared, cause, one_line, trouble
+from jbm_kafka.kafka.errors import cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
+from jbm_kafka.kafka.wrongly_refused import is_wrongly_refused
 from jbm_kafka.ports import KafkaTrouble, Outgoing, SendReport, UnknownTopic, Unreachable
 
 _POLL_S = 0.1
@@ -79,7 +80,7 @@ class ConfluentSender:
 
     def send(self, record: Outgoing, report: SendReport | None) -> None:
         deadline = time.monotonic() + self._timeout_s
-        has_asked = False
+        is_retry = False
         while True:
             try:
                 with self._lock:
@@ -88,10 +89,9 @@ class ConfluentSender:
                 self._wait_for_room(record, deadline)
             except KafkaException as raised:
                 error = cause(raised)
-                if error.code() in UNKNOWN_TOPIC and not has_asked:
-                    has_asked = True
-                    if appeared(self._producer, record.topic, record.partition):
-                        continue
+                if not is_retry and is_wrongly_refused(error, self._producer, record.topic, record.partition):
+                    is_retry = True
+                    continue
                 self._is_broken = self._is_broken or error.fatal() or error.code() == KafkaError._FATAL
                 raise trouble(error, f"send to {record.topic}[{record.partition}]", self._bootstrap) from None
             else:

@@ -8,8 +8,9 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from jbm_kafka.kafka.bounded_call import bounded
-from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNKNOWN_TOPIC, UNREACHABLE, appeared, cause, one_line, trouble
+from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
+from jbm_kafka.kafka.wrongly_refused import is_wrongly_refused
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupFenced,
@@ -100,7 +101,7 @@ class ConfluentTransactionalProducer:
     def produce(self, record: Outgoing, token: object = None) -> None:
         deadline = time.monotonic() + self._timeout_s
         report = _Report(self._failed, self._unanswered, self._written, record, token)
-        has_asked = False
+        is_retry = False
         while True:
             try:
                 self._producer.produce(
@@ -117,12 +118,12 @@ class ConfluentTransactionalProducer:
                     text = f"transactional id {self._id}: the queue of records stayed full for {self._timeout_s:g} s"
                     raise TransactionAborted(text, failed=frozenset(self._failed)) from None
                 self._producer.poll(0.01)
-            except KafkaException as error:
-                if cause(error).code() in UNKNOWN_TOPIC and not has_asked:
-                    has_asked = True
-                    if appeared(self._producer, record.topic, record.partition):
-                        continue
-                raise self._produce_trouble(cause(error), record, token) from None
+            except KafkaException as raised:
+                error = cause(raised)
+                if not is_retry and is_wrongly_refused(error, self._producer, record.topic, record.partition):
+                    is_retry = True
+                    continue
+                raise self._produce_trouble(error, record, token) from None
             else:
                 return
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Queue, colliding_name, with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError
 from jbm_kafka.ports import KafkaAdmin, KafkaTrouble, TopicDescription
@@ -29,8 +30,6 @@ CHANGELOG_CONFIG: Mapping[str, str] = {
 EVENTS_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
 REGISTRY_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
 SYSTEM_PARTITIONS = 16
-TRUSTED_COMPRESSION = ("lz4", "zstd", "gzip")
-"""What is as good as the estimate in codec/record_size.py takes for granted; snappy is not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 
 from jbm_kafka.core.verdicts import unknown_offsets
 from jbm_kafka.sidecar.checkpoint_part import FreezeRequest
+from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.transfer import Settling, Transfer
 from tests.sidecar.parts import channel_of, lane_of, link_of
 from tests.sidecar.test_dispatch import state_with_two_messages
 
 
-@pytest.mark.parametrize("named", [[[0, 1, 0]], [[0, 1], [0]], [[0], [1], [2]]])
-def test_a_transfer_that_settles_more_than_is_in_hand_is_refused_alone(named: list[list[int]]) -> None:
-    """LOG-5: what one session says wrongly refuses its transfer, and stops no lane."""
+class HandedOver(NamedTuple):
+    """A lane whose one link has got both messages of its one channel."""
+
+    lane: Lane
+    link: Link
+    channel: OwnedChannel
+    troubles: list[Exception]
+    """What the link was told."""
+
+
+def handed_over_two_messages() -> HandedOver:
     link, channel = link_of("s"), channel_of(state_with_two_messages())
     lane = lane_of(channel, link)
     link.wanted = 10
     lane.dispatch.grant()
     lane.dispatch.deliver()
+    troubles: list[Exception] = []
+    link.on_trouble = troubles.append
+    return HandedOver(lane, link, channel, troubles)
+
+
+@pytest.mark.parametrize("named", [[[0, 1, 0]], [[0, 1], [0]], [[0], [1], [2]]])
+def test_a_transfer_that_settles_more_than_is_in_hand_is_refused_alone(named: list[list[int]]) -> None:
+    """LOG-5: what one session says wrongly refuses its transfer, and stops no lane."""
+    handed_over = handed_over_two_messages()
+    lane, channel = handed_over.lane, handed_over.channel
     wrong, right = (
         Transfer(about="commit", sends=(), settlings=[(lane, Settling(channel, "s", offsets)) for offsets in each])
         for each in (named, [[0], [1]])
@@ -32,29 +55,16 @@ def test_a_transfer_that_settles_more_than_is_in_hand_is_refused_alone(named: li
 
 def test_an_acknowledgement_named_twice_stops_no_lane() -> None:
     """STATE-6: it changes nothing of what the session does not hold."""
-    link, channel = link_of("s"), channel_of(state_with_two_messages())
-    lane = lane_of(channel, link)
-    link.wanted = 10
-    lane.dispatch.grant()
-    lane.dispatch.deliver()
-    refused: list[Exception] = []
-    link.on_trouble = refused.append
-    tap = link.buffer[0].tap
-    tap.acked += [0, 1, 1, 7]
-    lane.pump()
-    assert unknown_offsets(channel.state, "s", [0, 1]) == [0]
-    assert ["offset 7, 1 refused" in str(error) for error in refused] == [True]
+    handed_over = handed_over_two_messages()
+    handed_over.link.buffer[0].tap.acked += [0, 1, 1, 7]
+    handed_over.lane.pump()
+    assert unknown_offsets(handed_over.channel.state, "s", [0, 1]) == [0]
+    assert ["offset 7, 1 refused" in str(error) for error in handed_over.troubles] == [True]
 
 
 def test_an_acknowledgement_on_its_way_to_a_lost_channel_is_told_to_be_refused() -> None:
     """Of ACK-9: the session hears it by its link, for no call of its own waits."""
-    link, channel = link_of("s"), channel_of(state_with_two_messages())
-    lane = lane_of(channel, link)
-    link.wanted = 10
-    lane.dispatch.grant()
-    lane.dispatch.deliver()
-    refused: list[Exception] = []
-    link.on_trouble = refused.append
-    link.buffer.popleft().tap.acked.append(0)
-    lane.assignment.drop(channel)
-    assert ["offset 0 refused" in str(error) for error in refused] == [True]
+    handed_over = handed_over_two_messages()
+    handed_over.link.buffer.popleft().tap.acked.append(0)
+    handed_over.lane.assignment.drop(handed_over.channel)
+    assert ["offset 0 refused" in str(error) for error in handed_over.troubles] == [True]

@@ -43,9 +43,7 @@ def dead_letters(topics: Topics) -> str:
     return topic
 
 
-def test_dead_letters_are_counted_by_reason_and_origin(
-    spark: SparkSession, topics: Topics, dead_letters: str
-) -> None:
+def test_dead_letters_are_counted_by_reason_and_origin(spark: SparkSession, topics: Topics, dead_letters: str) -> None:
     first, *others = dead_letter_groups(messages(spark, dead_letters, bootstrap=topics.bootstrap))
     assert (first.reason, first.destination, first.count, first.attempts_max) == (REASON, "queue:orders", 5, 5)
     assert (first.first_at_ms, first.last_at_ms) == (1_700_000_000_001, 1_700_000_000_005)

@@ -113,4 +113,3 @@ class Run:
     def assert_right(self, wrong: list[str]) -> None:
         """Fails with every finding."""
         assert not wrong, "\n".join([self.explain(f"{len(wrong)} findings"), *wrong])
-

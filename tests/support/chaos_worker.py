@@ -1,6 +1,6 @@
 """A consumer process of a failure test: works until its standard input ends, and writes each step to its journal.
 
-    python -m tests.support.chaos_worker '{"name": "w1", ...}'
+python -m tests.support.chaos_worker '{"name": "w1", ...}'
 """
 
 import json

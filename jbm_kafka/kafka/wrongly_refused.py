@@ -1,0 +1,23 @@
+"""Records that librdkafka refuses as for nowhere, though their topic is there."""
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from jbm_kafka.kafka.errors import UNKNOWN_TOPIC
+
+ASK_TIMEOUT_S = 5.0
+"""How long a refused record's sender waits to hear whether its topic is there."""
+
+
+def is_wrongly_refused(error: KafkaError, producer: Producer, topic: str, partition: int) -> bool:
+    """Whether the cluster has the partition that `producer` has just refused a record for; then it may try again.
+
+    A producer remembers for up to a second that a topic is gone, also when it was created again meanwhile. Asked by it,
+    the answer is the producer's own to remember.
+    """
+    if error.code() not in UNKNOWN_TOPIC:
+        return False
+    try:
+        found = producer.list_topics(topic, timeout=ASK_TIMEOUT_S).topics[topic]
+    except KafkaException:
+        return False
+    return found.error is None and partition in found.partitions
