@@ -180,7 +180,7 @@ class MessageConsumer:
         link = self.link
         granted = link.pop()
         # A quarter lasts longer than an answer takes, and the larger the portions, the fewer hand-overs.
-        if len(link.buffer) <= self.credit.size >> 2 and not link.is_asking:
+        if link.runs_low(self.credit.size >> 2):
             self._ask(ahead=granted is not None)
         return granted
 

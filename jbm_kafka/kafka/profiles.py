@@ -13,7 +13,7 @@ _TOPIC_APPEARS_MS = 3_000
 """A topic that no broker shows for so long does not exist; librdkafka would hope for 30 s."""
 
 GROUP_QUEUED_MESSAGES = 4_000
-"""Messages of a partition in a member's client below which it fetches more: a lane takes 500 at once."""
+"""Messages of a partition in a member's client below which it fetches more: a lane takes up to 1,000 at once."""
 GROUP_PARTITION_BYTES = 262_144
 GROUP_FETCH_BYTES = 1_048_576
 """One partition's share of a fetch, and all of it. As they are on the wire: compressed text is many times that."""

@@ -17,7 +17,7 @@ from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
 from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.config import FETCH_COUNT
+from jbm_kafka.sidecar.config import FETCH_COUNT_MAX
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
@@ -256,7 +256,7 @@ class Assignment:
         """Answer the group; what is read is of no use any more."""
         self._pause()
         with suppress(PositionOutOfRange):
-            consumer.consume(FETCH_COUNT, 0)
+            consumer.consume(FETCH_COUNT_MAX, 0)
 
 
 def _is_busy(channel: OwnedChannel) -> bool:

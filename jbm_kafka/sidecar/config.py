@@ -46,18 +46,16 @@ GATE_BYTES = 400
 LINE_BYTES = 700
 """What a gate costs besides when something of it is in memory."""
 ENOUGH_AHEAD = 1_000
-"""Deliverable messages read ahead in all channels of a lane with which it fetches only now and then. What is left in
-the client costs nothing; a partition that never gets to ARRIVALS_HIGH is never paused; and a message of 100 bytes is
-about 1 KiB of objects, which should still be in the processor's cache when the application gets it. 2,000 with fetches
-of 1,000 cost a fifth more processor time per message; before modules were compiled, 8,000 with fetches of 4,000 cost a
-quarter more than those."""
+"""Deliverable messages that a lane reads ahead of all that is asked for. What is left in the client costs nothing; a
+partition that never gets to ARRIVALS_HIGH is never paused; and a message of 100 bytes is about 1 KiB of objects, which
+should still be in the processor's cache when the application gets it."""
 FETCH_PAUSE_MS = 100
 """How long it goes without fetching then: not longer, for the group's rebalances are told inside a fetch."""
-FETCH_COUNT_ENOUGH = 250
-"""Records asked of the client then: few, so that only a slow receiver's partitions ever fill up and pause; but some,
-for only behind the records of a full partition the client gives those of the others."""
-FETCH_COUNT = 500
-"""Records asked of the client at once."""
+FETCH_COUNT_MIN = 250
+"""Records asked of the client at once at least. No more while it has enough, so that only a slow receiver's partitions
+ever fill up and pause; but some, for only behind the records of a full partition the client gives those of others."""
+FETCH_COUNT_MAX = 1_000
+"""And at most, however many are wanted: a default prefetch."""
 IDLE_POLL_S = 0.05
 BUSY_POLL_S = 0.004
 """How long the owner thread sleeps in the client: the longest that an acknowledgement waits to be seen."""

@@ -25,10 +25,16 @@ class Dispatch:
         self._turn = 0
         self.is_hungry = False
         """A link wants more than there was at the last look."""
+        self.has_delivered = False
+        """The last `deliver` had something to put."""
         self._at_mark: set[OwnedChannel] = set()
         """Where a link of this turn met the mark; one after it may get what lies below, and not look that far."""
         self._granted: dict[Link, list[Granted]] = {}
         """Decided in this turn, not in the buffers yet."""
+
+    def wanted(self) -> int:
+        """How many more the links want together."""
+        return sum([link.wanted for link in self._lane.links.values()])
 
     def grant(self) -> None:
         """Decide who of the links that want some gets what may be handed over now; `deliver` must follow."""
@@ -107,7 +113,8 @@ class Dispatch:
 
         A turn's last act, and once for each receiver: woken before, it would only wait for the interpreter lock.
         """
-        if not self._granted:
+        self.has_delivered = bool(self._granted)
+        if not self.has_delivered:
             return
         by_link, self._granted = self._granted, {}
         for link, granted in by_link.items():

@@ -1,7 +1,10 @@
 """Reads a lane's topic into its channels: how much, how often, and where to wait. Owner thread only.
 
-The consumer has no wake-up. While there is nothing to hand over the lane waits in it; while there is something, it
-waits beside it, where whoever asks can wake it.
+As much as is asked for, when it is asked for: what is read earlier has left the processor's cache when it is handed
+over. More only while nobody asks, so that a slow receiver never waits for it, and gets the highest priority of many.
+
+The consumer has no wake-up. While there is nothing to hand over the lane waits in it; while there is something, or
+somebody has just got what he asked for and will ask again, it waits beside it, where whoever asks can wake it.
 """
 
 from __future__ import annotations
@@ -33,11 +36,12 @@ class Fetching:
     def fetch(self, consumer: GroupConsumer, *, ahead: int) -> bool:
         """Read on; True when something came. It waits for that only while nothing is `ahead`."""
         now_ms = self._lane.parts.clock.monotonic_ms()
-        has_enough = ahead > numbers.ENOUGH_AHEAD
+        wanted = self._lane.dispatch.wanted()
+        has_enough = ahead >= (wanted or numbers.ENOUGH_AHEAD)
         if has_enough and now_ms - self._fetched_at_ms < numbers.FETCH_PAUSE_MS:
             return False
         self._fetched_at_ms = now_ms
-        count = numbers.FETCH_COUNT_ENOUGH if has_enough else numbers.FETCH_COUNT
+        count = max(numbers.FETCH_COUNT_MIN, min(wanted - ahead, numbers.FETCH_COUNT_MAX))
         try:
             records = consumer.consume(count, 0 if ahead else self.rest_s())
         except PositionOutOfRange as error:

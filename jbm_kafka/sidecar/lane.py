@@ -174,6 +174,7 @@ class Lane:
     def _turn(self, consumer: GroupConsumer) -> Wait:
         """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint. Returns how to go on."""
         self._wake.clear()
+        self.pump()  # first, so that what is read takes the memory of what is settled, still in the processor's cache
         ahead = self.fetching.ahead()
         has_fetched = self.fetching.fetch(consumer, ahead=ahead)
         self.pump()
@@ -184,7 +185,8 @@ class Lane:
         self.dispatch.deliver()
         self.catch_up.tell_watchers()
         # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
-        return Wait(self.fetching.rest_s(), self._wake) if ahead and not has_fetched else GO_ON
+        is_satisfied = self.dispatch.has_delivered and not self.dispatch.wanted()
+        return Wait(self.fetching.rest_s(), self._wake) if is_satisfied or (ahead and not has_fetched) else GO_ON
 
     def pump(self) -> None:
         """Carry out what others enqueued: commands, acknowledgements, verdicts."""

@@ -126,6 +126,16 @@ class Link:
         """The lane owes it an answer."""
         return self.wanted > 0 or self._is_asking_alone or any(self.coming)
 
+    def runs_low(self, few: int) -> bool:
+        """No more than `few` are left, counting what of the last portion is still to come: time to ask for another.
+
+        Without counting it the remainder of a portion, often a single message, would be a hand-over of its own. The
+        caller holds the lock.
+        """
+        if len(self.buffer) + self.wanted > few:
+            return False
+        return not (self._is_asking_alone or any(self.coming))
+
     def asked_lately(self) -> bool:
         """It asked a moment ago, or has got what it asked for then: the application is about to come for it."""
         has_some = self.is_asking or bool(self.buffer)

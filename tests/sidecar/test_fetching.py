@@ -1,0 +1,106 @@
+"""How much a lane reads, and when: what is asked for; ahead of that only while nobody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.delivery import FIRST_DELIVERY
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.sidecar.config import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN
+from jbm_kafka.sidecar.grants import Granted, Tap
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_kafka import MemoryCluster
+from jbm_kafka.testing.simulation.workers import SteppedWorker
+from tests.sidecar.parts import channel_of, link_of
+from tests.sidecar.stepped import SteppedSidecar
+
+
+@pytest.fixture
+def one() -> Iterator[SteppedSidecar]:
+    one = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False))
+    yield one
+    one.crash()
+
+
+def attached_to_a_backlog(one: SteppedSidecar) -> Link:
+    """A receiver that has taken a first message of many, and asks for no more."""
+    link = one.attach("s")
+    one.run(lambda: one.lane.is_settled)
+    one.send(*map(str, range(6_000)))
+    one.receive(link, 1)
+    return link
+
+
+def ask(link: Link, count: int) -> None:
+    with link.lock:
+        link.want(count)
+
+
+def lane_worker(one: SteppedSidecar) -> SteppedWorker:
+    (worker,) = [worker for worker in one.workers.all if worker.name.startswith("jbm-lane-")]
+    return worker
+
+
+def test_nobody_asks_so_it_reads_on_until_it_has_enough(one: SteppedSidecar) -> None:
+    """Of SEND-7: the highest priority of many, for receivers that take one at a time."""
+    attached_to_a_backlog(one)
+    one.run(lambda: one.lane.fetching.ahead() >= ENOUGH_AHEAD)
+    assert one.lane.fetching.ahead() < ENOUGH_AHEAD + FETCH_COUNT_MIN
+
+
+def test_what_is_asked_for_is_read_in_one_turn_and_handed_over(one: SteppedSidecar) -> None:
+    link = attached_to_a_backlog(one)
+    one.run(lambda: one.lane.fetching.ahead() >= ENOUGH_AHEAD)
+    for count in (one.lane.fetching.ahead(), 900, 900):
+        ask(link, count)
+        lane_worker(one).step()
+        assert one.lane.fetching.ahead() == 0
+        assert len(link.take_unread()) == count
+    ask(link, 2 * FETCH_COUNT_MAX)
+    lane_worker(one).step()
+    assert len(link.buffer) == FETCH_COUNT_MAX
+
+
+def test_who_has_got_all_he_asked_for_is_waited_for_where_he_can_wake_the_lane(one: SteppedSidecar) -> None:
+    """In the consumer nobody can, and what would be read there now is not for him yet."""
+    link = attached_to_a_backlog(one)
+    one.run(lambda: one.lane.fetching.ahead() >= ENOUGH_AHEAD)
+    lane = lane_worker(one)
+    ask(link, one.lane.fetching.ahead())
+    lane.step()
+    assert link.wanted == one.lane.fetching.ahead() == 0
+    assert not lane.is_ready
+    ask(link, 1)
+    assert lane.is_ready
+
+
+def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> None:
+    """Of ACK-8: by what is in the buffer and what is still to come, so never more than the prefetch."""
+    link = link_of("s")
+    tap = Tap(channel_of(ChannelState()), link)
+    ask(link, 1_000)
+    assert not link.runs_low(250), "all of it is still to come"
+    link.put([Granted(tap, Reference(offset, None), FIRST_DELIVERY) for offset in range(999)])
+    assert not link.runs_low(250)
+    for _ in range(750):
+        link.pop()
+    assert (len(link.buffer), link.wanted) == (249, 1)
+    assert link.runs_low(250)
+    assert not link.runs_low(249)
+
+
+def test_what_comes_when_it_is_durable_is_waited_for() -> None:
+    """Of ACK-8: it is in no buffer yet, and `wanted` no longer counts it."""
+    link = link_of("s")
+    tap = Tap(channel_of(ChannelState()), link)
+    ask(link, 1)
+    coming = [Granted(tap, Reference(0, None), FIRST_DELIVERY)]
+    link.announce(coming)
+    assert not link.runs_low(0)
+    link.arrive(coming)
+    link.pop()
+    assert link.runs_low(0)
