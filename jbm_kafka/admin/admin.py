@@ -81,6 +81,8 @@ class Admin:
             places = list(range(described.partitions))
             group, topic = queue.group_id(self._namespace), described.name
             begins = self._admin.begin_positions(topic, places)
+            # In this order: what is committed in between must not look as if it waited.
+            heads = self._admin.end_positions(topic, places, stable=False)
             ends = self._admin.end_positions(topic, places, stable=True)
             committed = self._admin.committed(group, topic, places)
             settled = {p: max(committed[p].position if p in committed else 0, begins[p]) for p in places}
@@ -91,7 +93,14 @@ class Admin:
                 group=group,
                 members=self._admin.group_members(group),
                 partitions=tuple(
-                    _counts(p, begins[p], settled[p], ends[p], found.get(p, Tally()) if is_countable else None)
+                    _counts(
+                        found.get(p, Tally()) if is_countable else None,
+                        partition=p,
+                        begin=begins[p],
+                        settled_to=settled[p],
+                        end=ends[p],
+                        uncommitted=max(heads[p] - ends[p], 0),
+                    )
                     for p in places
                 ),
             )
@@ -164,14 +173,11 @@ def _queue(queue: Queue | str) -> Queue:
     return Queue(queue) if isinstance(queue, str) else queue
 
 
-def _counts(partition: int, begin: int, settled_to: int, end: int, tally: Tally | None) -> PartitionCounts:
+def _counts(tally: Tally | None, **positions: int) -> PartitionCounts:
     if tally is None:
-        return PartitionCounts(partition=partition, begin=begin, settled_to=settled_to, end=end, held=None)
+        return PartitionCounts(**positions, held=None)
     return PartitionCounts(
-        partition=partition,
-        begin=begin,
-        settled_to=settled_to,
-        end=end,
+        **positions,
         held=tally.held,
         delayed=tally.delayed,
         retried=tally.retried,

@@ -17,6 +17,8 @@ class PartitionCounts:
     """The group's committed offset: everything below is settled. `begin` when nothing was committed yet."""
     end: int
     """One past the last committed record."""
+    uncommitted: int
+    """Records from `end` on that nobody reads before a Kafka transaction ends; not all need be its own."""
     held: int | None
     """Messages not settled; None: too many to be read for a count."""
     delayed: int = 0

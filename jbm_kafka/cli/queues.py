@@ -69,6 +69,12 @@ def show(queue: Queue, bootstrap: str, as_json: bool) -> None:
         for p in counts.partitions
     ]
     table(("partition", "held", "delayed", "retried", "settled to", "end", "oldest (UTC)"), rows)
+    for part in counts.partitions:
+        if part.uncommitted:
+            click.echo(
+                f"partition {part.partition}: {part.uncommitted} records from offset {part.end} on wait for the end of "
+                f"a Kafka transaction; should they wait for long: kafka-transactions.sh find-hanging"
+            )
 
 
 def _held(counts: QueueCounts) -> str:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
@@ -60,6 +61,26 @@ def test_messages_that_came_back_are_told(kafka: Run, queue: str, bootstrap: str
     ):
         assert session.create_consumer(Queue(queue)).receive(timeout=20) is not None
     assert _shown(kafka, queue)["retried"] == 1
+
+
+def test_what_waits_for_the_end_of_a_transaction_is_told_until_it_ends(kafka: Run, queue: str, bootstrap: str) -> None:
+    """An open transaction of any producer holds its whole partition back (UNIT-4)."""
+    foreigner = Producer({"bootstrap.servers": bootstrap, "transactional.id": queue, "log_level": 0})
+    foreigner.init_transactions(20)
+    foreigner.begin_transaction()
+    foreigner.produce(queue, b"in a transaction", partition=1)
+    assert not foreigner.flush(20)
+    kafka("send", queue, "--text", "behind it", "--count", "12")
+    before, open_one = _shown(kafka, queue)["by_partition"]
+    assert before["uncommitted"] == 0
+    assert open_one["uncommitted"] >= 1
+    assert open_one["held"] == 0
+    told = [line for line in kafka("show", queue).out.splitlines() if "Kafka transaction" in line]
+    assert len(told) == 1
+    assert told[0].startswith(f"partition 1: {open_one['uncommitted']} records from offset 0 on wait for the end")
+    foreigner.abort_transaction(20)
+    assert [part["uncommitted"] for part in _shown(kafka, queue)["by_partition"]] == [0, 0]
+    assert "Kafka transaction" not in kafka("show", queue).out
 
 
 def test_a_backlog_too_large_to_read_is_told_as_a_bound(kafka: Run, queue: str, bootstrap: str) -> None:
