@@ -73,7 +73,7 @@ def show(queue: Queue, bootstrap: str, as_json: bool) -> None:
         if part.uncommitted:
             click.echo(
                 f"partition {part.partition}: {part.uncommitted} records from offset {part.end} on wait for the end of "
-                f"a Kafka transaction; should they wait for long: kafka-transactions.sh find-hanging"
+                f"a Kafka transaction; if for long: kafka-transactions.sh find-hanging (docs/topics.md)"
             )
 
 
