@@ -214,7 +214,7 @@ class _Offering:
                 if (
                     gate is not None
                     and (self.one_per_unit or gate.owner != session or gate.waiting or gate.spilled or gate.tail)
-                ) or unit in stopped:
+                ) or (stopped and unit in stopped):
                     self.blocked.append(reference)
                     examined += 1
                     continue

@@ -102,8 +102,9 @@ class ChannelState(DurableState):
         if change.examined == len(arrivals):
             arrivals.clear()
         else:
+            take = arrivals.popleft
             for _ in range(change.examined):
-                arrivals.popleft()
+                take()
         if change.fresh:
             self._hand_fresh(session, change.fresh)
             self.handed_to = max(self.handed_to, change.fresh[-1].offset + 1)

@@ -195,6 +195,15 @@ def test_what_the_session_does_not_hold_is_named_and_nothing_happens_to_it() -> 
     assert unknown_offsets(channel.state, "a", [0, 1, 0, 1]) == [1, 1, 0]  # each is held once, however often named
 
 
+def test_what_a_session_holds_is_known_in_whatever_order_it_is_named() -> None:
+    """STATE-6."""
+    channel = unit(3)
+    for offsets in ([], [0], [0, 1], [0, 1, 2], [1], [2, 0], [2, 1, 0]):
+        assert unknown_offsets(channel.state, "a", offsets) == [], offsets
+    assert unknown_offsets(channel.state, "a", [0, 1, 2, 3]) == [3]
+    assert unknown_offsets(channel.state, "a", [0, 0]) == [0]
+
+
 def test_a_message_named_twice_goes_back_once() -> None:
     channel = unit(1)
     assert [attempts for _, attempts in channel.give_back("a", 0, 0).returned] == [1]
