@@ -9,7 +9,7 @@ import pytest
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery import FIRST_DELIVERY
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.sidecar.config import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN
+from jbm_kafka.sidecar.config import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN, FETCH_PAUSE_MS
 from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.testing.clock import ManualClock
@@ -48,8 +48,25 @@ def lane_worker(one: SteppedSidecar) -> SteppedWorker:
 def test_nobody_asks_so_it_reads_on_until_it_has_enough(one: SteppedSidecar) -> None:
     """Of SEND-7: the highest priority of many, for receivers that take one at a time."""
     attached_to_a_backlog(one)
-    one.run(lambda: one.lane.fetching.ahead() >= ENOUGH_AHEAD)
-    assert one.lane.fetching.ahead() < ENOUGH_AHEAD + FETCH_COUNT_MIN
+    fetching, clock = one.lane.fetching, one.lane.parts.clock
+    begun_at_ms, ahead = clock.monotonic_ms(), fetching.ahead()
+    one.run(lambda: fetching.ahead() >= ENOUGH_AHEAD)
+    assert fetching.ahead() < ENOUGH_AHEAD + FETCH_COUNT_MIN
+    pauses = (ENOUGH_AHEAD - ahead) // FETCH_COUNT_MIN
+    assert clock.monotonic_ms() - begun_at_ms < FETCH_PAUSE_MS <= FETCH_PAUSE_MS * pauses, "not one portion a pause"
+    enough = fetching.ahead()
+    one.run(lambda: clock.monotonic_ms() - begun_at_ms > 3 * FETCH_PAUSE_MS)
+    assert fetching.ahead() > enough, "for the group's rebalances are told inside a fetch"
+
+
+def test_somebody_asks_so_no_more_is_read_than_what_he_needs(one: SteppedSidecar) -> None:
+    link = attached_to_a_backlog(one)
+    one.run(lambda: 0 < one.lane.fetching.ahead() < ENOUGH_AHEAD)
+    ahead = one.lane.fetching.ahead()
+    ask(link, 10)
+    lane_worker(one).step()
+    assert len(link.take_unread()) == 10
+    assert one.lane.fetching.ahead() == ahead - 10
 
 
 def test_what_is_asked_for_is_read_in_one_turn_and_handed_over(one: SteppedSidecar) -> None:
@@ -70,10 +87,12 @@ def test_who_has_got_all_he_asked_for_is_waited_for_where_he_can_wake_the_lane(o
     link = attached_to_a_backlog(one)
     one.run(lambda: one.lane.fetching.ahead() >= ENOUGH_AHEAD)
     lane = lane_worker(one)
-    ask(link, one.lane.fetching.ahead())
-    lane.step()
-    assert link.wanted == one.lane.fetching.ahead() == 0
-    assert not lane.is_ready
+    for more in (0, FETCH_COUNT_MIN):  # read before, and read for him
+        ask(link, one.lane.fetching.ahead() + more)
+        lane.step()
+        assert link.wanted == one.lane.fetching.ahead() == 0
+        assert not lane.is_ready
+        link.take_unread()
     ask(link, 1)
     assert lane.is_ready
 
