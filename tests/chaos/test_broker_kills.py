@@ -2,13 +2,14 @@
 
 It is the test's own. What it has acknowledged outlives its process: the system has it, written or not yet.
 
-Not in every run of the suite, because Kafka 4.3.1 fails it: three times in about a hundred kills, and in the last run
-of the slow ones both dozens failed. Where it is killed after it has decided a commit and before it has written the
-marks of that, it was seen to tell itself complete when it came back, without a mark in any of the partitions. Such a
-partition's readers stand still until the same producer writes there again, or an operator ends it: docs/topics.md.
-When a broker starts, its coordinator may come to an undone commit before it knows who leads the partitions, and then
-takes them for deleted: "Couldn't find leader endpoint for partitions ... likely deleted already and hence can be
-skipped", at INFO. Mostly it is made coordinator once more a moment later and writes the marks after all.
+Not in every run of the suite, because Kafka 4.3.1 fails it: five times in some hundred and twenty kills; such a run
+ends as expected to fail (XFAIL), with what Kafka's own tool says of it. Where it is killed after it has decided a
+commit and before it has written the marks of that, it was seen to tell itself complete when it came back, without a
+mark in any of the partitions. Such a partition's readers stand still until the same producer writes there again, or
+an operator ends it: docs/topics.md. When a broker starts, its coordinator may come to an undone commit before it
+knows who leads the partitions, and then takes them for deleted: "Couldn't find leader endpoint for partitions ...
+likely deleted already and hence can be skipped", at INFO. Mostly it is made coordinator once more a moment later and
+writes the marks after all.
 """
 
 import random
@@ -23,6 +24,7 @@ from tests.support.chaos_checks import forwarded, out_of_order, settled_more_tha
 from tests.support.chaos_crew import Crew
 from tests.support.chaos_run import Run
 from tests.support.chaos_topics import all_ends, bodies, read_committed
+from tests.support.hanging_transactions import blocked_by_kafka
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
@@ -62,7 +64,10 @@ def play(
 
 
 def wait_readable(bootstrap: str, run: Run) -> None:
-    """Return when everything written until now, to whatever topic, is before the stable end of its partition."""
+    """Return when everything written until now, to whatever topic, is before the stable end of its partition.
+
+    The test is over, as one expected to fail, when that is Kafka's fault and by its own tool's word.
+    """
     about = run.explain("no transaction blocks a partition")
     written = wait_until(lambda: all_ends(bootstrap, stable=False), about=about, timeout_s=READABLE_S)
 
@@ -70,7 +75,13 @@ def wait_readable(bootstrap: str, run: Run) -> None:
         stable = all_ends(bootstrap, stable=True)
         return all(stable.get(place, 0) >= end for place, end in written.items())
 
-    wait_until(is_readable, about=about, timeout_s=READABLE_S)
+    try:
+        wait_until(is_readable, about=about, timeout_s=READABLE_S)
+    except AssertionError:
+        blocked = blocked_by_kafka(bootstrap)
+        if blocked is None:
+            raise
+        pytest.xfail(f"Kafka has left partitions blocked, which nothing of ours can prevent:\n{blocked}")
 
 
 @pytest.mark.slow
