@@ -34,7 +34,7 @@ def reach(bootstrap: str) -> str:
     return bootstrap
 
 
-def later(option: str, given: str | None) -> None:
-    """Wrong usage when an option is given that this version does not have yet."""
+def later(option: str, given: str | None, instead: str = "leave it out and filter the output of --json") -> None:
+    """Wrong usage when an option is given that this version does not have yet; `instead` is what to do until then."""
     if given is not None:
-        raise click.UsageError(f"{option} comes with a later version; leave it out and filter the output of --json")
+        raise click.UsageError(f"{option} comes with a later version; {instead}")

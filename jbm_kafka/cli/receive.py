@@ -39,8 +39,10 @@ def receive(
 
     What was printed is settled; what could not be printed, because the reader went away say, stays in the queue.
     """
-    later("--selector", selector)
-    later("--unit", unit)
+    # No filter of the output: what comes out is settled.
+    looking = f"to look at some without taking any, filter the output of `jbm-kafka browse {queue.name} --all --json`"
+    later("--selector", selector, looking)
+    later("--unit", unit, looking)
     factory = ConnectionFactory(reach(bootstrap), auto_create=False)
     with factory.create_connection() as connection, connection.create_session(AcknowledgeMode.CLIENT) as session:
         printed = _print_all(session, session.create_consumer(queue), count, timeout, as_json=as_json)

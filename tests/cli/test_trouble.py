@@ -97,6 +97,20 @@ def test_wrong_usage_is_told_before_anything_is_tried(run: Run, arguments: tuple
 
 
 @pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (("receive", "q", "--unit", "joe"), "jbm-kafka browse q --all --json"),  # what receive prints is settled
+        (("receive", "q", "--selector", "a = 1"), "jbm-kafka browse q --all --json"),
+        (("browse", "q", "--selector", "a = 1"), "filter the output of --json"),
+    ],
+)
+def test_what_comes_later_names_a_remedy_that_loses_nothing(run: Run, arguments: tuple[str, ...], remedy: str) -> None:
+    said = run(*arguments)
+    assert f"{arguments[2]} comes with a later version" in said.err
+    assert remedy in " ".join(said.err.split())
+
+
+@pytest.mark.parametrize(
     "address", ["", "localhost", "localhost:", ":9092", "localhost:kafka", "h:0", "h:65536", "h:1,"]
 )
 def test_an_address_that_is_none_is_wrong_usage(run: Run, address: str) -> None:
