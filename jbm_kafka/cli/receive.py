@@ -1,6 +1,7 @@
 """`jbm-kafka receive`: takes messages from a queue and prints them."""
 
 import sys
+from collections.abc import Callable
 
 import click
 
@@ -9,11 +10,10 @@ from jbm_kafka.cli.options import Seconds, bootstrap_option, json_option
 from jbm_kafka.cli.render import as_values, json_line, printable
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.one_unit import OneUnit
 
 
 @click.command()
@@ -22,7 +22,8 @@ from jbm_kafka.jms.session import Session
               help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
 @click.option("--timeout", type=Seconds(0, 1e9), default=5.0, show_default=True, metavar="S",
               help="Seconds to wait for each.")  # fmt: skip
-@click.option("--unit", metavar="U", help="Comes with a later version.")
+@click.option("--unit", metavar="U",
+              help="Only messages of this unit. The first of each other one is held back meanwhile.")  # fmt: skip
 @click.option("--selector", metavar="S", help="Comes with a later version.")
 @bootstrap_option
 @json_option
@@ -42,27 +43,32 @@ def receive(
     # No filter of the output: what comes out is settled.
     looking = f"to look at some without taking any, filter the output of `jbm-kafka browse {queue.name} --all --json`"
     later("--selector", selector, looking)
-    later("--unit", unit, looking)
     factory = ConnectionFactory(reach(bootstrap), auto_create=False)
-    with factory.create_connection() as connection, connection.create_session(AcknowledgeMode.CLIENT) as session:
-        printed = _print_all(session, session.create_consumer(queue), count, timeout, as_json=as_json)
+    mode = AcknowledgeMode.CLIENT if unit is None else AcknowledgeMode.INDIVIDUAL
+    with factory.create_connection() as connection, connection.create_session(mode) as session:
+        if unit is None:
+            printed = _print_all(session.create_consumer(queue).receive, count, timeout, as_json=as_json)
+        else:
+            with OneUnit(session, queue, unit) as one:
+                printed = _print_all(one.receive, count, timeout, as_json=as_json)
+        session.close()
     if printed < count:
-        came = "no message came" if printed == 0 else f"only {printed} of {count} messages came"
+        of_unit = "" if unit is None else f" of unit {unit!r}"
+        came = f"no message{of_unit} came" if printed == 0 else f"only {printed} of {count} messages{of_unit} came"
         raise JMSError(f"{queue}: {came} within {timeout:g} s")
 
 
-def _print_all(session: Session, consumer: MessageConsumer, count: int, timeout: float, *, as_json: bool) -> int:
+def _print_all(receive: Callable[[float], Message | None], count: int, timeout: float, *, as_json: bool) -> int:
     """How many were printed and acknowledged: each once it has really left this process, so that none repeats."""
     printed = 0
     while count == 0 or printed < count:
-        message = consumer.receive(timeout)
+        message = receive(timeout)
         if message is None:
             break
         _print(message, as_json=as_json)
         sys.stdout.flush()
         message.acknowledge()
         printed += 1
-    session.close()
     return printed
 
 

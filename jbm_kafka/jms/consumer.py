@@ -124,11 +124,7 @@ class MessageConsumer:
             if not self._may_receive():
                 return None
             self._settling.before_receive()
-            granted = self.poll()
-            if granted is None and timeout_s == 0:
-                self.stay_attached()
-            elif granted is None:
-                granted = self._waiting.wait(timeout_s)
+            granted = self.next_granted(timeout_s)
             return None if granted is None else present_body(self, granted, kind)
         finally:
             self._guard.leave()
@@ -137,6 +133,15 @@ class MessageConsumer:
         """Receives until closed; acknowledges nothing beyond what the session's mode does by itself."""
         while (message := self.receive()) is not None:
             yield message
+
+    def next_granted(self, timeout_s: float | None) -> Granted | None:
+        """What `receive` gets, before the application has it; the caller is in a call of the session."""
+        granted = self.poll()
+        if granted is None and timeout_s == 0:
+            self.stay_attached()
+        elif granted is None:
+            granted = self._waiting.wait(timeout_s)
+        return granted
 
     def poll(self) -> Granted | None:
         """Take the next message out of the buffer, and ask for more before it runs out."""

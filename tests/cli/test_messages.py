@@ -61,6 +61,21 @@ def test_too_few_messages_are_a_failure_and_what_was_printed_is_settled(kafka: R
     assert (said.code, said.err) == (1, f"jbm-kafka: queue:{queue}: no message came within 0.3 s\n")
 
 
+def test_one_unit_is_received_and_the_others_stay_as_they_were(kafka: Run, queue: str) -> None:
+    for text, unit in (("a1", "ann"), ("j1", "joe"), ("a2", "ann"), ("j2", "joe"), ("j3", "joe"), ("b1", "bob")):
+        kafka("send", queue, "--text", text, "--unit", unit)
+    kafka("send", queue, "--text", "alone")
+    said = kafka("receive", queue, "--unit", "nobody", "--timeout", "0.3")
+    assert (said.code, said.out) == (1, "")
+    assert said.err == f"jbm-kafka: queue:{queue}: no message of unit 'nobody' came within 0.3 s\n"
+    assert kafka("receive", queue, "--unit", "joe", "--count", "2").out == "j1\nj2\n"
+    assert kafka("receive", queue, "--unit", "joe", "--count", "0", "--timeout", "0.3").out == "j3\n"
+    rows = _rows(kafka("receive", queue, "--count", "0", "--timeout", "0.3", "--json").out)
+    assert sorted(row["body"] for row in rows) == ["a1", "a2", "alone", "b1"]
+    assert [row["body"] for row in rows if row["unit_of_order"] == "ann"] == ["a1", "a2"]
+    assert {(row["delivery_count"], row["redelivered"]) for row in rows} == {(1, False)}
+
+
 def test_a_message_that_could_not_be_printed_stays_in_the_queue(kafka: Run, queue: str, bootstrap: str) -> None:
     kafka("send", queue, "--text", "precious")
     command = [sys.executable, "-m", "jbm_kafka.cli.main", "receive", queue, "--bootstrap", bootstrap]

@@ -83,7 +83,6 @@ def test_an_illegal_name_is_wrong_usage_and_says_why(run: Run, command: str, nam
         ("send", "q", "/no/such/file"),
         ("receive", "q", "--timeout", "-1"),
         ("receive", "q", "--selector", "a = 1"),
-        ("receive", "q", "--unit", "joe"),
         ("browse", "q", "--selector", "a = 1"),
         ("dead-letters",),
         ("dead-letters", "list", "--selector", "a = 1"),
@@ -99,8 +98,7 @@ def test_wrong_usage_is_told_before_anything_is_tried(run: Run, arguments: tuple
 @pytest.mark.parametrize(
     ("arguments", "remedy"),
     [
-        (("receive", "q", "--unit", "joe"), "jbm-kafka browse q --all --json"),  # what receive prints is settled
-        (("receive", "q", "--selector", "a = 1"), "jbm-kafka browse q --all --json"),
+        (("receive", "q", "--selector", "a = 1"), "jbm-kafka browse q --all --json"),  # what receive prints is settled
         (("browse", "q", "--selector", "a = 1"), "filter the output of --json"),
     ],
 )
