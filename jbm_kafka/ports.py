@@ -256,8 +256,8 @@ class Kafka(Protocol):
     """Makes the parts above for one cluster (`bootstrap` and client settings are the implementation's)."""
 
     def group_consumer(
-        self, *, group: str, topic: str, listener: GroupListener, session_timeout_ms: int, memory_bytes: int
-    ) -> GroupConsumer: ...
+        self, *, group: str, topic: str, partitions: int, listener: GroupListener, session_timeout_ms: int,
+        memory_bytes: int) -> GroupConsumer: ...  # fmt: skip
 
     def transactional_producer(
         self, transactional_id: str, *, transaction_timeout_ms: int

@@ -53,10 +53,20 @@ class ConfluentKafka:
         self._process = os.getpid()
 
     def group_consumer(
-        self, *, group: str, topic: str, listener: GroupListener, session_timeout_ms: int, memory_bytes: int
+        self,
+        *,
+        group: str,
+        topic: str,
+        partitions: int,
+        listener: GroupListener,
+        session_timeout_ms: int,
+        memory_bytes: int,
     ) -> ConfluentGroupConsumer:
-        ours = group_settings(group=group, session_timeout_ms=session_timeout_ms, memory_bytes=memory_bytes)
-        settings = self._settings(ours)
+        settings = self._settings(
+            group_settings(
+                group=group, partitions=partitions, session_timeout_ms=session_timeout_ms, memory_bytes=memory_bytes
+            )
+        )
         return ConfluentGroupConsumer(settings, group=group, topic=topic, listener=listener, bootstrap=self._bootstrap)
 
     def transactional_producer(

@@ -12,15 +12,20 @@ TRANSACTION_MESSAGE_TIMEOUT_MS = 3_000
 _TOPIC_APPEARS_MS = 3_000
 """A topic that no broker shows for so long does not exist; librdkafka would hope for 30 s."""
 
-GROUP_QUEUED_MESSAGES = 4_000
-"""Messages of a partition in a member's client below which it fetches more: a lane takes up to 1,000 at once."""
+GROUP_QUEUED_MESSAGES = 16_000
+"""Messages of all its partitions in a member's client below which it fetches more. Several large batches, or one that
+is larger than a share would be asked for again and again before other partitions' are: see `fetch.max.bytes` below."""
 GROUP_PARTITION_BYTES = 262_144
+GROUP_PARTITION_BYTES_MIN = 16_384
 GROUP_FETCH_BYTES = 1_048_576
-"""One partition's share of a fetch, and all of it. As they are on the wire: compressed text is many times that."""
+"""One partition's share of a fetch at most and at least, and about all of it. As they are on the wire: compressed text
+is many times that."""
 
 
-def group_settings(*, group: str, session_timeout_ms: int, memory_bytes: int) -> dict[str, Any]:
-    """librdkafka's settings of a member."""
+def group_settings(*, group: str, partitions: int, session_timeout_ms: int, memory_bytes: int) -> dict[str, Any]:
+    """librdkafka's settings of a member that may get all of so many partitions."""
+    fetch_bytes = min(GROUP_FETCH_BYTES, memory_bytes // 2)
+    share_bytes = max(GROUP_PARTITION_BYTES_MIN, min(GROUP_PARTITION_BYTES, fetch_bytes // partitions))
     return {
         "group.id": group,
         "partition.assignment.strategy": "cooperative-sticky",
@@ -28,11 +33,13 @@ def group_settings(*, group: str, session_timeout_ms: int, memory_bytes: int) ->
         # A fifth leaves room for four lost heartbeats; brokers and clients allow at most a third.
         "heartbeat.interval.ms": max(1, session_timeout_ms // 5),
         "max.poll.interval.ms": max(300_000, session_timeout_ms),
-        **reading_settings(memory_bytes, max(16_384, min(GROUP_PARTITION_BYTES, memory_bytes // 8))),
+        **reading_settings(memory_bytes, share_bytes),
         # A prefetch that stays small stays in the processor's cache, and its memory is used again instead of being
         # asked of the system: docs/benchmarks.md.
         "queued.min.messages": GROUP_QUEUED_MESSAGES,
-        "fetch.max.bytes": max(16_384, min(GROUP_FETCH_BYTES, memory_bytes // 2)),
+        # Never less than all shares: librdkafka asks for partitions in the same order again and again if it has enough
+        # in between (its issue 1854), so that those for which no room is left would get nothing before others end.
+        "fetch.max.bytes": share_bytes * partitions,
         "isolation.level": "read_committed",
         # Told as `ends_reached`.
         "enable.partition.eof": True,

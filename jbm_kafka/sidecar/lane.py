@@ -139,12 +139,9 @@ class Lane:
     def _run(self) -> Steps:
         try:
             self.consumer = self.parts.kafka.group_consumer(
-                group=self.group,
-                topic=self.topic,
-                listener=self.assignment,
-                session_timeout_ms=self.parts.config.session_timeout_ms,
-                memory_bytes=self.flow.consumer_bytes,
-            )
+                group=self.group, topic=self.topic, partitions=self.partitions, listener=self.assignment,
+                session_timeout_ms=self.parts.config.session_timeout_ms, memory_bytes=self.flow.consumer_bytes,
+            )  # fmt: skip
             try:
                 while not self._is_stopping and not self._is_unused():
                     yield self._turn(self.consumer)

@@ -31,7 +31,14 @@ class MemoryKafka:
     # -- the port ----------------------------------------------------------------------------------------------------
 
     def group_consumer(
-        self, *, group: str, topic: str, listener: GroupListener, session_timeout_ms: int, memory_bytes: int
+        self,
+        *,
+        group: str,
+        topic: str,
+        partitions: int,
+        listener: GroupListener,
+        session_timeout_ms: int,
+        memory_bytes: int,
     ) -> MemoryGroupConsumer:
         self._process.check()
         return MemoryGroupConsumer(

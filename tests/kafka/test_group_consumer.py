@@ -1,6 +1,8 @@
 """Contract: a member reads from the positions its listener gives, and only while and where it is told to."""
 
+import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -168,6 +170,23 @@ def test_consume_returns_with_the_first_record_and_keeps_to_its_limit(
     assert batches in ([[0], [1]], [[0], [1, 2]])
     assert len(consume_records(consumer, 4 - len(batches[1]))) == 4 - len(batches[1])
     assert time.monotonic() - began < 10
+    consumer.close()
+
+
+@pytest.mark.parametrize(("rounds", "each"), [(10, 250), (1, 12_000)])
+def test_no_partition_waits_for_the_end_of_another(kafka: Kafka, kafka_name: str, rounds: int, each: int) -> None:
+    """However much there is of the others, more than fits into one fetch, in small batches or such as fill one."""
+    partitions = range(8)
+    kafka.admin().create_topic(kafka_name, partitions=len(partitions), config={})
+    for _ in range(rounds):  # of bytes that do not become fewer
+        bodies = [(partition, os.urandom(200)) for partition in partitions for _ in range(each)]
+        send_all(kafka, [Outgoing(kafka_name, partition, None, body) for partition, body in bodies])
+    starts = dict.fromkeys(partitions, 0)
+    consumer = member(kafka, kafka_name, kafka_name, Listener(starts), partitions=len(partitions))
+    heard: Counter[int | None] = Counter()
+    while heard.total() < len(partitions) * rounds * each // 2 - 1_000:
+        heard.update(record.partition() for record in consume_some(consumer, 500))
+    assert heard.keys() == set(partitions)
     consumer.close()
 
 

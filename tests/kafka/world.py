@@ -130,11 +130,14 @@ class Listener:
         self.told.append(("lost", tuple(sorted(partitions))))
 
 
-def member(kafka: Kafka, group: str, topic: str, listener: Listener | None = None) -> GroupConsumer:
+def member(
+    kafka: Kafka, group: str, topic: str, listener: Listener | None = None, *, partitions: int = 4
+) -> GroupConsumer:
     """A member with the tests' settings."""
     return kafka.group_consumer(
         group=group,
         topic=topic,
+        partitions=partitions,
         listener=listener or Listener(),
         session_timeout_ms=SESSION_TIMEOUT_MS,
         memory_bytes=MEMORY_BYTES,

@@ -65,7 +65,12 @@ class LaneUnderTest:
         self.flow = Flow(self.store, share_bytes=lambda: self.budget_bytes)
         self.lane = lane_of(self.channel, flow=self.flow)
         self.consumer = MemoryKafka(MemoryCluster(ManualClock(), waits=False)).group_consumer(
-            group="g", topic="orders", listener=self.lane.assignment, session_timeout_ms=10_000, memory_bytes=1 << 20
+            group="g",
+            topic="orders",
+            partitions=1,
+            listener=self.lane.assignment,
+            session_timeout_ms=10_000,
+            memory_bytes=1 << 20,
         )
 
     def fetch(self, count: int, unit: str | None, delivery_ms: int = 0) -> None:
