@@ -245,10 +245,7 @@ class KafkaAdmin(Protocol):
         """Committed offsets with require-stable: waits while a transaction on them is open. Absent: none."""
 
     def group_members(self, group: str) -> int: ...
-
-    def cluster_id(self) -> str:
-        """The cluster's own id: tells one installation's state folder from another's."""
-
+    def cluster_id(self) -> str: ...  # tells one installation's state folder from another's
     def close(self) -> None: ...
 
 
@@ -257,7 +254,8 @@ class Kafka(Protocol):
 
     def group_consumer(
         self, *, group: str, topic: str, partitions: int, listener: GroupListener, session_timeout_ms: int,
-        memory_bytes: int) -> GroupConsumer: ...  # fmt: skip
+        memory_bytes: int) -> GroupConsumer:  # fmt: skip
+        """A member that may get all of the topic's partitions; each of them gets its share of every fetch."""
 
     def transactional_producer(
         self, transactional_id: str, *, transaction_timeout_ms: int

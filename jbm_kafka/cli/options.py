@@ -39,6 +39,17 @@ def check_bootstrap(context: click.Context, parameter: click.Parameter, value: s
     return value
 
 
+def check_unit(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A unit of order as given; wrong usage when no message could have it."""
+    if value == "":
+        raise click.BadParameter("a unit of order has a name; leave it out for none", context, parameter)
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError as error:
+        raise click.BadParameter(f"{value!a} is no UTF-8, as the name of a unit is", context, parameter) from error
+    return value
+
+
 def bootstrap_option(function: Function) -> Function:
     """`--bootstrap HOST:PORT`, or JBM_BOOTSTRAP, or the running local broker; passed as `bootstrap`."""
     option = click.option(

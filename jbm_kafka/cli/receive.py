@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 
 from jbm_kafka.cli.connect import as_queue, later, reach
-from jbm_kafka.cli.options import Seconds, bootstrap_option, json_option
+from jbm_kafka.cli.options import Seconds, bootstrap_option, check_unit, json_option
 from jbm_kafka.cli.render import as_values, json_line, printable
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
@@ -22,7 +22,7 @@ from jbm_kafka.jms.one_unit import OneUnit
               help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
 @click.option("--timeout", type=Seconds(0, 1e9), default=5.0, show_default=True, metavar="S",
               help="Seconds to wait for each.")  # fmt: skip
-@click.option("--unit", metavar="U",
+@click.option("--unit", metavar="U", callback=check_unit,
               help="Only messages of this unit. The first of each other one is held back meanwhile.")  # fmt: skip
 @click.option("--selector", metavar="S", help="Comes with a later version.")
 @bootstrap_option

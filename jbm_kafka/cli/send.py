@@ -7,7 +7,7 @@ from typing import BinaryIO, cast
 import click
 
 from jbm_kafka.cli.connect import as_queue, reach
-from jbm_kafka.cli.options import bootstrap_option, emit, json_option
+from jbm_kafka.cli.options import bootstrap_option, check_unit, emit, json_option
 from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_property
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.durations import LONGEST_MS
@@ -46,7 +46,8 @@ def _property(value: str) -> Typed:
 @click.argument("file", required=False, type=click.File("rb"), metavar="[FILE|-]")
 @click.option("--text", help="The body.")
 @click.option("--lines", is_flag=True, help="One message for each line of the file.")
-@click.option("--unit", metavar="U", help="Unit of order: messages of one unit are received one at a time, in order.")
+@click.option("--unit", metavar="U", callback=check_unit,
+              help="Unit of order: messages of one unit are received one at a time, in order.")  # fmt: skip
 @click.option("--property", "properties", callback=as_properties, multiple=True, metavar="K=V",
               help="A property, as text; K:int=3 for other types. Again for more.")  # fmt: skip
 @click.option("--priority", type=click.IntRange(0, 9), metavar="0..9", default=4, show_default=True,
@@ -83,8 +84,6 @@ def send(
         raise click.UsageError("give the body: either --text TEXT, or a file, or - for standard input")
     if lines and file is None:
         raise click.UsageError("--lines needs a file, or - for standard input")
-    if unit == "":
-        raise click.UsageError("--unit: a unit of order has a name; leave it out for none")
     bodies = _bodies(file, text, lines=lines)
     sender = _Sender(unit, properties)
     with ConnectionFactory(reach(bootstrap), auto_create=False).create_connection() as connection:

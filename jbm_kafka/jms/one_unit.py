@@ -1,4 +1,4 @@
-"""Receives one unit of order, past whatever else a queue hands over: for a look by hand, not for work.
+"""Receives one unit of order, past whatever else a queue hands over: what `receive --unit` does.
 
 It gets the first message of each other unit too, keeps it unseen, and gives it back at the end as if it had never been
 handed over. Until then nobody else gets these; who needs that for work needs a selector.

@@ -13,8 +13,9 @@ _TOPIC_APPEARS_MS = 3_000
 """A topic that no broker shows for so long does not exist; librdkafka would hope for 30 s."""
 
 GROUP_QUEUED_MESSAGES = 16_000
-"""Messages of all its partitions in a member's client below which it fetches more. Several large batches, or one that
-is larger than a share would be asked for again and again before other partitions' are: see `fetch.max.bytes` below."""
+"""A member's client fetches more while it holds fewer than these, of all its partitions together. It must not be done
+after the first large batch, or it asks for that partition's next before others have been asked at all: see
+`fetch.max.bytes` below."""
 GROUP_PARTITION_BYTES = 262_144
 GROUP_PARTITION_BYTES_MIN = 16_384
 GROUP_FETCH_BYTES = 1_048_576

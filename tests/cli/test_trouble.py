@@ -82,6 +82,9 @@ def test_an_illegal_name_is_wrong_usage_and_says_why(run: Run, command: str, nam
         ("send", "q", "--text", "x", "--property", "=1"),
         ("send", "q", "/no/such/file"),
         ("receive", "q", "--timeout", "-1"),
+        ("receive", "q", "--unit", ""),
+        ("receive", "q", "--unit", "\udcff"),  # a byte that is no UTF-8
+        ("send", "q", "--text", "x", "--unit", "\udcff"),
         ("receive", "q", "--selector", "a = 1"),
         ("browse", "q", "--selector", "a = 1"),
         ("dead-letters",),
