@@ -57,6 +57,7 @@ def broker(wanted: str | None, console: Console) -> Iterator[str]:
         if is_new:
             with contextlib.suppress(LocalBrokerError):
                 local.stop()
+                console.print("the local Kafka is stopped, its topics are kept: jbm-kafka broker start", soft_wrap=True)
 
 
 def check_exists(bootstrap: str, names: Names) -> None:

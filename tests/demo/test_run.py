@@ -9,8 +9,10 @@ import pytest
 from confluent_kafka import Producer
 
 from jbm_kafka.demo.worker import LEAVE_S
+from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.waiting import wait_until
 from tests.demo.conftest import Start
+from tests.support.topics import admin_client
 
 CUSTOMERS = ("--customers", "20")
 
@@ -74,6 +76,26 @@ def test_an_interrupted_demo_leaves_no_worker_behind(start_demo: Start, number: 
     if number != signal.SIGKILL:
         assert demo.returncode == 1
         assert said.rstrip().endswith("jbm-kafka: interrupted")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, None], ids=["interrupted", "to its end"])
+def test_a_broker_that_it_started_is_stopped_and_its_topics_are_kept(
+    start_demo_alone: Start, own_broker: LocalBroker, number: signal.Signals | None
+) -> None:
+    demo = start_demo_alone(*CUSTOMERS, "--no-spark")
+    assert demo.stdout is not None
+    for line in demo.stdout:
+        if number is not None and "workers compete" in line:
+            os.kill(demo.pid, number)
+        last = line
+    assert demo.wait() == (0 if number is None else 1)
+    assert not own_broker.is_running
+    if number is None:
+        assert last == "the local Kafka is stopped, its topics are kept: jbm-kafka broker start\n"
+    assert own_broker.start()
+    assert any(
+        topic.startswith("bookstore.") for topic in admin_client(own_broker.bootstrap).list_topics(timeout=10).topics
+    )
 
 
 @pytest.mark.parametrize(
