@@ -176,6 +176,7 @@ class ConfluentAdmin:
         places = {TopicPartition(topic, partition): spec for partition in partitions}
 
         def question(deadline: Deadline) -> dict[int, int]:
+            self._connect(deadline)
             seconds = deadline.remaining_s()
             futures = self._client.list_offsets(places, isolation_level=level, request_timeout=seconds)
             try:
@@ -233,11 +234,15 @@ class ConfluentAdmin:
         return self._questions.ask(f"members of group {group}", question)
 
     def cluster_id(self) -> str:
-        def question(deadline: Deadline) -> str:
-            cluster = result(self._client.describe_cluster(request_timeout=deadline.remaining_s()), deadline)
-            return str(cluster.cluster_id)
+        return self._questions.ask("describe the cluster", self._connect)
 
-        return self._questions.ask("describe the cluster", question)
+    def _connect(self, deadline: Deadline) -> str:
+        """The cluster's id. A question of less than a millisecond, and one that waits for the connection.
+
+        Looking for leaders does not: while there is no connection librdkafka leaves it out, and tries again 3 s later.
+        """
+        cluster = result(self._client.describe_cluster(request_timeout=deadline.remaining_s()), deadline)
+        return str(cluster.cluster_id)
 
     def close(self) -> None:
         """Nothing to do: the client ends with its last reference."""

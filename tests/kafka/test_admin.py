@@ -1,5 +1,7 @@
 """Contract: questions about topics and groups, and what is answered when there is nothing."""
 
+import time
+
 import pytest
 
 from jbm_kafka.ports import Kafka, KafkaTrouble, UnknownTopic
@@ -68,6 +70,15 @@ def test_partitions_can_be_added_and_begin_at_0(kafka: Kafka, topic: str) -> Non
     assert admin.begin_positions(topic, [0, 1, 2]) == {0: 0, 1: 0, 2: 0}
     with pytest.raises(KafkaTrouble):
         admin.add_partitions(topic, 2)
+
+
+def test_a_new_client_is_told_positions_at_once(kafka: Kafka, topic: str) -> None:
+    """librdkafka lets one in four wait 3 s that asks before it is connected."""
+    for _ in range(40):
+        admin = kafka.admin()
+        began = time.monotonic()
+        assert admin.begin_positions(topic, [0]) == {0: 0}
+        assert time.monotonic() - began < 2.5
 
 
 def test_positions_of_what_does_not_exist_are_an_error(kafka: Kafka, topic: str) -> None:
