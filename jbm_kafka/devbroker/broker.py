@@ -24,6 +24,9 @@ START_TIMEOUT_S = 90.0
 
 STOP_TIMEOUT_S = 30.0
 
+PAUSE_TIMEOUT_S = 10.0
+"""A signal arrives when one of the process's threads gets a processor."""
+
 LOCK_TIMEOUT_S = 0.2
 """Whoever asks whether a broker runs holds the lock for microseconds; a broker holds it for good."""
 
@@ -130,7 +133,9 @@ class LocalBroker:
 
     def pause(self) -> None:
         """Freezes the process (SIGSTOP): connections stay open and nothing answers, until `resume`."""
-        self._signal_running(signal.SIGSTOP)
+        pid = self._signal_running(signal.SIGSTOP)
+        if not wait_until(lambda: process.stands_still(pid), timeout_s=PAUSE_TIMEOUT_S, poll_s=0.001):
+            raise LocalBrokerError(f"the broker process {pid} of {self.data_dir} still runs after SIGSTOP", pid=pid)
 
     def resume(self) -> None:
         """Lets a paused broker go on."""
@@ -206,11 +211,12 @@ class LocalBroker:
     def _wait_gone(self, timeout_s: float) -> bool:
         return wait_until(lambda: not self.is_running, timeout_s=timeout_s)
 
-    def _signal_running(self, number: signal.Signals) -> None:
+    def _signal_running(self, number: signal.Signals) -> int:
         pid = self._running_pid()
         if pid is None:
             raise LocalBrokerError(f"no broker of {self.data_dir} is running")
         process.send_signal(pid, number)
+        return pid
 
     def _running_pid(self) -> int | None:
         """Its process id, None when nothing runs; waits while another call is between locking and starting it."""

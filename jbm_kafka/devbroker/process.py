@@ -17,6 +17,9 @@ from jbm_kafka.devbroker.jars import resource_text
 
 FORMAT_TIMEOUT_S = 60.0
 
+_STANDING = "TtZX"
+"""What proc(5) calls a thread that is stopped, traced or dead."""
+
 # The shell's only job is to be the parent that ends at once.
 _DETACH = 'log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!'
 
@@ -87,3 +90,15 @@ def send_signal(pid: int, number: signal.Signals) -> None:
     """Signals the process; nothing happens when it is gone already."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def stands_still(pid: int) -> bool:
+    """No thread of the process runs: after SIGSTOP they go on until the first of them hears of it.
+
+    True as well where the system does not tell (no /proc), and when the process is gone.
+    """
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if stat.read_text(encoding="utf-8", errors="replace").rpartition(") ")[2][0] not in _STANDING:
+                return False
+    return True

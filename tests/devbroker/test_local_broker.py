@@ -93,6 +93,16 @@ def test_a_paused_broker_runs_without_answering_and_can_be_stopped(broker: Local
     assert not broker.is_running
 
 
+def test_no_thread_of_a_paused_broker_runs_on(broker: LocalBroker) -> None:
+    """After the signal they do until one of them gets a processor to hear of it: what was sent then was answered."""
+    threads = Path(f"/proc/{broker.status().pid}/task")
+    for _ in range(50):
+        broker.pause()
+        states = {stat.read_text().rpartition(") ")[2][0] for stat in threads.glob("*/stat")}
+        broker.resume()
+        assert states == {"T"}
+
+
 def test_a_stale_process_id_is_never_signalled(tmp_path: Path) -> None:
     (tmp_path / "broker.lock").touch()
     (tmp_path / "broker.json").write_text('{"port": 1, "pid": 1}')
