@@ -92,6 +92,10 @@ class EmbeddedProvider:
         """
         self._plain_sender().send(record, report)
 
+    def prepare_to_send(self) -> None:
+        """Send soon. A new client of Kafka's may need half a second to be given its producer id."""
+        self._plain_sender()
+
     def send_error(self, error: KafkaTrouble, destination: Destination) -> JMSError:
         """What the caller of a send should see. A topic that has gone is forgotten: the next send looks for it."""
         if isinstance(error, UnknownTopic):

@@ -52,6 +52,8 @@ class MessageProducer:
         self.disable_message_timestamp = False
         self.is_closed = False
         self._routing = Routing(session)
+        if not session.transacted:
+            session.connection.provider.prepare_to_send()
 
     def send(
         self,

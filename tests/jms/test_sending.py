@@ -37,6 +37,19 @@ def test_a_persistent_send_is_in_the_log_when_it_returns(
     assert (message.destination, message.priority, message.expiration) == (orders, 4, 0)
 
 
+def test_the_client_of_plain_sends_is_there_before_the_first_one(warm: ConnectionFactory, orders: Queue) -> None:
+    """Kafka may need half a second to give it its producer id; a transacted session has no use for it."""
+    with warm.create_connection() as connection:
+        connection.create_session(AcknowledgeMode.TRANSACTED).create_producer(orders)
+        before = _sender_threads()
+        connection.create_session().create_producer(orders)
+        assert _sender_threads() == before + 1
+
+
+def _sender_threads() -> int:
+    return sum(thread.name == "jbm-sender" for thread in threading.enumerate())
+
+
 def test_completion_callbacks_come_in_send_order_on_another_thread(session: Session, orders: Queue) -> None:
     """SEND-1, SEND-9: over partitions and units."""
     seen: list[tuple[object, Exception | None, threading.Thread]] = []
