@@ -21,6 +21,7 @@ from jbm_kafka.ports import (
     TransactionAborted,
 )
 
+_CONNECT_S = 0.5
 _CLOSE_TIMEOUT_S = 2.0
 _SETTLE_S = 0.5
 _OFFSETS_TIMEOUT_S = 3.0
@@ -85,7 +86,9 @@ class ConfluentTransactionalProducer:
         self._written: dict[tuple[str, int], int] = {}
         """One past the last offset that a report named, by topic and partition, in this transaction."""
 
-    def initialise(self, timeout_s: float) -> None:
+    def initialise(self, timeout_s: float, *, known_topic: str | None = None) -> None:
+        if known_topic is not None:
+            self._connect(known_topic)
         self._steps(self._producer.init_transactions, timeout_s, "initialise", self._initialise_trouble)
 
     def begin(self) -> None:
@@ -187,6 +190,14 @@ class ConfluentTransactionalProducer:
         with suppress(KafkaException):  # a producer that failed for good says so once more
             self._producer.purge()
             self._producer.poll(0)
+
+    def _connect(self, known_topic: str) -> None:
+        """While it has no connection librdkafka leaves out the search for the coordinator, for half a second."""
+        with suppress(KafkaException):  # then the search fails too, and is told
+            # The first answer may come over the connection to the bootstrap address, which ends when it turns out to be
+            # that of a broker; the second one over the broker's own.
+            for _ in range(2):
+                self._producer.list_topics(known_topic, timeout=_CONNECT_S)
 
     # -- errors ----------------------------------------------------------------------------------------------------
 

@@ -258,7 +258,7 @@ class TransactionWriter:
             producer = self._kafka.transactional_producer(
                 self._transactional_id, transaction_timeout_ms=self._timeout_ms
             )
-            producer.initialise(INITIALISE_TIMEOUT_S)
+            producer.initialise(INITIALISE_TIMEOUT_S, known_topic=self._topics.registry_topic)
             if self._marker_from is None:
                 self._marker_from = self._registry_end()
             self._producer = producer

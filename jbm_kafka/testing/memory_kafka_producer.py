@@ -25,7 +25,7 @@ class MemoryTransactionalProducer:
         self._written: dict[tuple[str, int], int] = {}
         self._must_abort: str | None = None
 
-    def initialise(self, timeout_s: float) -> None:
+    def initialise(self, timeout_s: float, *, known_topic: str | None = None) -> None:
         with self._cluster.changed:
             self._enter("initialise")
             self._epoch = self._cluster.initialise(self._id, self._timeout_ms)

@@ -69,9 +69,23 @@ def nowhere() -> str:
         lambda kafka: kafka.admin().group_members("group"),
         lambda kafka: kafka.admin().cluster_id(),
         lambda kafka: kafka.transactional_producer("id", transaction_timeout_ms=10_000).initialise(0.5),
+        lambda kafka: kafka.transactional_producer("id", transaction_timeout_ms=10_000).initialise(
+            0.5, known_topic="orders"
+        ),
         lambda kafka: kafka.log_reader().read("orders", {0: (0, 1)}, timeout_s=0.5),
     ],
-    ids=["describe", "names", "create", "ends", "committed", "members", "cluster", "initialise", "read"],
+    ids=[
+        "describe",
+        "names",
+        "create",
+        "ends",
+        "committed",
+        "members",
+        "cluster",
+        "initialise",
+        "initialise beside a topic",
+        "read",
+    ],
 )
 def test_an_unreachable_broker_is_named_within_the_time(nowhere: str, question: Callable[[Kafka], object]) -> None:
     with pytest.raises(Unreachable, match=nowhere) as caught:

@@ -162,7 +162,7 @@ def test_a_newer_user_of_the_id_ends_the_older_ones_transaction(
     older.produce(numbered(topic, [1])[0])
     reader = kafka.log_reader()
     reader.read(topic, {0: (0, 1)}, timeout_s=WAIT_S, committed_only=False)
-    newer.initialise(WAIT_S)
+    newer.initialise(WAIT_S, known_topic=topic)
     assert not reader.read(topic, {0: (0, 2)}, timeout_s=WAIT_S)
     newer.begin()
     newer.produce(numbered(topic, [2])[0])
