@@ -17,10 +17,12 @@ GROUP_QUEUED_MESSAGES = 16_000
 after the first large batch, or it asks for that partition's next before others have been asked at all: see
 `fetch.max.bytes` below."""
 GROUP_PARTITION_BYTES = 262_144
-GROUP_PARTITION_BYTES_MIN = 16_384
+GROUP_PARTITION_BYTES_MIN = 32_768
 GROUP_FETCH_BYTES = 1_048_576
-"""One partition's share of a fetch at most and at least, and about all of it. As they are on the wire: compressed text
-is many times that."""
+"""One partition's share of a fetch at most and at least (two of the batches that Kafka's own clients send), and about
+all of it. As they are on the wire: compressed text is many times that."""
+GROUP_LARGE_BATCH_BYTES = 8_388_608
+"""Room besides for a batch larger than a share: one comes in each fetch, of the partition that is asked for first."""
 
 
 def group_settings(*, group: str, partitions: int, session_timeout_ms: int, memory_bytes: int) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def group_settings(*, group: str, partitions: int, session_timeout_ms: int, memo
         "queued.min.messages": GROUP_QUEUED_MESSAGES,
         # Never less than all shares: librdkafka asks for partitions in the same order again and again if it has enough
         # in between (its issue 1854), so that those for which no room is left would get nothing before others end.
-        "fetch.max.bytes": share_bytes * partitions,
+        "fetch.max.bytes": share_bytes * partitions + GROUP_LARGE_BATCH_BYTES,
         "isolation.level": "read_committed",
         # Told as `ends_reached`.
         "enable.partition.eof": True,
