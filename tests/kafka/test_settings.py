@@ -17,7 +17,7 @@ from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.settings import CONTROLLED
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaTrouble, Outgoing, Unreachable
 from tests.conftest import MakeTopic
-from tests.kafka.world import WAIT_S, Listener, consume_until, member
+from tests.kafka.world import WAIT_S, Listener, consume_some, consume_until, member, send_all
 
 
 @pytest.mark.parametrize("name", sorted(CONTROLLED))
@@ -125,6 +125,30 @@ def test_positions_of_a_broker_that_does_not_answer_are_unknown(dedicated_broker
             admin.end_positions("orders", [0], stable=True)
     finally:
         broker.resume()
+
+
+def test_what_comes_later_does_not_wait_for_the_end_of_others_large_batches(
+    bootstrap: str, make_topic: MakeTopic, kafka_name: str
+) -> None:
+    """Each nearly as large as all shares of a fetch together, and the receiver is slow."""
+    kafka, topic = ConfluentKafka(bootstrap), make_topic(partitions=8)
+    bulk = ConfluentKafka(bootstrap, {"batch.size": 1_000_000})
+    send_all(bulk, [Outgoing(topic, 0, None, os.urandom(100)) for _ in range(60_000)])
+    consumer = member(kafka, kafka_name, topic, Listener(dict.fromkeys(range(8), 0)), partitions=8)
+    for _ in range(20_000):
+        consume_some(consumer, 1)
+    others = set(range(1, 8))
+    send_all(bulk, [Outgoing(topic, partition, None, os.urandom(200)) for partition in others for _ in range(250)])
+    for _ in range(30_000):
+        others -= {record.partition() for record in consume_some(consumer, 1)}
+    assert not others
+    consumer.close()
+
+
+def test_sends_close_together_fit_into_a_topic_of_64_kib(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Brokers compare a batch as a whole."""
+    topic = make_topic(config={"max.message.bytes": "65536"})
+    send_all(ConfluentKafka(bootstrap), [Outgoing(topic, 0, None, os.urandom(200)) for _ in range(20_000)])
 
 
 def test_a_member_dropped_without_close_leaves_its_group_and_hangs_nobody(
