@@ -6,8 +6,8 @@ RECORD_BYTES_MAX = 1_000_000_000
 """librdkafka's own upper limit; what a topic takes is the topic's to say."""
 
 BATCH_BYTES = 65_536
-"""Messages sent together, before compression: less than a partition's share of a fetch where there are not very many.
-With librdkafka's million sending is not faster."""
+"""Messages sent together, before compression: never more than a partition's share of a fetch. With librdkafka's million
+sending is not faster."""
 
 TRANSACTION_MESSAGE_TIMEOUT_MS = 3_000
 """A record that cannot be written must fail while the transaction can still be aborted and redone."""
@@ -20,10 +20,10 @@ GROUP_QUEUED_MESSAGES = 16_000
 after the first large batch, or it asks for that partition's next before others have been asked at all: see
 `fetch.max.bytes` below."""
 GROUP_PARTITION_BYTES = 262_144
-GROUP_PARTITION_BYTES_MIN = 32_768
+GROUP_PARTITION_BYTES_MIN = BATCH_BYTES
 GROUP_FETCH_BYTES = 1_048_576
-"""One partition's share of a fetch at most and at least (two of the batches that Kafka's own clients send), and about
-all of it. As they are on the wire: compressed text is many times that."""
+"""One partition's share of a fetch at most and at least, and about all of it. As they are on the wire: compressed text
+is many times that."""
 GROUP_LARGE_BATCH_BYTES = 8_388_608
 """Room besides for a batch larger than a share: one comes in each fetch, of the partition that is asked for first."""
 
