@@ -157,6 +157,10 @@ class ConfluentTransactionalProducer:
         def sort(error: KafkaError, step: str) -> KafkaTrouble:
             if error.retriable():  # out of time: the coordinator may have heard us
                 return self._unknown(error, step)
+            if not self._failed:
+                # librdkafka may say that the transaction failed before it reports the record that failed it.
+                with suppress(KafkaException):
+                    self._producer.flush(_SETTLE_S)
             return self._trouble(error, step)
 
         self._steps(self._producer.commit_transaction, timeout_s, "commit", sort)
