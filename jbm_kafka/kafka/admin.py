@@ -53,7 +53,9 @@ class ConfluentAdmin:
         return self._questions.ask("describe topics " + ", ".join(names), question)
 
     def _described(self, names: list[str], deadline: Deadline) -> dict[str, Any]:
-        futures = self._client.describe_topics(TopicCollection(names), request_timeout=deadline.remaining_s())
+        # A broker that is alone, and just back, says for a moment that there is none. A question for which no broker is
+        # known waits without asking for another list; the next one asks.
+        futures = self._client.describe_topics(TopicCollection(names), request_timeout=deadline.next_try_s())
         found = {}
         for name, future in futures.items():
             try:
@@ -176,7 +178,9 @@ class ConfluentAdmin:
         places = {TopicPartition(topic, partition): spec for partition in partitions}
 
         def question(deadline: Deadline) -> dict[int, int]:
-            self._connect(deadline)
+            # Waits for a connection, which the search for leaders does not: without one librdkafka leaves it out, and
+            # searches again 3 s later. Not `describe_cluster`: where no broker is named it ends the process.
+            self._described([topic], deadline)
             seconds = deadline.remaining_s()
             futures = self._client.list_offsets(places, isolation_level=level, request_timeout=seconds)
             try:
@@ -234,15 +238,10 @@ class ConfluentAdmin:
         return self._questions.ask(f"members of group {group}", question)
 
     def cluster_id(self) -> str:
-        return self._questions.ask("describe the cluster", self._connect)
+        def question(deadline: Deadline) -> str:
+            return str(self._client.list_topics(timeout=deadline.remaining_s()).cluster_id)
 
-    def _connect(self, deadline: Deadline) -> str:
-        """The cluster's id. A question of less than a millisecond, and one that waits for the connection.
-
-        Looking for leaders does not: while there is no connection librdkafka leaves it out, and tries again 3 s later.
-        """
-        cluster = result(self._client.describe_cluster(request_timeout=deadline.remaining_s()), deadline)
-        return str(cluster.cluster_id)
+        return self._questions.ask("describe the cluster", question)
 
     def close(self) -> None:
         """Nothing to do: the client ends with its last reference."""

@@ -44,6 +44,7 @@ UNREACHABLE = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NETWORK_EXCEPTION,
         KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError._PARTIAL,  # a list of brokers without any
     }
 )
 

@@ -16,6 +16,8 @@ _PAUSE_S = 0.01
 _PAUSE_MAX_S = 0.1
 _GRACE_S = 1.0
 """librdkafka keeps a request's timeout itself; this is for its thread to say so."""
+_FIRST_TRY_S = 1.0
+"""A connected broker describes a topic in a millisecond."""
 _PASSING = UNREACHABLE | {
     KafkaError.UNSTABLE_OFFSET_COMMIT,
     KafkaError.NOT_CONTROLLER,
@@ -32,11 +34,16 @@ class Deadline:
     """One budget of time, shared by every step of a question."""
 
     def __init__(self, timeout_s: float, *, grace_s: float = _GRACE_S) -> None:
-        self._at = time.monotonic() + timeout_s
+        self._began = time.monotonic()
+        self._at = self._began + timeout_s
         self.grace_s = grace_s
 
     def remaining_s(self) -> float:
         return max(0.001, self._at - time.monotonic())
+
+    def next_try_s(self) -> float:
+        """For a step that is better asked again than waited for: as long as everything before it took."""
+        return min(self.remaining_s(), max(_FIRST_TRY_S, time.monotonic() - self._began))
 
     def is_over(self) -> bool:
         return time.monotonic() >= self._at

@@ -1,0 +1,95 @@
+"""A few answers of Kafka's protocol, for what no real broker can be made to say at will.
+
+Formats: Kafka's protocol guide, ApiVersions 0, Metadata 2 and ListOffsets 2.
+"""
+
+import socketserver
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+
+
+class _ApiKey(IntEnum):
+    LIST_OFFSETS = 2
+    METADATA = 3
+    API_VERSIONS = 18
+
+
+_SUPPORTED = ((_ApiKey.API_VERSIONS, 0), (_ApiKey.METADATA, 2), (_ApiKey.LIST_OFFSETS, 2))
+_UNSUPPORTED_VERSION = 35
+_NODE = 1
+END_POSITION = 7
+
+
+class WireBroker(socketserver.ThreadingTCPServer):
+    """A cluster of one broker and one topic of one partition; at times it names no broker at all."""
+
+    daemon_threads = True
+
+    def __init__(self, topic: str, names_itself: Sequence[bool]) -> None:
+        """`names_itself`: in the first list of brokers, in the second, and so on; the last one goes on."""
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.topic = topic
+        self._names_itself = list(names_itself)
+        self._lock = threading.Lock()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.server_address[1]}"
+
+    def answer(self, api: int, version: int) -> bytes:
+        match api:
+            case _ApiKey.API_VERSIONS:
+                error = _UNSUPPORTED_VERSION if version else 0
+                versions = b"".join(struct.pack(">hhh", key, only, only) for key, only in _SUPPORTED)
+                return struct.pack(">hi", error, len(_SUPPORTED)) + versions
+            case _ApiKey.METADATA:
+                return self._metadata()
+            case _ApiKey.LIST_OFFSETS:
+                partition = struct.pack(">ihqq", 0, 0, -1, END_POSITION)
+                return struct.pack(">ii", 0, 1) + _text(self.topic) + struct.pack(">i", 1) + partition
+            case _:
+                raise AssertionError(f"the client asked for what it was told is not supported: {api}")
+
+    def _metadata(self) -> bytes:
+        with self._lock:
+            is_named = self._names_itself[0]
+            self._names_itself = self._names_itself[1:] or [is_named]
+        broker = struct.pack(">i", _NODE) + _text("127.0.0.1") + struct.pack(">ih", self.server_address[1], -1)
+        brokers = struct.pack(">i", 1) + broker if is_named else struct.pack(">i", 0)
+        controller = struct.pack(">i", _NODE if is_named else -1)
+        replicas = struct.pack(">ii", 1, _NODE)
+        partition = struct.pack(">hii", 0, 0, _NODE) + replicas + replicas
+        topic = struct.pack(">h", 0) + _text(self.topic) + struct.pack(">?i", False, 1) + partition
+        topics = struct.pack(">i", 1) + topic if is_named else struct.pack(">i", 0)
+        return brokers + _text("a cluster") + controller + topics
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    server: WireBroker
+
+    def handle(self) -> None:
+        while size := self.rfile.read(4):
+            request = self.rfile.read(*struct.unpack(">i", size))
+            api, version, correlation = struct.unpack(">hhi", request[:8])
+            answer = self.server.answer(api, version)
+            self.wfile.write(struct.pack(">ii", 4 + len(answer), correlation) + answer)
+
+
+def _text(value: str) -> bytes:
+    return struct.pack(">h", len(value)) + value.encode()
+
+
+@contextmanager
+def wire_broker(topic: str, *, names_itself: Sequence[bool]) -> Iterator[str]:
+    """`host:port` of one that answers while the block runs."""
+    with WireBroker(topic, names_itself) as server:
+        thread = threading.Thread(target=server.serve_forever, name="wire-broker", daemon=True)
+        thread.start()
+        try:
+            yield server.bootstrap
+        finally:
+            server.shutdown()
+            thread.join()
