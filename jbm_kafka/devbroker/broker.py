@@ -5,6 +5,7 @@ It goes on after the command that started it; another process may stop it. What 
 
 import json
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -55,10 +56,22 @@ class LocalBroker:
     As a context manager: started on entering, stopped on leaving if this object started it.
     """
 
-    def __init__(self, data_dir: Path | str | None = None, *, heap_mb: int = 512) -> None:
-        """`data_dir` None: the user's one broker, under `$JBM_HOME` or the user's state folder."""
+    def __init__(
+        self,
+        data_dir: Path | str | None = None,
+        *,
+        heap_mb: int = 512,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        Args:
+            data_dir: None is the user's one broker, under `$JBM_HOME` or the user's state folder.
+            heap_mb: Java heap, MiB.
+            properties: Kafka's broker settings, of the next `start`, over those in common.properties.
+        """
         self.data_dir = Path(data_dir).absolute() if data_dir is not None else state_folder() / "broker"
         self.heap_mb = heap_mb
+        self.properties = dict(properties or {})
         self._lock_path = self.data_dir / "broker.lock"
         self._record_path = self.data_dir / "broker.json"
         self._started_here = False
@@ -158,7 +171,9 @@ class LocalBroker:
         self._write_record(port=self._record().get("port"))  # the last run's process id is somebody else's by now
         for _ in range(PORT_TRIES):
             chosen = self._choose_port(port, preferred_port)
-            process.write_settings(self.data_dir, port=chosen, controller_port=ports.free_port())
+            process.write_settings(
+                self.data_dir, port=chosen, controller_port=ports.free_port(), properties=self.properties
+            )
             process.format_data(self.data_dir, java=java, jars=jars)
             pid = process.spawn(self.data_dir, java=java, jars=jars, heap_mb=self.heap_mb, lock_fd=lock.fd)
             self._write_record(pid=pid, port=chosen)

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from jbm_kafka.devbroker.errors import LocalBrokerError
@@ -24,15 +25,16 @@ _STANDING = "TtZX"
 _DETACH = 'log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!'
 
 
-def write_settings(folder: Path, *, port: int, controller_port: int) -> Path:
-    """Writes server.properties and the log settings into `folder`; the former's path."""
-    addresses = {
+def write_settings(folder: Path, *, port: int, controller_port: int, properties: Mapping[str, str]) -> Path:
+    """Writes server.properties, with `properties` over ours, and the log settings into `folder`; the former's path."""
+    own = {
+        **properties,
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "log.dirs": str(folder / "data"),
     }
-    lines = "".join(f"{name}={value}\n" for name, value in addresses.items())
+    lines = "".join(f"{name}={value}\n" for name, value in own.items())
     path = folder / "server.properties"
     path.write_text(resource_text("common.properties") + "\n# This broker's own.\n" + lines, encoding="utf-8")
     (folder / "log4j2.properties").write_text(resource_text("log4j2.properties"), encoding="utf-8")

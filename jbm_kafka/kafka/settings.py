@@ -64,6 +64,7 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
         "fetch.max.bytes": _MEMORY,
         "fetch.message.max.bytes": _MEMORY,
         "max.partition.fetch.bytes": _MEMORY,
+        "allow.auto.create.topics": "a queue's topic is made with settings of its own, by the `auto_create` argument",
         "delivery.report.only.error": _OURS,
         "on_delivery": _OURS,
         "dr_cb": _OURS,
@@ -124,6 +125,8 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
         "client.id": "jbm-kafka",
         **client_settings,
         "bootstrap.servers": bootstrap,
+        # By default librdkafka's producers and admins let the broker make any topic they name, even in a question.
+        "allow.auto.create.topics": False,
         "logger": _ClientLog(),
         "error_cb": _log_client_error,
     }

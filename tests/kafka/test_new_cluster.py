@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import KafkaTrouble, Outgoing, UnknownTopic
+from tests.kafka.world import WAIT_S
 from tests.support.broker import local_broker
 from tests.support.wire_broker import END_POSITION, wire_broker
 
@@ -40,3 +42,26 @@ def test_a_broker_that_knows_of_none_is_asked_again(names_itself: list[bool]) ->
         assert time.monotonic() - began < SOON_S
     with wire_broker("orders", names_itself=names_itself) as bootstrap:
         assert ConfluentKafka(bootstrap).admin().cluster_id() == "a cluster"
+
+
+def test_no_question_and_no_record_makes_a_topic(tmp_path: Path) -> None:
+    """Kafka's brokers make every topic that a client names and does not forbid to make."""
+    with local_broker(tmp_path, {"auto.create.topics.enable": "true"}) as broker:
+        kafka = ConfluentKafka(broker.bootstrap, send_timeout_ms=5_000)
+        admin = kafka.admin()
+        admin.describe(["described"])
+        with pytest.raises(UnknownTopic):
+            admin.end_positions("asked", [0], stable=True)
+        sender = kafka.sender()
+        errors: list[KafkaTrouble | None] = []
+        sender.send(Outgoing("sent", 0, None, b""), errors.append)
+        sender.close(WAIT_S)
+        transaction = kafka.transactional_producer("id", transaction_timeout_ms=10_000)
+        transaction.initialise(WAIT_S, known_topic="deleted")
+        transaction.begin()
+        transaction.produce(Outgoing("committed", 0, None, b""))
+        with pytest.raises(KafkaTrouble):
+            transaction.commit(WAIT_S)
+        transaction.close()
+        assert {name for name in admin.topic_names() if not name.startswith("__")} == set()
+    assert isinstance(errors[0], UnknownTopic)

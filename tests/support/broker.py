@@ -7,7 +7,7 @@ local broker. Without any the tests that need one are skipped, but never where C
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,9 +43,9 @@ def open_broker(wanted: str, folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def local_broker(folder: Path) -> Iterator[LocalBroker]:
+def local_broker(folder: Path, properties: Mapping[str, str] | None = None) -> Iterator[LocalBroker]:
     """A broker on this machine with its data in `folder`, ended with the block whatever became of it meanwhile."""
-    broker = LocalBroker(folder)
+    broker = LocalBroker(folder, properties=properties)
     with _leash(folder):
         try:
             broker.start()
