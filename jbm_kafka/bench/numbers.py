@@ -44,6 +44,14 @@ def ratio(part: Summary, whole: Summary) -> float:
     return part.median / whole.median
 
 
+def paired_ratio(repeats: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+    """The median, over all repeats, of what the first half of one took as a part of what the second half took.
+
+    Both halves of a repeat see the same machine; over many minutes it is faster and slower by more than is looked for.
+    """
+    return float(median(sum(first) / sum(second) for first, second in repeats))
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """A figure and what it should be."""

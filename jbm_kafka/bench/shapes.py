@@ -9,7 +9,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
-from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, percentile, ratio, summary
+from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, paired_ratio, percentile, ratio, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import wait_until_quiet
 from jbm_kafka.bench.worker import Worker, measure
@@ -17,7 +17,7 @@ from jbm_kafka.bench.worker import Worker, measure
 Progress = Callable[[str], None]
 HELD_PATIENCE_S = 8.0
 """How long the held shape waits for a quiet machine: its delay runs, and who does not receive leaves the group."""
-HELD_ORDER = (False, True, True, False)
+HELD_ORDER = (False, True, True, False, True, False, False, True)
 """Whether the unit is held, in the order of one repeat and turned round in the next: what only drifts cancels out."""
 
 CLIENTS_SAID = {
@@ -130,7 +130,8 @@ def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
             progress(f"held {plan.turn_name(number)}: {word} the held unit {_rate(said):,.0f} msg/s")
     counted = counted_rows(raw)
     rates = _by_client(counted, _rate)
-    cost = (1 - ratio(rates["held"], rates["free"])) * 100
+    pairs = [_seconds(counted, number) for number in dict.fromkeys(row["repeat"] for row in counted)]
+    cost = (1 - paired_ratio(pairs)) * 100
     return ShapeResult(
         name="held",
         rows={CLIENTS_SAID[name]: rates[name] for name in ("free", "held")},
@@ -174,6 +175,13 @@ def _namespace(number: int) -> str:
 def _by_client(raw: Sequence[Mapping[str, Any]], figure: Callable[[Mapping[str, Any]], float]) -> dict[str, Summary]:
     names = dict.fromkeys(row["client"] for row in raw)
     return {name: summary([figure(row) for row in raw if row["client"] == name]) for name in names}
+
+
+def _seconds(raw: Sequence[Mapping[str, Any]], number: int) -> tuple[list[float], list[float]]:
+    """What the runs of one repeat took without the held unit, and with it."""
+    rows = [row for row in raw if row["repeat"] == number]
+    free, beside = ([float(row["seconds"]) for row in rows if row["client"] == name] for name in ("free", "held"))
+    return free, beside
 
 
 def _cpu_us(row: Mapping[str, Any]) -> float:

@@ -28,7 +28,7 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
     clients = {"backlog": {"raw", "share", "jbm", "bound"}, "latency": {"jbm"}, "held": {"free", "held"}}[name]
     assert {row["client"] for row in result.raw} == clients
     assert all(row.median > 0 for row in result.rows.values())
-    assert {row.count for row in result.rows.values()} == {TINY.repeats * (2 if name == "held" else 1)}
+    assert {row.count for row in result.rows.values()} == {TINY.repeats * (4 if name == "held" else 1)}
     assert len(result.judgements) == (1 if name == "held" else 2)
     assert told
 

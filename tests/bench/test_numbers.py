@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.bench.numbers import Judgement, Summary, percentile, ratio, summary
+from jbm_kafka.bench.numbers import Judgement, Summary, paired_ratio, percentile, ratio, summary
 
 
 def test_a_summary_has_the_middle_and_the_extremes() -> None:
@@ -28,6 +28,12 @@ def test_every_percentile_of_one_value_is_that_value() -> None:
 
 def test_a_ratio_is_of_the_medians() -> None:
     assert ratio(summary([10, 20, 90]), summary([30, 40, 50])) == 0.5
+
+
+def test_a_paired_ratio_is_the_middle_one_of_the_repeats() -> None:
+    slow_machine, fast_machine = ([18.0, 18.0], [20.0, 20.0]), ([9.0, 9.0], [10.0, 10.0])
+    disturbed = ([9.0, 9.0], [10.0, 90.0])
+    assert paired_ratio([slow_machine, disturbed, fast_machine]) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(
