@@ -171,8 +171,9 @@ class LocalBroker:
         self._write_record(port=self._record().get("port"))  # the last run's process id is somebody else's by now
         for _ in range(PORT_TRIES):
             chosen = self._choose_port(port, preferred_port)
+            controller_port = ports.free_port(besides=chosen)
             process.write_settings(
-                self.data_dir, port=chosen, controller_port=ports.free_port(), properties=self.properties
+                self.data_dir, port=chosen, controller_port=controller_port, properties=self.properties
             )
             process.format_data(self.data_dir, java=java, jars=jars)
             pid = process.spawn(self.data_dir, java=java, jars=jars, heap_mb=self.heap_mb, lock_fd=lock.fd)

@@ -21,9 +21,9 @@ def is_free(port: int) -> bool:
     return True
 
 
-def free_port() -> int:
-    """A port nobody listens on; somebody may still take it before the caller does."""
+def free_port(*, besides: int | None = None) -> int:
+    """A port nobody listens on, nor is about to: `besides`. Somebody may still take it before the caller does."""
     for port in random.sample(PORTS, TRIES):
-        if is_free(port):
+        if port != besides and is_free(port):
             return port
     raise OSError(f"{TRIES} ports between {PORTS.start} and {PORTS.stop - 1} were tried and all are in use")

@@ -51,7 +51,9 @@ def format_data(folder: Path, *, java: str, jars: Path) -> None:
     command += [f"--cluster-id={cluster_id}", "--config", str(folder / "server.properties")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False)
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
+        lines = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
+        # Below a Java error's own line stands only where it came from.
+        said = next((line for line in lines if "Exception" in line), lines[-1])
         raise LocalBrokerError(f"the broker's data folder {folder / 'data'} could not be prepared: {said}")
 
 

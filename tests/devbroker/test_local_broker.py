@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka.devbroker import LocalBroker, LocalBrokerError, answers
+from jbm_kafka.devbroker import LocalBroker, LocalBrokerError, answers, ports
 from jbm_kafka.devbroker.process import send_signal
 from tests.support.broker import local_broker
 from tests.support.topics import admin_client, create_topic
@@ -129,6 +129,20 @@ def test_a_broker_that_dies_while_starting_is_reported_with_the_end_of_its_log(b
     finally:
         meta.write_text(meta.read_text().replace("node.id=7", "node.id=1"))
     assert broker.start()
+
+
+def test_a_wrong_property_is_named_on_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LocalBrokerError, match=r"could not be prepared: .*num\.partitions") as caught:
+        LocalBroker(tmp_path, properties={"num.partitions": "several"}).start()
+    assert "\n" not in str(caught.value)
+
+
+def test_the_controller_does_not_get_the_port_of_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By chance it did, one start in 11,000, and Kafka refused the settings."""
+    first = ports.free_port()
+    monkeypatch.setattr(ports, "PORTS", [first, ports.free_port(besides=first)])
+    monkeypatch.setattr(ports, "TRIES", 2)
+    assert all(ports.free_port(besides=first) != first for _ in range(20))
 
 
 def test_signalling_a_process_that_is_gone_is_no_error() -> None:
