@@ -24,7 +24,10 @@ END_POSITION = 7
 
 
 class WireBroker(socketserver.ThreadingTCPServer):
-    """A cluster of one broker and one topic of one partition; at times it names no broker at all."""
+    """A cluster of one broker and one topic of one partition; at times it names no broker at all.
+
+    A topic that is asked for by name is always named, as by a real broker.
+    """
 
     daemon_threads = True
 
@@ -39,21 +42,21 @@ class WireBroker(socketserver.ThreadingTCPServer):
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self.server_address[1]}"
 
-    def answer(self, api: int, version: int) -> bytes:
+    def answer(self, api: int, version: int, request: bytes) -> bytes:
         match api:
             case _ApiKey.API_VERSIONS:
                 error = _UNSUPPORTED_VERSION if version else 0
                 versions = b"".join(struct.pack(">hhh", key, only, only) for key, only in _SUPPORTED)
                 return struct.pack(">hi", error, len(_SUPPORTED)) + versions
             case _ApiKey.METADATA:
-                return self._metadata()
+                return self._metadata(is_asked_for=b"\0\0\0\1" + _text(self.topic) in request)
             case _ApiKey.LIST_OFFSETS:
                 partition = struct.pack(">ihqq", 0, 0, -1, END_POSITION)
                 return struct.pack(">ii", 0, 1) + _text(self.topic) + struct.pack(">i", 1) + partition
             case _:
                 raise AssertionError(f"the client asked for what it was told is not supported: {api}")
 
-    def _metadata(self) -> bytes:
+    def _metadata(self, *, is_asked_for: bool) -> bytes:
         with self._lock:
             is_named = self._names_itself[0]
             self._names_itself = self._names_itself[1:] or [is_named]
@@ -63,7 +66,7 @@ class WireBroker(socketserver.ThreadingTCPServer):
         replicas = struct.pack(">ii", 1, _NODE)
         partition = struct.pack(">hii", 0, 0, _NODE) + replicas + replicas
         topic = struct.pack(">h", 0) + _text(self.topic) + struct.pack(">?i", False, 1) + partition
-        topics = struct.pack(">i", 1) + topic if is_named else struct.pack(">i", 0)
+        topics = struct.pack(">i", 1) + topic if is_named or is_asked_for else struct.pack(">i", 0)
         return brokers + _text("a cluster") + controller + topics
 
 
@@ -74,7 +77,7 @@ class _Connection(socketserver.StreamRequestHandler):
         while size := self.rfile.read(4):
             request = self.rfile.read(*struct.unpack(">i", size))
             api, version, correlation = struct.unpack(">hhi", request[:8])
-            answer = self.server.answer(api, version)
+            answer = self.server.answer(api, version, request[8:])
             self.wfile.write(struct.pack(">ii", 4 + len(answer), correlation) + answer)
 
 
