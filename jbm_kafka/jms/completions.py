@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.troubles import ended_by
 
 log = logging.getLogger(__name__)
 
@@ -102,8 +103,8 @@ class Completions:
         while (pending := self._ready.get()) is not None:
             try:
                 pending.listener(pending.message, pending.error)
-            except Exception:
-                log.exception("a completion callback raised; the send itself is as it was reported")
+            except BaseException as error:  # sys.exit() too: it would end this thread, and every later callback with it
+                log.exception("a completion callback %s; the send itself is as it was reported", ended_by(error))
             with self._all_done:
                 self._running -= 1
                 self._all_done.notify_all()

@@ -59,5 +59,12 @@ class Troubles:
             listener, error = told
             try:
                 listener(error)
-            except Exception:
-                log.exception("the exception listener raised on: %s", error)
+            except BaseException as raised:  # sys.exit() too: it would end this thread, and nothing more would be told
+                log.exception("the exception listener %s on: %s", ended_by(raised), error)
+
+
+def ended_by(error: BaseException) -> str:
+    """How a call of the application's ended, for a line of the log; an exit is not carried out on a thread of ours."""
+    if isinstance(error, SystemExit):
+        return "called sys.exit(), which ends nothing here: set an event that the main thread waits for"
+    return "raised"

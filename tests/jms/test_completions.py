@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 import pytest
 
 from jbm_kafka.jms.completions import Completions
@@ -48,4 +51,23 @@ def test_a_refused_send_does_not_hold_up_who_waits_for_callbacks(
     completions.withdraw(refused)
     assert completions.wait_done(SOON_S)
     assert told == [("later", None)]
+    completions.stop()
+
+
+@pytest.mark.parametrize("leave", [lambda: sys.exit(3), lambda: (_ for _ in ()).throw(KeyboardInterrupt())])
+def test_sys_exit_in_a_completion_callback_does_not_end_the_callbacks(
+    leave: Callable[[], object], told: list[tuple[object, Exception | None]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """SEND-9: each of five comes, and whoever waits for them is let go."""
+    completions = Completions()
+
+    def tell(message: Message, error: Exception | None) -> None:
+        told.append((message.body, error))
+        leave()
+
+    for number in range(5):
+        completions.report(completions.expect(TextMessage(str(number)), tell), None)
+    assert completions.wait_done(SOON_S)
+    assert [body for body, _ in told] == ["0", "1", "2", "3", "4"]
+    assert caplog.text.count("the send itself is as it was reported") == 5
     completions.stop()

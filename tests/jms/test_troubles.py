@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
@@ -44,6 +45,21 @@ def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCaptureFixtur
     troubles.stop(SOON_S)
     assert told == ["one", "two"]
     assert "the exception listener raised on: one" in caplog.text
+
+
+def test_sys_exit_in_an_exception_listener_does_not_end_the_telling(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles()
+    told: list[str] = []
+
+    def listener(error: Exception) -> None:
+        told.append(str(error))
+        sys.exit(3)
+
+    troubles.tell(listener, RuntimeError("one"))
+    troubles.tell(listener, RuntimeError("two"))
+    troubles.stop(SOON_S)
+    assert told == ["one", "two"]
+    assert "the exception listener called sys.exit(), which ends nothing here" in caplog.text
 
 
 def test_a_listener_may_stop_it_and_what_comes_later_is_logged(caplog: pytest.LogCaptureFixture) -> None:
