@@ -49,10 +49,11 @@ test-slow: setup  ## the long targets: many kills, many seeds
 chaos: setup      ## the failure tests, full size: processes killed, frozen and replaced on a real broker
 	$(BIN)/python -m pytest tests/chaos -m "slow or not slow" --timeout 600
 
-check: setup      ## ruff, mypy --strict, layers
+check: setup      ## ruff, mypy --strict, layers, no circles of imports
 	$(BIN)/ruff check jbm_kafka tests $(SPARK) setup.py hatch_build.py
 	$(BIN)/mypy jbm_kafka tests $(SPARK)
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.house.ratchet
 
 cover: setup      ## branch coverage of core/ by the tests that need no broker; must be 100 %
 	JBM_PURE=1 $(BIN)/python -m pytest tests/core tests/model tests/local tests/codec --cov=jbm_kafka.core --cov-branch --cov-fail-under=100 \

@@ -117,3 +117,33 @@ def _is_name(node: ast.expr, *names: str) -> bool:
 
 def _imports(node: ast.ImportFrom, name: str) -> bool:
     return any(alias.name == name for alias in node.names)
+
+
+def attributes(text: str, inherited: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The classes of a text with the attributes of their objects: annotated in the body, assigned to `self`, inherited.
+
+    `inherited` holds the same of classes elsewhere, by name. Constants of a class and the members of an enum count not.
+    """
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef):
+            bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
+            found[node.name] = _own_attributes(node).union(*(found.get(b, inherited.get(b, set())) for b in bases))
+    return found
+
+
+def repeated_basenames(names: Iterable[str]) -> dict[str, list[str]]:
+    """File names that stand in more than one folder, with where; those that Python itself gives a meaning excepted."""
+    by_name: dict[str, list[str]] = {}
+    for name in names:
+        by_name.setdefault(name.rpartition("/")[2], []).append(name)
+    return {name: places for name, places in by_name.items() if len(places) > 1 and not name.startswith("__")}
+
+
+def _own_attributes(node: ast.ClassDef) -> set[str]:
+    fields = [each for each in node.body if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)]
+    own = {each.target.id for each in fields if "ClassVar" not in ast.unparse(each.annotation)}  # type: ignore[union-attr]
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store) and _is_name(each.value, "self"):
+            own.add(each.attr)
+    return own

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.house import rules
+from tests.house import circles, ratchet, rules
 
 
 def test_a_file_over_the_limit_is_named_with_its_length() -> None:
@@ -77,4 +77,63 @@ def test_a_promise_is_proven_or_open_and_never_both() -> None:
         "ACK-1: no test names it",
         "ACK-2: has a test, so it is not open any more",
         "ACK-9: listed as open, but nothing promises it",
+    ]
+
+
+def test_attributes_are_those_of_the_body_of_self_and_of_the_bases() -> None:
+    text = """
+class Base:
+    limit: ClassVar[int] = 3
+    FACTOR = 2
+    a: int
+class Derived(Base, Elsewhere):
+    def __init__(self):
+        self.b, self.c = 1, 2
+        other.d = 3
+"""
+    assert rules.attributes(text, {"Elsewhere": {"e"}}) == {"Base": {"a"}, "Derived": {"a", "b", "c", "e"}}
+
+
+def test_a_basename_in_two_folders_is_named_with_its_places() -> None:
+    names = ["p/a.py", "p/q/a.py", "p/b.py", "p/__init__.py", "p/q/__init__.py"]
+    assert rules.repeated_basenames(names) == {"a.py": ["p/a.py", "p/q/a.py"]}
+
+
+def test_a_circle_is_found_whether_it_is_imported_for_types_or_late() -> None:
+    texts = {
+        "p.a": "if TYPE_CHECKING:\n    from p.b import B",
+        "p.b": "def f():\n    from p import c",
+        "p.c": "import p.a",
+        "p.d": "from p.c import c",
+    }
+    graph = circles.module_graph(texts)
+    assert graph == {"p.a": {"p.b"}, "p.b": {"p.c"}, "p.c": {"p.a"}, "p.d": {"p.c"}}
+    assert circles.circles(graph) == [frozenset({"p.a", "p.b", "p.c"})]
+
+
+def test_folders_are_in_a_circle_though_their_modules_are_in_none() -> None:
+    graph = {"p.one": {"p.q.a"}, "p.q.a": {"p.r.a"}, "p.r.b": {"p.q.b"}, "p.r.a": set(), "p.q.b": set()}
+    assert circles.circles(graph) == []
+    assert circles.circles(circles.folder_graph(graph, "p")) == [frozenset({"p.q", "p.r"})]
+
+
+def test_two_circles_that_share_a_module_are_one() -> None:
+    graph = {"a": {"b"}, "b": {"a", "c"}, "c": {"b", "d"}, "d": set()}
+    assert circles.circles(graph) == [frozenset("abc")]
+
+
+def test_a_known_circle_may_shrink_and_never_grow() -> None:
+    known = [frozenset({"a", "b", "c"})]
+    assert circles.complaints("modules", [frozenset({"a", "b"})], known) == [
+        "c: in no circle of modules any more; take it off the list"
+    ]
+    grown = circles.complaints("modules", [frozenset({"a", "b", "c", "d"})], known)
+    assert grown == ["circle of modules: a, b, c, d; break it: who is held takes values, and never its holder"]
+
+
+def test_a_known_exception_is_let_pass_and_must_go_when_it_breaks_nothing() -> None:
+    assert ratchet.exceeding({"Old": "too large"}, ["Old"]) == []
+    assert ratchet.exceeding({"New": "too large"}, ["Old"]) == [
+        "New: too large",
+        "Old: keeps the rule now; take it off the list",
     ]

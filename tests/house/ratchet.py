@@ -1,0 +1,103 @@
+"""The rules of the house that the tree does not keep everywhere yet: `python -m tests.house.ratchet`, in `make check`.
+
+What breaks them today is listed below. The lists may only get shorter: what is new is refused, and so is a name that
+stands here and breaks nothing any more.
+"""
+
+import re
+import sys
+from collections.abc import Collection, Iterable, Mapping
+
+from tests.house import circles, rules
+from tests.house.sources import PRODUCT, python_files, relative
+
+ATTRIBUTES_MAX = 12
+
+MODULE_CIRCLES = [
+    """
+    jbm_kafka.jms: browser call_guard connection consumer listening producer routing session settling
+    settling_in_hand siblings typed_body waiting
+    """,
+    """
+    jbm_kafka.sidecar: assignment catch_up checkpoint_part dispatch fence fetching flow grants lane link owned_channel
+    recovery settle spilled transfer
+    """,
+    "jbm_kafka.testing.simulation: at_hand_over invariants node receiver recorder world",
+]
+"""Modules that import each other in circles: each line one circle of one folder."""
+
+FOLDER_CIRCLES = ["jbm_spark jbm_spark.jobs"]
+
+LARGE_CLASSES = """
+    BytesMessage Checkpointer ChannelState ConfluentGroupConsumer Connection ContractChannelState DurableState Epoch
+    Lane Link LocalChannelState MemoryGroupConsumer MessageConsumer OwnedChannel Paper Session Sidecar TextMessage
+    TransactionPart TransactionWriter World _Offering
+"""
+"""Classes with more attributes than a class should have, inherited ones counted."""
+
+SETTINGS = {
+    "AddressSettings": "an attribute for each setting of an address",
+    "Plan": "an attribute for each option of `bench`",
+    "Profile": "an attribute for each trouble that a simulation may meet",
+    "ResolvedSettings": "an attribute for each setting of an address",
+    "SidecarConfig": "an attribute for each setting of a connection",
+}
+"""Classes that may have as many attributes as there is to say, with the reason."""
+
+REPEATED_BASENAMES = """
+    admin.py broker.py browse.py clock.py command.py errors.py held.py jars.py messages.py options.py ports.py
+    properties.py receivers.py recovery.py report.py run.py session.py topics.py waiting.py worker.py
+"""
+"""File names that stand in several folders, so that none of them says alone what it is about."""
+
+
+def complaints() -> list[str]:
+    """What is wrong, a line each."""
+    texts = {relative(path): path.read_text() for path in python_files(*PRODUCT)}
+    graph = circles.module_graph({_module(name): text for name, text in texts.items()})
+    folders = circles.folder_graph(graph, "jbm_kafka")
+    return [
+        *circles.complaints("modules", circles.circles(graph), [_circle(line) for line in MODULE_CIRCLES]),
+        *circles.complaints("folders", circles.circles(folders), [frozenset(line.split()) for line in FOLDER_CIRCLES]),
+        *_large_classes(texts.values()),
+        *_repeated_basenames(texts),
+    ]
+
+
+def exceeding(what: Mapping[str, str], known: Collection[str]) -> list[str]:
+    """Names with what is wrong with them that the list does not allow, and those listed that nothing is wrong with."""
+    new = [f"{name}: {wrong}" for name, wrong in sorted(what.items()) if name not in known]
+    return new + [f"{name}: keeps the rule now; take it off the list" for name in sorted(set(known) - what.keys())]
+
+
+def _large_classes(texts: Iterable[str]) -> list[str]:
+    found: dict[str, set[str]] = {}
+    texts = list(texts)
+    for _ in range(3):  # a class, its base and the base of that stand in any order
+        for text in texts:
+            found.update(rules.attributes(text, found))
+    large = {
+        name: f"{len(names)} attributes; at most {ATTRIBUTES_MAX}, so find the second class in it"
+        for name, names in found.items()
+        if len(names) > ATTRIBUTES_MAX and name not in SETTINGS
+    }
+    return exceeding(large, LARGE_CLASSES.split())
+
+
+def _repeated_basenames(names: Iterable[str]) -> list[str]:
+    repeated = rules.repeated_basenames(names)
+    told = {name: f"stands in {', '.join(places)}; name each after its own idea" for name, places in repeated.items()}
+    return exceeding(told, REPEATED_BASENAMES.split())
+
+
+def _circle(line: str) -> frozenset[str]:
+    folder, _, names = line.partition(":")
+    return frozenset(f"{folder.strip()}.{name}" for name in names.split())
+
+
+def _module(name: str) -> str:
+    return re.sub(r"^spark/", "", name).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(complaints()) or 0)
