@@ -17,6 +17,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.kafka.settings import check_client_settings
 from jbm_kafka.sidecar.config import SidecarConfig
 
+_DAY_MS = 86_400_000
 _HOSTS = re.compile(r"[^,/\s]+:\d+(,[^,/\s]+:\d+)*")
 
 
@@ -34,6 +35,9 @@ class ConnectionFactory:
         namespace: prefix of everything of ours, so that several installations share a cluster.
         memory_budget_bytes: bound of what is read ahead and held in memory.
         session_timeout_ms: after so long without a sign of life the group gives a process's partitions to others.
+        membership_idle_ms: how long a consumer that pauses between two receives keeps its process in the queue's group,
+            and with it its share of the partitions.
+        receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile.
         checkpoint_interval_ms: how often acknowledgements are made durable.
         block_on_acknowledge: an acknowledgement returns when it is durable (ACK-9).
         persist_delivery_count_before_delivery: attempts are durable before the application sees a message.
@@ -56,6 +60,8 @@ class ConnectionFactory:
         namespace: str = "",
         memory_budget_bytes: int = 256 * 2**20,
         session_timeout_ms: int = 10_000,
+        membership_idle_ms: int = 60_000,
+        receiver_idle_ms: int = 3_000,
         checkpoint_interval_ms: int = 50,
         block_on_acknowledge: bool = False,
         persist_delivery_count_before_delivery: bool = False,
@@ -74,6 +80,8 @@ class ConnectionFactory:
             config=SidecarConfig(
                 namespace=namespace,
                 session_timeout_ms=_whole("session_timeout_ms", session_timeout_ms, 100, 3_600_000, "milliseconds"),
+                membership_idle_ms=_whole("membership_idle_ms", membership_idle_ms, 100, _DAY_MS, "milliseconds"),
+                receiver_idle_ms=_whole("receiver_idle_ms", receiver_idle_ms, 100, _DAY_MS, "milliseconds"),
                 checkpoint_interval_ms=_whole(
                     "checkpoint_interval_ms", checkpoint_interval_ms, 1, 60_000, "milliseconds"
                 ),

@@ -40,7 +40,6 @@ class Assignment:
         """Partitions whose channels are being recovered, each with the token of its assignment."""
         self._closed: dict[int, JMSError] = {}
         """Partitions that are ours and stay closed, and why: only a newer version can read what is recorded of them."""
-        self.was_rebalanced_while_unused = False
         self._is_leaving = False
         self._undecided: list[OwnedChannel] = []
         """Dropped while a checkpoint of theirs was under way: who waits for it is told when its end is known."""
@@ -126,7 +125,7 @@ class Assignment:
     def on_revoked(self, partitions: Sequence[int]) -> None:
         """Give partitions up in order: stop hand-over, let sessions finish, write the last checkpoint, forget them."""
         self._forget_opening(partitions)
-        self.was_rebalanced_while_unused = True
+        self._lane.membership.rebalanced()
         self._release(partitions, keep_up=self._pause)
 
     def leave(self, consumer: GroupConsumer) -> None:

@@ -25,6 +25,9 @@ class SidecarConfig:
     auto_create: bool = True
     revoke_drain_ms: int = 2_000
     """How long a rebalance waits for what the application has in hand."""
+    membership_idle_ms: int = 60_000
+    """How long an open, started consumer that pauses keeps its process in the group. Each leave and join moves
+    partitions, and so may take from others what they have in hand."""
     linger_ms: int = 10_000
     """How long membership outlives the last receiver: stock brokers delay a first join by 3 s."""
     receiver_idle_ms: int = 3_000

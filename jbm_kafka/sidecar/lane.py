@@ -29,6 +29,7 @@ from jbm_kafka.sidecar.dispatch import Dispatch
 from jbm_kafka.sidecar.fetching import Fetching
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
@@ -71,6 +72,7 @@ class Lane:
         self.parts = parts
         self.channels: dict[int, OwnedChannel] = {}
         self.links: dict[str, Link] = {}
+        self.membership = Membership(parts.config)
         self.assignment = Assignment(self)
         self.settle = Settle(self)
         self.dispatch = Dispatch(self)
@@ -84,7 +86,6 @@ class Lane:
         self._wake = threading.Event()
         """Set after every change that may be work for a thread that does not wait in the consumer."""
         self._is_stopping = False
-        self._unused_since_ms: int | None = None
         self._worker: Worker | None = None
 
     # -- any thread ----------------------------------------------------------------------------------------------
@@ -278,20 +279,14 @@ class Lane:
             self.settle.return_all(link.session_id)
 
     def _is_unused(self) -> bool:
-        """Nobody receives here, so membership would only keep partitions from others.
-
-        A sole member lingers a while: joining anew is slow on stock brokers. It leaves when others need partitions.
-        """
-        now_ms = self.parts.clock.monotonic_ms()
-        idle_ms = self.parts.config.receiver_idle_ms
-        if self._inbox or any(link.is_active(now_ms, idle_ms) for link in self.links.values()):
-            self._unused_since_ms = None
-            self.assignment.was_rebalanced_while_unused = False
+        """Nobody receives here, and nobody is about to."""
+        now_ms, links, channels = self.parts.clock.monotonic_ms(), self.links.values(), self.channels.values()
+        if self._inbox or self.membership.is_used(now_ms, links):
             return False
-        if self._unused_since_ms is None:
-            self._unused_since_ms = now_ms
-        if any(not channel.holds_nothing or channel.needs_checkpoint for channel in self.channels.values()):
-            return False
-        shares = self.is_settled and len(self.channels) < self.partitions
-        lingered_ms = now_ms - self._unused_since_ms
-        return shares or self.assignment.was_rebalanced_while_unused or lingered_ms > self.parts.config.linger_ms
+        return self.membership.is_over(
+            now_ms,
+            links,
+            is_holding=any(not channel.holds_nothing for channel in channels),
+            is_owing=any(channel.needs_checkpoint for channel in channels),
+            shares=self.is_settled and len(channels) < self.partitions,
+        )

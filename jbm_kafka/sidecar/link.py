@@ -200,12 +200,14 @@ class Link:
 
     # -- the lane's side -----------------------------------------------------------------------------------------
 
-    def is_active(self, now_ms: int, idle_ms: int) -> bool:
-        """A receive or listener waits, or something was received within `idle_ms` (monotonic times).
+    @property
+    def is_open(self) -> bool:
+        """The consumer is not closed, nor its connection stopped: partitions are for those who receive."""
+        return not (self.is_closed or self.is_stopped)
 
-        Never while the connection is stopped or the consumer closed: partitions are for those who receive.
-        """
-        if self.is_closed or self.is_stopped:
+    def is_active(self, now_ms: int, idle_ms: int) -> bool:
+        """It is open, and a receive or listener waits or was there within `idle_ms` (monotonic times)."""
+        if not self.is_open:
             return False
         if self.is_waiting or self.receives != self._receives_seen:
             self._receives_seen = self.receives

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
@@ -36,7 +37,10 @@ class SteppedSidecar:
         wall: Clock | None = None,
         settings: AddressSettings | None = None,
         persist_delivery_count: bool = False,
+        partitions: int = 1,
+        numbers: Mapping[str, int] | None = None,
     ) -> None:
+        """`numbers`: other values of the sidecar's configuration."""
         assert isinstance(cluster.clock, ManualClock)
         self.clock = cluster.clock
         self.cluster = cluster
@@ -44,14 +48,15 @@ class SteppedSidecar:
         self.held: set[str] = set()
         """Names of work that makes no step now."""
         self.workers = SteppedWorkers(self.clock, self._meanwhile)
+        config = SidecarConfig(
+            session_timeout_ms=5_000,
+            address_settings={"#": AddressSettings(partitions=partitions), QUEUE.name: settings or AddressSettings()},
+            persist_delivery_count_before_delivery=persist_delivery_count,
+        )
         self.sidecar = Sidecar(
             kafka=self.kafka,
             clock=wall or self.clock,
-            config=SidecarConfig(
-                session_timeout_ms=5_000,
-                address_settings={"#": AddressSettings(partitions=1), QUEUE.name: settings or AddressSettings()},
-                persist_delivery_count_before_delivery=persist_delivery_count,
-            ),
+            config=replace(config, **(numbers or {})),  # type: ignore[arg-type]
             stores=Stores(MemoryJournal(clock=self.clock), MemoryHeldStore(), f"jbm.{name}.0", lambda: None),
             workers=self.workers,
             chance=lambda: 0.5,
@@ -79,11 +84,17 @@ class SteppedSidecar:
         taken = [link.pop() for _ in range(count)]
         return [granted.offset for granted in taken if granted is not None]
 
-    def send(self, *bodies: str, unit: bytes | None = None, headers: Sequence[tuple[str, bytes]] = ()) -> None:
-        """Append to the queue's partition."""
+    def send(
+        self,
+        *bodies: str,
+        unit: bytes | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
+        partition: int = 0,
+    ) -> None:
+        """Append to a partition of the queue."""
         with self.cluster.changed:
             for body in bodies:
-                self.cluster.append(Outgoing(QUEUE.kafka_topic(""), 0, unit, body.encode(), headers), None)
+                self.cluster.append(Outgoing(QUEUE.kafka_topic(""), partition, unit, body.encode(), headers), None)
 
     def run(self, holds: Callable[[], bool]) -> None:
         """Step by step until it holds."""

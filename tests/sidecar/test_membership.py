@@ -1,0 +1,94 @@
+"""How long a process stays a member of its queue's group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_kafka import MemoryCluster
+from tests.sidecar.stepped import QUEUE, SteppedSidecar
+
+Start = Callable[..., SteppedSidecar]
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster(ManualClock(), waits=False)
+
+
+@pytest.fixture
+def start(cluster: MemoryCluster) -> Iterator[Start]:
+    """Makes processes of a queue of two partitions; they end with the test."""
+    started: list[SteppedSidecar] = []
+
+    def make(name: str, **numbers: int) -> SteppedSidecar:
+        started.append(SteppedSidecar(name, cluster, partitions=2, numbers=numbers))
+        return started[-1]
+
+    yield make
+    for sidecar in started:
+        sidecar.crash()
+
+
+def run_both(one: SteppedSidecar, two: SteppedSidecar, holds: Callable[[], bool], *, within_ms: int = 60_000) -> None:
+    """Let two processes go on side by side until it holds."""
+    end_ms = one.clock.monotonic_ms() + within_ms
+    while not holds():
+        assert one.clock.monotonic_ms() < end_ms, "it never held"
+        one.run_for(5)
+        two.run_for(5)
+
+
+def run_both_for(one: SteppedSidecar, two: SteppedSidecar, duration_ms: int) -> None:
+    end_ms = one.clock.monotonic_ms() + duration_ms
+    run_both(one, two, lambda: one.clock.monotonic_ms() >= end_ms, within_ms=duration_ms + 1_000)
+
+
+def test_a_consumer_that_pauses_leaves_its_partitions_where_they_are(cluster: MemoryCluster, start: Start) -> None:
+    """Each leave and each return would take from the others what they have in hand."""
+    one, two = start("one"), start("two")
+    mine, theirs = one.attach("s"), two.attach("t")
+    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.channels) == len(two.lane.channels) == 1)
+    group = cluster.group(QUEUE.group_id(""))
+    run_both_for(one, two, 100)
+    generation = group.generation
+    mine.is_waiting = False
+    run_both_for(one, two, 55_000)
+    assert group.generation == generation
+    run_both(one, two, lambda: len(two.lane.channels) == 2, within_ms=10_000)
+    assert theirs.is_waiting
+
+
+def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> None:
+    """A message of more than a minute's work, and the process had left before the next receive."""
+    one, two = start("one", membership_idle_ms=10_000), start("two")
+    link = one.attach("s")
+    two.attach("t")
+    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.channels) == len(two.lane.channels) == 1)
+    one.send("long", partition=next(iter(one.lane.channels)))
+    link.wanted = 1
+    run_both(one, two, lambda: bool(link.buffer))
+    granted = link.pop()
+    assert granted is not None
+    link.is_waiting = False
+    run_both_for(one, two, 30_000)
+    granted.tap.acked.append(granted.offset)
+    run_both_for(one, two, 9_000)
+    assert one.lane.is_running
+    run_both(one, two, lambda: not one.lane.is_running, within_ms=5_000)
+
+
+@pytest.mark.parametrize("ends", ["closed", "stopped"])
+def test_a_consumer_that_is_closed_or_stopped_keeps_no_partitions(start: Start, ends: str) -> None:
+    """CONN-1: partitions are for those who receive."""
+    one, two = start("one"), start("two")
+    link = one.attach("s")
+    two.attach("t")
+    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.channels) == len(two.lane.channels) == 1)
+    if ends == "closed":
+        link.is_closed = True
+    else:
+        link.give_back_unread(stop=True)
+    run_both(one, two, lambda: len(two.lane.channels) == 2, within_ms=1_000)
