@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS
+from jbm_kafka.core.departure import EXPIRED, reason_to_depart
+from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS, is_expired
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import ListingKey
-
-EXPIRED: Final = "expired"
-OUT_OF_ATTEMPTS: Final = "max-delivery-attempts"
-"""Also the dead letter's reason (REDELIVER-4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +180,14 @@ class _Offering:
             self.heads.append(c.HeadTaken(key=key, count=count, leaving=False))
 
     def _reason_to_leave(self, reference: Reference) -> str | None:
-        if 0 < reference.expiration_ms <= self.now_ms:
-            return EXPIRED
         past = self.state.past.get(reference.offset)
-        if past is None:
-            return None
-        is_out = past.reason == OUT_OF_ATTEMPTS or 0 <= self.attempts_max <= past.attempts
-        return OUT_OF_ATTEMPTS if is_out else None
+        return reason_to_depart(
+            reference.expiration_ms,
+            0 if past is None else past.attempts,
+            None if past is None else past.reason,
+            now_ms=self.now_ms,
+            attempts_max=self.attempts_max,
+        )
 
     def _must_be_head_first(self, reference: Reference) -> bool:
         """It may be held back itself, which only a head is asked."""
@@ -222,7 +219,7 @@ class _Offering:
                 self.needs_offered = True
                 break
             examined += 1
-            if 0 < expiration_ms <= now_ms:
+            if is_expired(expiration_ms, now_ms):
                 self._expire_arrival(reference)
                 continue
             fresh.append(reference)

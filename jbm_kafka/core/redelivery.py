@@ -1,4 +1,7 @@
-"""When a returned message may be delivered again, and when it was tried often enough (REDELIVER-2, REDELIVER-3)."""
+"""When a returned message may be delivered again, and when it was tried often enough or waited too long.
+
+REDELIVER-2, REDELIVER-3, SEND-5.
+"""
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 
@@ -29,7 +32,11 @@ def redelivery_delay_ms(settings: ResolvedSettings, attempts: int, chance: float
     return cap_ms if wanted_ms >= cap_ms else round(wanted_ms)
 
 
-def is_exhausted(settings: ResolvedSettings, attempts: int) -> bool:
-    """Whether a message with this many failed attempts must not be tried again."""
-    limit = settings.max_delivery_attempts
-    return limit != UNLIMITED_ATTEMPTS and attempts >= limit
+def is_exhausted(attempts: int, attempts_max: int) -> bool:
+    """Whether a message with this many failed attempts must not be tried again; never with UNLIMITED_ATTEMPTS."""
+    return 0 <= attempts_max <= attempts
+
+
+def is_expired(expiration_ms: int, now_ms: int) -> bool:
+    """Whether a message must not be handed over any more because its time to live has ended; 0 never ends."""
+    return 0 < expiration_ms <= now_ms

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.channel import OUT_OF_ATTEMPTS
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, Departure, route_of
 from jbm_kafka.core.redelivery import is_exhausted, redelivery_delay_ms
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 
@@ -34,20 +34,11 @@ class GivenBack(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
-    """A message that must go to another destination before its unit goes on."""
-
-    reference: Reference
-    attempts: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Return:
     """The decision on messages given back."""
 
     changes: Sequence[c.Change]
-    leaving: Sequence[Leaving]
+    leaving: Sequence[Departure]
     """Now in LEAVING's hand."""
     returned: Sequence[tuple[Reference, int]]
     """Waiting again, with their attempts."""
@@ -62,7 +53,7 @@ def decide_kept(state: ChannelState, settings: ResolvedSettings) -> c.KeptForOpe
         messages=[
             c.ReturnedMessage(offset, past.attempts, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR)
             for offset, past in pasts
-            if past.reason != HELD_FOR_OPERATOR and is_exhausted(settings, past.attempts)
+            if past.reason != HELD_FOR_OPERATOR and is_exhausted(past.attempts, settings.max_delivery_attempts)
         ]
     )
 
@@ -107,7 +98,7 @@ def decide_return(
     back: list[c.ReturnedMessage] = []
     out: list[c.ReturnedMessage] = []
     gone: list[int] = []
-    leaving: list[Leaving] = []
+    leaving: list[Departure] = []
     first = _first_of_units(hand, rows)
     for row in rows:
         reference = hand[row.offset]
@@ -115,12 +106,12 @@ def decide_return(
         key = reference.gate_key
         if message.reason != OUT_OF_ATTEMPTS or key in kept or first.get(key, row.offset) < row.offset:
             back.append(message)
-        elif settings.dead_letter_address is None:
+        elif route_of(OUT_OF_ATTEMPTS, settings).address is None:
             gone.append(row.offset)
-            leaving.append(Leaving(reference, message.attempts, OUT_OF_ATTEMPTS))
+            leaving.append(Departure(reference, message.attempts, OUT_OF_ATTEMPTS))
         else:
             out.append(message)
-            leaving.append(Leaving(reference, message.attempts, OUT_OF_ATTEMPTS))
+            leaving.append(Departure(reference, message.attempts, OUT_OF_ATTEMPTS))
     changes: list[c.Change] = []
     if back:
         changes.append(c.Returned(session=session, messages=back))
@@ -173,7 +164,7 @@ def _returned_message(
     if not row.counted:
         return c.ReturnedMessage(row.offset, attempts, 0, 0, RETURNED, was_seen=row.was_seen)
     attempts += 1
-    if is_exhausted(settings, attempts):
+    if is_exhausted(attempts, settings.max_delivery_attempts):
         if settings.on_dead_letter == "hold":
             return c.ReturnedMessage(row.offset, attempts, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR)
         return c.ReturnedMessage(row.offset, attempts, 0, 0, OUT_OF_ATTEMPTS)

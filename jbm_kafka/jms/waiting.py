@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import JMSError, ResourceAllocationError
+from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.grants import Granted
@@ -124,7 +125,7 @@ class Waiting:
         units: set[tuple[int, bytes]] = set()  # what follows an expired one in its unit goes back with it (UNIT-1)
         while granted is not None:
             unit = granted.unit_place
-            if not 0 < granted.reference.expiration_ms <= now_ms and unit not in units:
+            if not is_expired(granted.reference.expiration_ms, now_ms) and unit not in units:
                 break
             gone.append((granted, GivenBack(granted.offset, counted=False)))
             if unit is not None:

@@ -10,12 +10,14 @@ from dataclasses import replace
 from jbm_kafka.contract import MessageState, Receiver
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
-from jbm_kafka.core.channel import OUT_OF_ATTEMPTS
 from jbm_kafka.core.delivery import delivery_of
+from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS, Departure, route_of
+from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.handover import decide_delivery
+from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import LEAVING, Reference
-from jbm_kafka.core.verdicts import GivenBack, Leaving, decide_return
+from jbm_kafka.core.verdicts import GivenBack, decide_return
 from jbm_kafka.local.ledger import message_id_of
 from jbm_kafka.local.messages import LocalMessage, dead_letter, expired_copy
 from jbm_kafka.local.state import LocalChannelState
@@ -64,10 +66,10 @@ class Departures:
         for reference in sorted(references):
             self.leave_again(reference)  # the next of its unit, now that the one before is gone
         now_ms = state.clock_ms()
-        if any(0 < reference.expiration_ms <= now_ms for reference in references):
+        if any(is_expired(reference.expiration_ms, now_ms) for reference in references):
             self.expire(now_ms)  # STATE-4: in hand it could not expire
 
-    def is_exhausted(self, reference: Reference) -> bool:
+    def is_out_of_attempts(self, reference: Reference) -> bool:
         """Whether it has used up its attempts and must not be handed over; it leaves when it can."""
         past = self._state.core.past.get(reference.offset)
         return past is not None and past.reason == OUT_OF_ATTEMPTS
@@ -76,12 +78,12 @@ class Departures:
         """When the message has used up its attempts and is the next of its unit: away with it."""
         state = self._state
         with state.lock:
-            change = decide_delivery(state.core, LEAVING, reference) if self.is_exhausted(reference) else None
+            change = decide_delivery(state.core, LEAVING, reference) if self.is_out_of_attempts(reference) else None
             if change is None or reference.offset in state.reserved:
                 return
             attempts = state.core.past[reference.offset].attempts
             state.change(change)
-        self._leave(Leaving(reference, attempts, OUT_OF_ATTEMPTS))
+        self._leave(Departure(reference, attempts, OUT_OF_ATTEMPTS))
 
     def expire(self, now_ms: int) -> list[str]:
         """Let go of the NEW messages whose time has ended; those sent in open transactions doom them (STATE-2)."""
@@ -89,7 +91,7 @@ class Departures:
         with state.lock:
             expired: list[Reference] = []
             for reference in state.held.values():
-                if not 0 < reference.expiration_ms <= now_ms:
+                if not is_expired(reference.expiration_ms, now_ms):
                     continue
                 stands = state.stands(reference)
                 if stands is MessageState.NOT_COMMITTED:
@@ -109,24 +111,25 @@ class Departures:
         return reference.offset in self._state.reserved or reference.offset in self._state.submitted
 
     def _copy_expired(self, reference: Reference, now_ms: int) -> bool:
-        if self._expiry_channel is None:
+        target = self._target(EXPIRED)
+        if target is None:
             return True
         state, message_id = self._state, message_id_of(reference)
         count = delivery_of(state.core, reference.offset).delivery_count
         message = state.message_store.retrieve(message_id)
         copy = expired_copy(message, channel=state.name, delivery_count=count, now_ms=now_ms)
-        return self._hand(copy, self._expiry_channel, message_id)
+        return self._hand(copy, target, message_id)
 
-    def _leave(self, leaving: Leaving) -> None:
+    def _leave(self, leaving: Departure) -> None:
         state, offset = self._state, leaving.reference.offset
         message_id = message_id_of(leaving.reference)
-        is_taken = True
-        if self._dead_letter_channel is None:
+        is_taken, target = True, self._target(leaving.reason)
+        if target is None:
             logger.warning("%s: message %s removed after %d attempts", state.name, message_id, leaving.attempts)
         else:
             message = state.message_store.retrieve(message_id)
             copy = dead_letter(message, channel=state.name, delivery_count=leaving.attempts, reason=leaving.reason)
-            is_taken = self._hand(copy, self._dead_letter_channel, message_id)
+            is_taken = self._hand(copy, target, message_id)
         with state.lock:
             if offset not in state.core.in_hand.get(LEAVING, {}):
                 return
@@ -135,6 +138,13 @@ class Departures:
             else:
                 kept = c.ReturnedMessage(offset, leaving.attempts, due_at_ms=0, delay_ms=0, reason=OUT_OF_ATTEMPTS)
                 state.change(c.Returned(LEAVING, [kept]))
+
+    def _target(self, reason: str) -> Receiver | None:
+        """Who takes the copy of a message that departs for this reason; None: nobody."""
+        route = route_of(reason, self.settings)
+        if route.address is None:
+            return None
+        return self._expiry_channel if route.fate is MessageFate.EXPIRED else self._dead_letter_channel
 
     def _hand(self, copy: LocalMessage, target: Receiver, message_id: str) -> bool:
         """Whether the target took the copy. It stays there whatever becomes of the caller's transaction."""
@@ -177,5 +187,7 @@ def resolved_settings(
                 value=address,
             )
     if dead_letter_channel is not None and resolved.dead_letter_address is None:
-        return replace(resolved, dead_letter_address=dead_letter_channel.receiver_id)
+        resolved = replace(resolved, dead_letter_address=dead_letter_channel.receiver_id)
+    if expiry_channel is not None and resolved.expiry_address is None:
+        resolved = replace(resolved, expiry_address=expiry_channel.receiver_id)
     return resolved

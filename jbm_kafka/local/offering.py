@@ -17,7 +17,7 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.errors import RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.core.handover import decide_delivery, heads
-from jbm_kafka.core.redelivery import is_exhausted
+from jbm_kafka.core.redelivery import is_exhausted, is_expired
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.verdicts import RETURNED
 from jbm_kafka.local.departures import Departures
@@ -161,7 +161,7 @@ class Offering:
             return gate.waiting[0] if gate is not None and gate.listed_in is not None else None
 
     def _offer(self, reference: Reference) -> None:
-        if self._departures.is_exhausted(reference):
+        if self._departures.is_out_of_attempts(reference):
             self._departures.leave_again(reference)
             return
         for receiver in self._receivers_for(reference):
@@ -192,10 +192,10 @@ class Offering:
             ):
                 return False
         now_ms = state.clock_ms()
-        if 0 < reference.expiration_ms <= now_ms:
+        if is_expired(reference.expiration_ms, now_ms):
             self._departures.expire(now_ms)
             return False
-        return not self._departures.is_exhausted(reference)
+        return not self._departures.is_out_of_attempts(reference)
 
     def _offer_to(self, receiver: Receiver, reference: Reference) -> bool:
         """Hand it over and record that; False when the receiver did not take it."""
@@ -261,8 +261,8 @@ class Offering:
         """Whether all of these may be handed over again on the spot: no delay, attempts and time left."""
         state, settings, now_ms = self._state, self._departures.settings, self._state.clock_ms()
         return not settings.redelivery_delay_ms and not any(
-            is_exhausted(settings, delivery_of(state.core, reference.offset).attempts + 1)
-            or 0 < reference.expiration_ms <= now_ms
+            is_exhausted(delivery_of(state.core, reference.offset).attempts + 1, settings.max_delivery_attempts)
+            or is_expired(reference.expiration_ms, now_ms)
             for reference in references
         )
 

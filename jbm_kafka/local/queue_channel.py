@@ -21,6 +21,7 @@ from jbm_kafka.contract import (
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import LEAVING, Reference
 from jbm_kafka.local.departures import Departures, resolved_settings
 from jbm_kafka.local.ledger import contract_reference
@@ -159,7 +160,7 @@ class QueueChannel(ManagedByState):
         if self._state.open_transaction is not None:
             raise refused(self.name, routable, "a transaction is open and a synchronous channel holds nothing for it")
         message = message_of(routable, channel=self.name, store=self.message_store)
-        if 0 < message.expiration_ms <= self._state.clock_ms():
+        if is_expired(message.expiration_ms, self._state.clock_ms()):
             return False
         for receiver in self._receivers.in_turn():
             answer = ask(receiver, shown(message, redelivered=False))

@@ -8,6 +8,7 @@ from jbm_kafka.contract import MessageStore, PersistenceManager, TransactionMana
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.errors import TransactionRolledBackError, UnknownMessageError
 from jbm_kafka.core.handover import decide_acknowledgement
+from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.local.ledger import Ledger, message_id_of
 
@@ -55,7 +56,7 @@ class TransactionPart(Ledger):
         with self.lock:
             now_ms = self.clock_ms()
             for reference in self._sent_in(transaction_id):
-                if 0 < reference.expiration_ms <= now_ms:
+                if is_expired(reference.expiration_ms, now_ms):
                     self.doom(reference, f"message {message_id_of(reference)!r} expired before its commit")
             if transaction_id in self.doomed:
                 raise TransactionRolledBackError(

@@ -11,6 +11,7 @@ from typing import cast
 
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaRecord, LogReader
 from jbm_kafka.sidecar.completion import Completion
@@ -145,11 +146,11 @@ def _seen(
     if reference.unit is not None:
         units_seen.add(reference.unit)
     is_held = reference.offset in in_hand
-    is_expired = 0 < reference.expiration_ms <= now_ms
+    may_go = is_first and not is_held and due_at_ms <= now_ms and not is_expired(reference.expiration_ms, now_ms)
     return Seen(
         record=record,
         state=MessageState.DELIVERED if is_held else MessageState.NEW,
         attempts=0 if past is None else past.attempts,
         due_at_ms=due_at_ms if due_at_ms > now_ms else 0,
-        is_deliverable=is_first and not is_held and due_at_ms <= now_ms and not is_expired,
+        is_deliverable=may_go,
     )

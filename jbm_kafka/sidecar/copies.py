@@ -7,10 +7,9 @@ from typing import cast
 
 from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
 from jbm_kafka.codec.identity import message_id_of
-from jbm_kafka.core.channel import EXPIRED
+from jbm_kafka.core.departure import EXPIRED, Departure
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.core.verdicts import Leaving
 from jbm_kafka.ports import Headers, KafkaRecord, Outgoing
 from jbm_kafka.sidecar.topics import TopicInfo
 
@@ -23,7 +22,7 @@ COMPRESSION_DOUBT = 2
 
 
 def copy_of(
-    leaving: Leaving, *, source: Destination, target: TopicInfo, now_ms: int, trusts_compression: bool
+    leaving: Departure, *, source: Destination, target: TopicInfo, now_ms: int, trusts_compression: bool
 ) -> tuple[Outgoing, bool]:
     """The copy, and whether it has its body: one too large for the target's topic goes without."""
     record = cast(KafkaRecord, leaving.reference.record)
@@ -39,7 +38,7 @@ def copy_of(
     return Outgoing(target.topic, partition, key, value if fits else None, headers), fits
 
 
-def _headers(leaving: Leaving, record: KafkaRecord, source: Destination, now_ms: int) -> Headers:
+def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_ms: int) -> Headers:
     partition, offset = cast(int, record.partition()), leaving.reference.offset
     message_id = message_id_of(record.headers(), cast(str, record.topic()), partition, offset)
     timestamp_ms = max(record.timestamp()[1], 0)

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.departure import Departure
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import LEAVING
-from jbm_kafka.core.verdicts import Leaving
 from jbm_kafka.ports import GroupConsumer, Kafka, KafkaTrouble
 from jbm_kafka.sidecar.assignment import Assignment
 from jbm_kafka.sidecar.catch_up import CatchUp
@@ -210,7 +210,7 @@ class Lane:
     def copy_away(
         self,
         channel: OwnedChannel,
-        leaving: Leaving,
+        leaving: Departure,
         event: MessageEvent,
         done: Completion,
         *,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.departure import attempts_before_departure
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent, OffsetRange
 from jbm_kafka.core.freeze import Freeze, freeze
-from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.verdicts import decide_kept
 from jbm_kafka.engine.reserve import Reserve
@@ -128,7 +128,7 @@ class OwnedChannel:
     @property
     def attempts_max(self) -> int:
         """Attempts after which a message leaves; UNLIMITED_ATTEMPTS when it stays for an operator."""
-        return self.settings.max_delivery_attempts if self.settings.on_dead_letter == "continue" else UNLIMITED_ATTEMPTS
+        return attempts_before_departure(self.settings)
 
     @property
     def holds_nothing(self) -> bool:

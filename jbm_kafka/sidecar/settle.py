@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from jbm_kafka.core.channel import EXPIRED
+from jbm_kafka.core.departure import Departure, route_of
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.core.reference import LEAVING, Reference, SessionId
-from jbm_kafka.core.verdicts import GivenBack, Leaving, decide_return, unknown_offsets
+from jbm_kafka.core.verdicts import GivenBack, decide_return, unknown_offsets
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import COPY_RETRY_MS
 from jbm_kafka.sidecar.fence import Verdict
@@ -30,7 +30,7 @@ class Settle:
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        self._copies_to_retry: list[tuple[int, OwnedChannel, Leaving]] = []
+        self._copies_to_retry: list[tuple[int, OwnedChannel, Departure]] = []
         """(when, channel, message): copies that could not be written; their units stay held."""
 
     def take_all(self) -> None:
@@ -152,24 +152,21 @@ class Settle:
         """Copy messages that LEAVING holds to the address their reason asks for."""
         for reference, reason in leaving:
             past = channel.state.past.get(reference.offset)
-            self._leave(channel, Leaving(reference, 0 if past is None else past.attempts, reason))
+            self._leave(channel, Departure(reference, 0 if past is None else past.attempts, reason))
 
-    def _leave(self, channel: OwnedChannel, leaving: Leaving, *, is_first_try: bool = True) -> None:
-        settings = channel.settings
-        address = settings.expiry_address if leaving.reason == EXPIRED else settings.dead_letter_address
-        fate = MessageFate.EXPIRED if leaving.reason == EXPIRED else MessageFate.DEAD_LETTERED
+    def _leave(self, channel: OwnedChannel, leaving: Departure, *, is_first_try: bool = True) -> None:
+        route = route_of(leaving.reason, channel.settings)
+        event = _event(route.fate, leaving.reference, leaving.attempts, route.address, leaving.reason)
         offset = leaving.reference.offset
-        if address is None:
+        if route.address is None:
             if offset in channel.state.in_hand.get(LEAVING, {}):
                 channel.acknowledge(LEAVING, [offset])
-            removed = fate if leaving.reason == EXPIRED else MessageFate.REMOVED
-            channel.note(_event(removed, leaving.reference, leaving.attempts, None, leaving.reason))
+            channel.note(event)
             return
-        event = _event(fate, leaving.reference, leaving.attempts, address, leaving.reason)
         done = Completion(lambda error: self._lane.post(lambda: self._left(channel, leaving, error)))
         self._lane.copy_away(channel, leaving, event, done, trusts_compression=is_first_try)
 
-    def _left(self, channel: OwnedChannel, leaving: Leaving, error: Exception | None) -> None:
+    def _left(self, channel: OwnedChannel, leaving: Departure, error: Exception | None) -> None:
         """The copy is durable, and so is the end of the original; or it could not be written."""
         if error is None or channel.is_lost:
             return

@@ -99,11 +99,11 @@ def test_the_wait_is_what_the_formula_says_in_exact_arithmetic(
 @pytest.mark.parametrize(("limit", "attempts", "exhausted"), [(3, 2, False), (3, 3, True), (3, 4, True), (1, 1, True)])
 def test_a_message_is_given_up_after_its_last_attempt(limit: int, attempts: int, exhausted: bool) -> None:
     """REDELIVER-3."""
-    assert is_exhausted(ResolvedSettings(max_delivery_attempts=limit), attempts) is exhausted
+    assert is_exhausted(attempts, limit) is exhausted
 
 
 def test_without_a_limit_no_number_of_attempts_is_enough() -> None:
     """REDELIVER-3: -1 is without end; ten is the default."""
-    assert not is_exhausted(ResolvedSettings(max_delivery_attempts=-1), 10**9)
-    assert not is_exhausted(ResolvedSettings(), 9)
-    assert is_exhausted(ResolvedSettings(), 10)
+    assert not is_exhausted(10**9, -1)
+    assert not is_exhausted(9, ResolvedSettings().max_delivery_attempts)
+    assert is_exhausted(10, ResolvedSettings().max_delivery_attempts)

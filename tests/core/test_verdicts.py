@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import OfferedRaised
-from jbm_kafka.core.channel import OUT_OF_ATTEMPTS
 from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery, delivery_of
+from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.entries import Held
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import FOREVER_MS, HELD_FOR_OPERATOR, GivenBack, decide_kept, unknown_offsets

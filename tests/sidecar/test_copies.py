@@ -3,9 +3,9 @@
 import pytest
 
 from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.departure import Departure
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.verdicts import Leaving
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.sidecar.copies import copy_of
 from jbm_kafka.sidecar.topics import TopicInfo
@@ -30,7 +30,7 @@ def test_a_copy_has_the_id_that_receivers_saw(headers: list[Header], message_id:
     queue = Queue("orders")
     original = Record(headers=headers)
     assert from_record(original, queue, 1, False, None).message_id == message_id
-    leaving = Leaving(Reference(17, None, record=original), 2, reason)
+    leaving = Departure(Reference(17, None, record=original), 2, reason)
     copy, _ = copy_of(leaving, source=queue, target=DLQ, now_ms=5, trusts_compression=True)
     made = Record(headers=copy.headers, topic="DLQ", offset=0)
     letter = from_record(made, Queue("DLQ"), 1, False, None)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.engine.hand import Hand
 from jbm_kafka.ports import Outgoing
@@ -136,7 +137,7 @@ class Receiver:
             granted = link.pop()
         if granted is None:
             return None
-        if 0 < granted.reference.expiration_ms <= self.node.clock.now_ms():
+        if is_expired(granted.reference.expiration_ms, self.node.clock.now_ms()):
             link.give_back([(granted, GivenBack(granted.offset, counted=False))])
             return None
         item = Item(granted, link, self._recorder.handed_over(self, queue, granted))

@@ -1,0 +1,66 @@
+"""Where a message departs to without having been acknowledged, and why: the dead letter, the expiry, the removal.
+
+A departure is decided here and nowhere else. The message is then in the hand of `LEAVING`, its unit held by it, until
+its copy and its end are durable together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.entries import MessageFate
+from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS, is_exhausted, is_expired
+from jbm_kafka.core.reference import Reference
+
+EXPIRED: Final = "expired"
+"""Its time to live ended before anybody was handed it (SEND-5)."""
+OUT_OF_ATTEMPTS: Final = "max-delivery-attempts"
+"""It was handed over as often as its address allows. Also the dead letter's reason (REDELIVER-4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A message that must leave the channel before its unit goes on."""
+
+    reference: Reference
+    attempts: int
+    reason: str
+
+
+class Route(NamedTuple):
+    """What becomes of a message that departs."""
+
+    address: str | None
+    """Where its copy goes; None: there is no copy."""
+    fate: MessageFate
+    """What the account of the checkpoint says of it."""
+
+
+def route_of(reason: str, settings: ResolvedSettings) -> Route:
+    """Where a message departs to for this reason: the expiry address, else the dead-letter address, else nowhere."""
+    if reason == EXPIRED:
+        return Route(settings.expiry_address, MessageFate.EXPIRED)
+    address = settings.dead_letter_address
+    return Route(address, MessageFate.REMOVED if address is None else MessageFate.DEAD_LETTERED)
+
+
+def attempts_before_departure(settings: ResolvedSettings) -> int:
+    """After how many attempts a message departs; UNLIMITED_ATTEMPTS when it stays for an operator instead."""
+    return settings.max_delivery_attempts if settings.on_dead_letter == "continue" else UNLIMITED_ATTEMPTS
+
+
+def reason_to_depart(
+    expiration_ms: int, attempts: int, last_reason: str | None, *, now_ms: int, attempts_max: int
+) -> str | None:
+    """Why a message must not be handed over any more; None when it may be.
+
+    `attempts` were counted before now; `last_reason` is why it came back last, None when it never did. Its last attempt
+    may have been decided under a limit that is higher by now: what was found to be out of attempts then stays so.
+    """
+    if is_expired(expiration_ms, now_ms):
+        return EXPIRED
+    if last_reason is None:
+        return None
+    return OUT_OF_ATTEMPTS if last_reason == OUT_OF_ATTEMPTS or is_exhausted(attempts, attempts_max) else None
