@@ -87,7 +87,7 @@ def decode_headers(headers: Sequence[Header] | None) -> JmsHeaders:
         kind, name = property_of_header(header)
         if name is None:
             continue
-        held = NULL if value is None else _property(header, kind, value, faults)
+        held = NULL if value is None else shown_property(header, kind, value, faults)
         if held is not None:
             (plain if kind is None else typed)[name] = held
     timestamp = own.get("JMSTimestamp")
@@ -96,7 +96,7 @@ def decode_headers(headers: Sequence[Header] | None) -> JmsHeaders:
         timestamp_ms=None if timestamp is None else parse_count(timestamp),
         correlation_id=_text(own, "JMSCorrelationID", faults),
         type=_text(own, "JMSType", faults),
-        reply_to=_reply_to(_text(own, "JMSReplyTo", faults), faults),
+        reply_to=parse_reply_to(_text(own, "JMSReplyTo", faults), faults),
         delivery_mode=_NON_PERSISTENT if own.get("JMSDeliveryMode") == b"NON_PERSISTENT" else _PERSISTENT,
         scanned=scan(headers),
         sender=_text(own, "JBMSender", faults),
@@ -119,7 +119,7 @@ def property_of_header(header: str) -> tuple[PropertyType | None, str | None]:
     return None, header if is_legal_name(header) else None
 
 
-def _utf8(value: bytes) -> str | None:
+def utf8_or_none(value: bytes) -> str | None:
     """The text, or None when the bytes are no UTF-8."""
     try:
         return value.decode()
@@ -131,20 +131,23 @@ def _text(own: Mapping[str, bytes], header: str, faults: list[str]) -> str | Non
     value = own.get(header)
     if value is None:
         return None
-    text = _utf8(value)
+    text = utf8_or_none(value)
     if text is None:
         faults.append(f"{header} is not UTF-8")
     return text
 
 
-def _property(header: str, kind: PropertyType | None, value: bytes, faults: list[str]) -> Property | None:
-    """The property; None when nothing can show it. It is kept and passed on all the same."""
-    text = _utf8(value)
+def shown_property(header: str, kind: PropertyType | None, value: bytes, faults: list[str]) -> Property | None:
+    """The property of a header with a value; None when nothing can show it. It is kept and passed on all the same.
+
+    What is wrong with it is added to `faults`.
+    """
+    text = utf8_or_none(value)
     if text is None:
         if kind is not None:
             faults.append(f"{header} is not UTF-8")
         return None
-    if kind is None:
+    if kind is None or kind == "string":
         return Property("string", text)
     try:
         return parse_property(kind, text)
@@ -153,7 +156,8 @@ def _property(header: str, kind: PropertyType | None, value: bytes, faults: list
         return Property("string", text)
 
 
-def _reply_to(text: str | None, faults: list[str]) -> Destination | None:
+def parse_reply_to(text: str | None, faults: list[str]) -> Destination | None:
+    """The destination that a header's text names; what is wrong with it is added to `faults`."""
     if text is None:
         return None
     try:
@@ -182,7 +186,7 @@ def carried_headers(
 def _shows_as_property(header: Header) -> bool:
     kind, name = property_of_header(header[0])
     value = header[1]
-    return name is not None and (kind is not None or value is None or _utf8(value) is not None)
+    return name is not None and (kind is not None or value is None or utf8_or_none(value) is not None)
 
 
 def encode_headers(

@@ -1,4 +1,6 @@
-"""What every receive sets of a message, and every application reads: compiled, it is a struct (decision 10).
+"""What every receive sets of a message, and most applications read: compiled, it is a struct (decision 10).
+
+Unit, id and a property are read from the record when they are asked for, each for itself.
 
 Its fields take any object where an application may set them, for a compiled class would refuse another with an error of
 its own. `Message` says what they are.
@@ -7,13 +9,24 @@ its own. `Message` says what they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
 from mypy_extensions import mypyc_attr
+
+from jbm_kafka.codec.headers import DECODE_ERROR
+from jbm_kafka.codec.identity import unit_name
+from jbm_kafka.codec.one_header import header_property
+from jbm_kafka.codec.properties import Property
+from jbm_kafka.core.markers import UNSET
+from jbm_kafka.jms.properties import DELIVERY_COUNT, GROUP_ID, UNIT_OF_ORDER
+from jbm_kafka.jms.received import KafkaRecord, decoded_properties, received_message_id
 
 _FIELDS = (
     "_body",
     "_body_is_read_only",
+    "_known_id",
+    "_known_properties",
+    "_known_unit",
     "_properties_are_read_only",
     "_record",
     "_settler",
@@ -21,6 +34,8 @@ _FIELDS = (
     "destination",
     "redelivered",
 )
+_UNREAD: Final = UNSET
+_NOT_OF_ONE_HEADER: Final = frozenset({GROUP_ID, DELIVERY_COUNT, UNIT_OF_ORDER, DECODE_ERROR})
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -38,6 +53,65 @@ class MessageCore:
         self.destination: object = None
         self.delivery_count: object = 0
         self.redelivered: object = False
+        self._known_unit: object = None
+        self._known_id: object = None
+        self._known_properties: object = {}
+
+    @property
+    def unit_of_order(self) -> object:
+        """The unit it was sent with."""
+        unit = self._known_unit
+        if unit is _UNREAD:
+            unit = self._known_unit = unit_name(cast(KafkaRecord, self._record).key())
+        return unit
+
+    @unit_of_order.setter
+    def unit_of_order(self, unit: object) -> None:
+        self._known_unit = unit
+
+    @property
+    def message_id(self) -> object:
+        """`ID:...`; None of a message that was not sent, or was sent without one."""
+        told = self._known_id
+        if told is _UNREAD:
+            told = self._known_id = received_message_id(cast(KafkaRecord, self._record))
+        return told
+
+    @message_id.setter
+    def message_id(self, told: object) -> None:
+        self._known_id = told
+
+    @property
+    def _properties(self) -> object:
+        """All properties by name; of a received message they are all decoded now."""
+        properties = self._known_properties
+        if properties is _UNREAD:
+            properties = self._known_properties = decoded_properties(cast(KafkaRecord, self._record))
+        return properties
+
+    @_properties.setter
+    def _properties(self, properties: object) -> None:
+        self._known_properties = properties
+
+    def _property(self, name: object) -> Property | None:
+        """The property; of a received message no other is decoded for it."""
+        if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER or not isinstance(name, str):
+            return self._property_of_all(name)
+        return header_property(cast(KafkaRecord, self._record).headers(), name)
+
+    def _property_of_all(self, name: object) -> Property | None:
+        properties = cast(Mapping[object, Property], self._properties)
+        # What we know ourselves comes first: a foreign record may carry headers of these names.
+        if name == DELIVERY_COUNT and self.delivery_count:
+            return Property("int", cast(int, self.delivery_count))
+        if name in (UNIT_OF_ORDER, GROUP_ID):
+            unit = self.unit_of_order
+            of_unit = None if unit is None else Property("string", cast(str, unit))
+            if name == UNIT_OF_ORDER:
+                return of_unit
+            held = properties.get(name)
+            return of_unit if held is None and self._properties_are_read_only else held
+        return properties.get(name)
 
     @property
     def body(self) -> str | bytes | None:
@@ -79,6 +153,7 @@ def receive_into(
     message._record = record
     message._settler = settler
     message._body = body
+    message._known_unit = message._known_id = message._known_properties = _UNREAD
     message._body_is_read_only = message._properties_are_read_only = True
     message.destination = destination
     message.delivery_count = delivery_count

@@ -1,8 +1,8 @@
 """The messages of JMS: headers, properties and a body; made by an application, or read from a Kafka record.
 
 A received message is read-only until its body or its properties are cleared, and stays readable after its session is
-closed. What its record's headers tell is decoded when it is first looked at (see `Message.__getattr__`): most messages
-are acknowledged with only their body read, and decoding costs ten times what making the message does.
+closed. What its record tells is decoded when it is looked at, and only that (see `MessageCore` and
+`Message.__getattr__`): decoding all headers costs ten times what making the message does.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message_core import MessageCore
-from jbm_kafka.jms.properties import DELIVERY_COUNT, GROUP_ID, UNIT_OF_ORDER, TypedProperties, check_property_name
-from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, decoded_headers, kafka_view
+from jbm_kafka.jms.properties import GROUP_ID, TypedProperties, check_property_name
+from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
 
 
 class Settler(Protocol):
@@ -35,19 +35,15 @@ class Message(MessageCore, TypedProperties):
     """
 
     __slots__ = (
-        "_decoded",
-        "_properties",
         "correlation_id",
         "delivery_mode",
         "delivery_time",
         "expiration",
-        "message_id",
         "priority",
         "reply_to",
         "state",
         "timestamp",
         "type",
-        "unit_of_order",
     )
 
     shape: ClassVar[BodyShape] = BodyShape.NONE
@@ -81,8 +77,7 @@ class Message(MessageCore, TypedProperties):
 
     def __init__(self) -> None:
         super().__init__()
-        self._properties = {}
-        self.reply_to = self.message_id = self.correlation_id = self.type = self.unit_of_order = None
+        self.reply_to = self.correlation_id = self.type = None
         self.timestamp = self.expiration = self.delivery_time = 0
         self.delivery_mode = DeliveryMode.PERSISTENT
         self.priority = PRIORITY_DEFAULT
@@ -92,12 +87,9 @@ class Message(MessageCore, TypedProperties):
 
         def __getattr__(self, name: str) -> object:
             """Reads from the record what is asked for the first time; what the application set does not come here."""
-            if name == "_decoded":
-                value = decoded_headers(self._record)
-            elif name in READERS:
-                value = READERS[name](self._record, self._decoded)
-            else:
+            if name not in READERS:
                 raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+            value = READERS[name](self._record)
             object.__setattr__(self, name, value)
             return value
 
@@ -145,18 +137,6 @@ class Message(MessageCore, TypedProperties):
                 message_id=self.message_id,
             )
         self._body = body
-
-    def _property(self, name: str) -> Property | None:
-        # What we know ourselves comes first: a foreign record may carry headers of these names.
-        if name == DELIVERY_COUNT and self.delivery_count:
-            return Property("int", self.delivery_count)
-        unit = self.unit_of_order
-        if name == UNIT_OF_ORDER:
-            return None if unit is None else Property("string", unit)
-        held = self._properties.get(name)
-        if held is None and unit is not None and name == GROUP_ID and self._properties_are_read_only:
-            return Property("string", unit)
-        return held
 
     def _property_names(self) -> Iterator[str]:
         return iter(self._properties)

@@ -6,10 +6,12 @@ from types import MappingProxyType
 from typing import Protocol
 
 from jbm_kafka.codec.bodies import decode_body
-from jbm_kafka.codec.headers import DECODE_ERROR, JmsHeaders, decode_headers
-from jbm_kafka.codec.identity import foreign_message_id, unit_name
+from jbm_kafka.codec.headers import DECODE_ERROR, decode_headers
+from jbm_kafka.codec.identity import foreign_message_id
+from jbm_kafka.codec.one_header import header_count, header_reply_to, header_text, last_value
 from jbm_kafka.codec.properties import Property
-from jbm_kafka.codec.scan import Header
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header, scan
+from jbm_kafka.core.delivery_mode import DeliveryMode
 
 
 class KafkaRecord(Protocol):
@@ -42,40 +44,48 @@ def kafka_view(record: KafkaRecord) -> KafkaView:
     return KafkaView(record.topic() or "", record.partition() or 0, record.offset() or 0, record.key(), headers)
 
 
-def decoded_headers(record: KafkaRecord) -> JmsHeaders:
-    """The record's headers, with what is wrong with its body among what could not be decoded."""
+def decoded_properties(record: KafkaRecord) -> dict[str, Property]:
+    """All of the record's properties, with whatever could not be decoded of headers and body among them."""
     headers = record.headers()
-    decoded = decode_headers(headers)
+    properties = dict(decode_headers(headers).properties)
     _, _, fault = decode_body(headers, record.value())
-    if fault is None:
-        return decoded
-    told = decoded.properties.get(DECODE_ERROR)
-    reason = Property("string", f"{told.value}; {fault}" if told else fault)
-    return decoded._replace(properties={**decoded.properties, DECODE_ERROR: reason})
+    if fault is not None:
+        told = properties.get(DECODE_ERROR)
+        properties[DECODE_ERROR] = Property("string", f"{told.value}; {fault}" if told else fault)
+    return properties
 
 
-def _message_id(record: KafkaRecord, decoded: JmsHeaders) -> str:
-    if decoded.message_id is not None:
-        return decoded.message_id
-    return foreign_message_id(record.topic() or "", record.partition() or 0, record.offset() or 0)
+def received_message_id(record: KafkaRecord) -> str:
+    """The id of the message: its header's, or where its record is."""
+    told = header_text(record.headers(), MESSAGE_ID_HEADER)
+    return (
+        foreign_message_id(record.topic() or "", record.partition() or 0, record.offset() or 0)
+        if told is None
+        else told
+    )
 
 
-READERS: Mapping[str, Callable[[KafkaRecord, JmsHeaders], object]] = MappingProxyType(
+def _timestamp(record: KafkaRecord) -> int:
+    told = header_count(record.headers(), "JMSTimestamp")
+    return record.timestamp()[1] if told is None else told
+
+
+def _delivery_mode(record: KafkaRecord) -> DeliveryMode:
+    is_light = last_value(record.headers(), "JMSDeliveryMode") == b"NON_PERSISTENT"
+    return DeliveryMode.NON_PERSISTENT if is_light else DeliveryMode.PERSISTENT
+
+
+READERS: Mapping[str, Callable[[KafkaRecord], object]] = MappingProxyType(
     {
-        "message_id": _message_id,
-        "timestamp": lambda record, decoded: (
-            record.timestamp()[1] if decoded.timestamp_ms is None else decoded.timestamp_ms
-        ),
-        "correlation_id": lambda _, decoded: decoded.correlation_id,
-        "reply_to": lambda _, decoded: decoded.reply_to,
-        "delivery_mode": lambda _, decoded: decoded.delivery_mode,
-        "type": lambda _, decoded: decoded.type,
-        "expiration": lambda _, decoded: decoded.scanned.expiration_ms,
-        "delivery_time": lambda _, decoded: decoded.scanned.delivery_time_ms,
-        "priority": lambda _, decoded: decoded.scanned.priority,
-        "unit_of_order": lambda record, _: unit_name(record.key()),
-        "state": lambda *_: None,
-        "_properties": lambda _, decoded: dict(decoded.properties),
+        "timestamp": _timestamp,
+        "correlation_id": lambda record: header_text(record.headers(), "JMSCorrelationID"),
+        "reply_to": lambda record: header_reply_to(record.headers()),
+        "delivery_mode": _delivery_mode,
+        "type": lambda record: header_text(record.headers(), "JMSType"),
+        "expiration": lambda record: scan(record.headers()).expiration_ms,
+        "delivery_time": lambda record: scan(record.headers()).delivery_time_ms,
+        "priority": lambda record: scan(record.headers()).priority,
+        "state": lambda _: None,
     }
 )
-"""By attribute of a message: its value from the record and its decoded headers."""
+"""By attribute of a message: its value from the record. `MessageCore` has those that most applications read."""

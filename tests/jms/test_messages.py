@@ -6,13 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from jbm_kafka.codec.headers import DECODE_ERROR
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
-from jbm_kafka.jms.messages_wire import from_record, to_record
+from jbm_kafka.jms.messages_wire import from_record, message_of, to_record
+from tests.support.any_headers import records_headers
 from tests.support.records import Record
 
 ORDERS = Queue("orders")
@@ -340,3 +344,27 @@ def test_a_text_that_utf_8_cannot_say_is_refused_before_it_is_sent() -> None:
         to_record(message)
     with pytest.raises(MessageFormatError, match="property name"):
         to_record(TextMessage("x"), properties={"a b": 1})
+
+
+class _HeadersUnread(Record):
+    """A record whose headers nobody may look at."""
+
+    def headers(self) -> list[Header] | None:
+        raise AssertionError("the headers were read")
+
+
+def test_the_unit_is_read_without_a_look_at_the_headers() -> None:
+    """The key is the unit; all headers were decoded for it, at 5.5 us a message."""
+    assert message_of(_HeadersUnread(key=b"u1"), None, ORDERS, 1, False, None).unit_of_order == "u1"
+
+
+@given(headers=records_headers, value=st.none() | st.binary(max_size=4))
+def test_a_property_read_alone_is_what_it_is_among_all(headers: list[Header], value: bytes | None) -> None:
+    """MSG-2: also the reason of a failed decoding, and what the provider knows."""
+    record = Record(headers=headers, value=value, key=b"u1")
+    whole = dict(received(record).properties)
+    for name in {*whole, DECODE_ERROR, "x", "JMSXGroupID"}:
+        alone, after_all = received(record), received(record)
+        assert len(after_all.properties) == len(whole)
+        assert repr(alone.properties.get(name)) == repr(after_all.properties.get(name))
+        assert name not in whole or repr(alone.properties[name]) == repr(whole[name])
