@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
+
 Headers = Sequence[tuple[str, bytes | None]]
 """Record headers in the order they stand in the record; names may repeat, values may be None."""
 
@@ -39,15 +41,6 @@ class Outgoing:
     headers: Headers = ()
     timestamp_ms: int | None = None
     """Record time; None lets the client stamp it."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
-    """What a consumer group has committed for one partition."""
-
-    position: int
-    metadata: str
-    """Our checkpoint id, or anything an operator's tool wrote (usually empty)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class ChannelState(DurableState):
         self.in_hand: dict[SessionId, dict[int, Reference]] = {}
         """What each session holds, by offset: DELIVERED. A session that holds nothing is not in it."""
         self.uncommitted: dict[int, str] = {}
-        """Offsets sent in an open transaction, with its id: NOT_COMMITTED (only in core/contract_state.py)."""
+        """Offsets sent in an open transaction, with its id: NOT_COMMITTED (only in local/contract_state.py)."""
 
     def apply(self, change: c.Change | Entry) -> None:
         """Make one change. The caller has decided that it is legal; what is not is a bug and asserts."""
@@ -283,4 +283,4 @@ _APPLY: Final[Mapping[type, Callable[[ChannelState, Any], None]]] = {
     Held: DurableState.recover_held,
     HeldGone: DurableState.recover_held_gone,
 }
-"""Which leaf makes which change; those of contract channels are in core/contract_state.py."""
+"""Which leaf makes which change; those of contract channels are in local/contract_state.py."""

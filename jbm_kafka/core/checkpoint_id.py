@@ -49,3 +49,12 @@ def parse_checkpoint_id(text: str) -> CheckpointId | None:
     if match is None:
         return None
     return CheckpointId(match["transactional_id"], int(match["number"]))
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """What a consumer group has committed for one partition."""
+
+    position: int
+    metadata: str
+    """Our checkpoint id, or anything an operator's tool wrote (usually empty)."""

@@ -14,10 +14,10 @@ from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS, Departure, route_of
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.errors import InvalidSettingError
-from jbm_kafka.core.handover import decide_delivery
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import LEAVING, Reference
 from jbm_kafka.core.verdicts import GivenBack, decide_return
+from jbm_kafka.local.handover import decide_delivery
 from jbm_kafka.local.ledger import message_id_of
 from jbm_kafka.local.messages import LocalMessage, dead_letter, expired_copy
 from jbm_kafka.local.state import LocalChannelState

@@ -13,10 +13,10 @@ from typing import cast
 
 from jbm_kafka.contract import MessageReference, MessageState, MessageStore, PersistenceManager
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.contract_state import ContractChannelState
 from jbm_kafka.core.errors import UnknownMessageError
-from jbm_kafka.core.handover import decide_examination, message_state
 from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.local.contract_state import ContractChannelState
+from jbm_kafka.local.handover import decide_examination, message_state
 from jbm_kafka.local.messages import reference_to
 from jbm_kafka.local.records import MessageRecord, decode_records, record_key, recovery_entries
 

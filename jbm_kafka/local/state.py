@@ -23,9 +23,9 @@ from jbm_kafka.core.errors import (
     IllegalStateError,
     UnknownMessageError,
 )
-from jbm_kafka.core.handover import decide_acknowledgement, decide_delivery, owing
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.states import Move, next_state
+from jbm_kafka.local.handover import decide_acknowledgement, decide_delivery, owing
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.messages import StoredReference, refused
 from jbm_kafka.local.transaction_part import TransactionPart

@@ -14,9 +14,9 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import attempts_before_departure
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent, OffsetRange
 from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.offered_target import OfferedStep
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.verdicts import decide_kept
-from jbm_kafka.engine.reserve import Reserve
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import RESERVE_OFFSETS
 
@@ -67,7 +67,7 @@ class OwnedChannel:
         self.is_paused = False
         self.mean_body_bytes = 0
         """Rough size of a body here, from the latest fetch."""
-        self._ahead = Reserve(reserve_offsets)
+        self._ahead = OfferedStep(reserve_offsets)
         self.reserve = state.offered
         """The mark of possibly handed-over offsets that the next freeze records."""
         self._is_at_mark = False
@@ -143,7 +143,7 @@ class OwnedChannel:
             state.apply(TimePassed(now_ms, set_back_ms))
 
     def raise_reserve(self, now_ms: int, *, is_at_mark: bool = False) -> None:
-        """Record ahead that more may be handed over, unless enough is left (`Reserve.enough`).
+        """Record ahead that more may be handed over, unless enough is left (`OfferedStep.enough`).
 
         The next checkpoint is soon enough then, unless the last mark did not last. `is_at_mark`: what comes next lies
         beyond the mark, however far the last hand-over is from it: there may be a wide gap between them, such as a

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
 from jbm_kafka.core.entries import Entry, OffsetRange
+from jbm_kafka.core.start_position import Facts, Start, StartReason, decide_start, is_disputed
 from jbm_kafka.ports import CommittedOffset, Journal, KafkaAdmin, LogReader
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
 from jbm_kafka.store.recovered_entries import DecodedChangelog, cut_entry, decode_values, end_of, entry_order
-from jbm_kafka.store.start_position import Facts, Start, StartReason, decide_start, is_disputed
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ import pytest
 
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.entries import HeldGone, Position
+from jbm_kafka.core.start_position import StartReason
 from jbm_kafka.ports import CommittedOffset, Unreachable
 from jbm_kafka.store.recovery import recover_channels
-from jbm_kafka.store.start_position import StartReason
 from tests.support.recovery_world import CHANGELOG, GROUP, SCOPE, TOPIC, World, held, settled
 from tests.support.scripted_kafka import ScriptedKafka
 

@@ -12,10 +12,10 @@ import pytest
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
 from jbm_kafka.core.entries import Entry, Position
+from jbm_kafka.core.start_position import StartReason
 from jbm_kafka.ports import CommittedOffset, Outgoing, Unreachable
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
-from jbm_kafka.store.start_position import StartReason
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_journal import MemoryJournal
 from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka

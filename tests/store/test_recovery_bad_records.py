@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.entries import Entry, OffsetRange, Position
-from jbm_kafka.store.start_position import StartReason
+from jbm_kafka.core.start_position import StartReason
 from tests.support.recovery_world import CHANGELOG, GROUP, TOPIC, World, corrupt, held, settled
 
 

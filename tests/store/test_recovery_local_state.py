@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.entries import Entry, HeldGone, Position
+from jbm_kafka.core.start_position import StartReason
 from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY
 from jbm_kafka.store.folder import StateFolder
 from jbm_kafka.store.recovery import recover_channels
-from jbm_kafka.store.start_position import StartReason
 from tests.support.recovery_world import CHANGELOG, GROUP, SCOPE, TOPIC, World, corrupt, held, settled
 
 DELETIONS_KEPT_MS = 4 * 24 * 3600 * 1000

@@ -15,7 +15,7 @@ GROWTH_MAX: Final = 16
 """How many times the least step it may become."""
 
 
-class Reserve:
+class OfferedStep:
     """The step of one channel's mark, by how fast the last one was used up. Times are milliseconds of one clock."""
 
     __slots__ = ("_begun_at_ms", "_least", "is_short", "step")

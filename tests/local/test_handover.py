@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.contract_state import ContractChannelState
 from jbm_kafka.core.errors import IllegalStateError, UnknownMessageError
-from jbm_kafka.core.handover import (
+from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.states import MessageState
+from jbm_kafka.local.contract_state import ContractChannelState
+from jbm_kafka.local.handover import (
     decide_acknowledgement,
     decide_delivery,
     decide_examination,
@@ -15,8 +17,6 @@ from jbm_kafka.core.handover import (
     message_state,
     owing,
 )
-from jbm_kafka.core.reference import LEAVING, Reference
-from jbm_kafka.core.states import MessageState
 
 A1, A2, B, PLAIN = (Reference(o, unit) for o, unit in enumerate([b"a", b"a", b"b", None]))
 

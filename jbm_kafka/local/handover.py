@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.contract_state import ContractChannelState
 from jbm_kafka.core.errors import UnknownMessageError
 from jbm_kafka.core.reference import LEAVING, Reference, SessionId
 from jbm_kafka.core.states import MessageState, Move, next_state
+from jbm_kafka.local.contract_state import ContractChannelState
 
 
 def message_state(state: ContractChannelState, offset: int) -> MessageState | None:

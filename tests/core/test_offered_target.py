@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.engine.reserve import HALF_MS, Reserve
+from jbm_kafka.core.offered_target import HALF_MS, OfferedStep
 
 
 def steps_at(per_second: int, raises: int, *, least: int) -> list[int]:
     """The steps of a channel that hands over so many messages a second, raised each time half is used up."""
-    reserve, now_ms = Reserve(least), 5_000
-    reserve.begin(now_ms)
-    steps = [reserve.step]
+    step, now_ms = OfferedStep(least), 5_000
+    step.begin(now_ms)
+    steps = [step.step]
     for _ in range(raises):
-        now_ms += max(1, 1000 * (reserve.step - reserve.enough) // per_second)
-        steps.append(reserve.next_step(now_ms))
+        now_ms += max(1, 1000 * (step.step - step.enough) // per_second)
+        steps.append(step.next_step(now_ms))
     return steps
 
 
@@ -31,19 +31,19 @@ def test_a_fast_channel_gets_a_second_of_its_traffic_within_limits(per_second: i
 
 
 def test_it_shrinks_when_traffic_becomes_slow() -> None:
-    reserve = Reserve(100)
-    reserve.begin(0)
-    assert reserve.next_step(10) == 200
-    assert reserve.is_short
-    assert reserve.next_step(10 + HALF_MS) == 200
-    assert not reserve.is_short
-    assert reserve.next_step(10_000) == 100
-    assert reserve.next_step(20_000) == 100
+    step = OfferedStep(100)
+    step.begin(0)
+    assert step.next_step(10) == 200
+    assert step.is_short
+    assert step.next_step(10 + HALF_MS) == 200
+    assert not step.is_short
+    assert step.next_step(10_000) == 100
+    assert step.next_step(20_000) == 100
 
 
 def test_the_time_before_the_first_hand_over_does_not_count() -> None:
-    reserve = Reserve(100)
-    reserve.begin(1_000_000)
-    reserve.begin(2_000_000)
-    assert reserve.next_step(1_000_010) == 200
-    assert Reserve(100).next_step(7) == 100, "nothing was handed over: nothing is known"
+    step = OfferedStep(100)
+    step.begin(1_000_000)
+    step.begin(2_000_000)
+    assert step.next_step(1_000_010) == 200
+    assert OfferedStep(100).next_step(7) == 100, "nothing was handed over: nothing is known"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.core.entries import Position
+from jbm_kafka.core.start_position import Facts, StartReason, decide_start
 from jbm_kafka.ports import CommittedOffset
-from jbm_kafka.store.start_position import Facts, StartReason, decide_start
 
 ONE, TWO = "jbm.f.0:1", "jbm.f.0:2"
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
+from jbm_kafka.core.checkpoint_id import CommittedOffset, parse_checkpoint_id
 from jbm_kafka.core.entries import Position
-from jbm_kafka.ports import CommittedOffset
 
 
 class StartReason(Enum):
