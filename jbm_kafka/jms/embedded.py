@@ -15,13 +15,13 @@ from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.clock import SystemClock
 from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, Sender, SendReport, UnknownTopic, Unreachable
 from jbm_kafka.sidecar.browse import Seen, browse
+from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.sidecar import Sidecar, state_path
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.topics import TopicInfo, gone
-from jbm_kafka.sidecar.transfer import Transfer
 
 log = logging.getLogger(__name__)
 

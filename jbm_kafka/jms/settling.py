@@ -19,7 +19,7 @@ from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.fence import Fence, Verdict
 from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.link import Link
-from jbm_kafka.sidecar.settle import refusal
+from jbm_kafka.sidecar.refusals import refusal
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer

@@ -13,11 +13,10 @@ from jbm_kafka.jms.inbox import InHand, give_back
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.settling import DURABLE_TIMEOUT_S, AutoSettling, Settling
+from jbm_kafka.sidecar.checkpoint_parts import Participant, Transfer
+from jbm_kafka.sidecar.checkpoint_parts import Settling as ChannelSettling
 from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.link import Link
-from jbm_kafka.sidecar.transfer import Settling as ChannelSettling
-from jbm_kafka.sidecar.transfer import Transfer
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer
@@ -217,14 +216,14 @@ class TransactedSettling(HandSettling):
         give_back([item for item in items if not item.granted.tap.is_lost], counted=True)
 
 
-def _settlings(items: Sequence[InHand]) -> list[tuple[Lane, ChannelSettling]]:
+def _settlings(items: Sequence[InHand]) -> list[tuple[Participant, ChannelSettling]]:
     by_tap: dict[Tap, list[int]] = defaultdict(list)
-    lanes: dict[Tap, Lane] = {}
+    participants: dict[Tap, Participant] = {}
     for item in items:
         by_tap[item.granted.tap].append(item.reference.offset)
-        lanes[item.granted.tap] = item.link.lane
+        participants[item.granted.tap] = item.link.lane.checkpoint_part
     return [
-        (lanes[tap], ChannelSettling(channel=tap.channel, session=tap.link.session_id, offsets=offsets))
+        (participants[tap], ChannelSettling(channel=tap.channel, session=tap.link.session_id, offsets=offsets))
         for tap, offsets in by_tap.items()
     ]
 

@@ -23,12 +23,12 @@ from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import LEAVING, Reference
-from jbm_kafka.local.departures import Departures, resolved_settings
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.managed import ManagedByState
 from jbm_kafka.local.messages import message_of, refused, shown
 from jbm_kafka.local.offering import Answer, Offering, ask
 from jbm_kafka.local.receivers import Receivers
+from jbm_kafka.local.returning import Departures, resolved_settings
 from jbm_kafka.local.state import LocalChannelState
 
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from jbm_kafka.core.changes import TimePassed
-from jbm_kafka.core.errors import JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import FETCH_COUNT_MAX
+from jbm_kafka.sidecar.flow import Flow
+from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.refusals import in_doubt, taken
+from jbm_kafka.sidecar.settle import Settle
+from jbm_kafka.sidecar.steps import Workers
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +35,30 @@ LAST_CHECKPOINT_MS = 15_000
 
 
 class Assignment:
-    """`ports.GroupListener` of one lane."""
+    """`ports.GroupListener` of one channel group."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
-        self.opening: dict[int, object] = {}
-        """Partitions whose channels are being recovered, each with the token of its assignment."""
+    def __init__(
+        self,
+        data: GroupData,
+        settle: Settle,
+        flow: Flow,
+        membership: Membership,
+        *,
+        opener: ChannelOpener,
+        workers: Workers,
+        go_on: Callable[[], None],
+        give_up: Callable[[Exception], None],
+    ) -> None:
+        self._data = data
+        self._settle = settle
+        self._flow = flow
+        self._membership = membership
+        self._opener = opener
+        self._workers = workers
+        self._go_on = go_on
+        """What the worker does meanwhile, again and again, inside the client's callback."""
+        self._give_up_all = give_up
+        """Told what makes all of the group useless."""
         self._closed: dict[int, JMSError] = {}
         """Partitions that are ours and stay closed, and why: only a newer version can read what is recorded of them."""
         self._is_leaving = False
@@ -51,39 +72,43 @@ class Assignment:
         if self._is_leaving:
             return {}
         token = object()
-        self.opening.update((partition, token) for partition in partitions)
+        self._data.opening.update((partition, token) for partition in partitions)
         if partitions:
-            self._lane.parts.opener.open(
-                self._lane, partitions, opened=lambda channel: self._lane.post(lambda: self._opened(channel, token)),
-                closed=lambda partition, cause: self._lane.post(lambda: self._stays_closed(partition, token, cause)),
-                is_wanted=lambda partition: self.opening.get(partition) is token,
-            )  # fmt: skip
+            post = self._data.mailbox.post
+            self._opener.open(
+                self._data.group,
+                partitions,
+                opened=lambda channel: post(lambda: self._opened(channel, token)),
+                closed=lambda partition, cause: post(lambda: self._stays_closed(partition, token, cause)),
+                failed=lambda error: post(lambda: self._give_up_all(error)),
+                is_wanted=lambda partition: self._data.opening.get(partition) is token,
+            )
         return {}
 
     def _opened(self, channel: OwnedChannel, token: object) -> None:
-        if self.opening.get(channel.partition) is not token:
+        if self._data.opening.get(channel.partition) is not token:
             return
-        consumer = self._lane.consumer
-        assert consumer is not None, self._lane.group
-        del self.opening[channel.partition]
-        clock = self._lane.parts.clock
+        consumer = self._data.consumer
+        assert consumer is not None, self._data.group.group_id
+        del self._data.opening[channel.partition]
+        clock = self._data.clock
         channel.state.apply(TimePassed(clock.now_ms(), clock.set_back_ms))
         channel.recovered()
-        self._lane.channels[channel.partition] = channel
+        self._data.channels[channel.partition] = channel
         consumer.seek(channel.partition, channel.state.cursor)
-        self._lane.links_changed()
+        self._data.notify_links()
 
     def _stays_closed(self, partition: int, token: object, cause: str) -> None:
         """Never started, the partition is read by nobody until another member has it."""
-        if self.opening.get(partition) is not token:
+        if self._data.opening.get(partition) is not token:
             return
-        del self.opening[partition]
-        lane = self._lane
-        text = f"{lane.destination}: partition {partition} is closed: {cause}"
-        error = self._closed[partition] = JMSError(text, topic=lane.topic, partition=partition)
-        for link in lane.links.values():
+        del self._data.opening[partition]
+        data = self._data
+        text = f"{data.group}: partition {partition} is closed: {cause}"
+        error = self._closed[partition] = JMSError(text, topic=data.group.topic, partition=partition)
+        for link in data.links.values():
             link.note(error)
-        lane.links_changed()
+        self._data.notify_links()
 
     def tell_closed(self, link: Link) -> None:
         """A link that came later hears which partitions it gets nothing from."""
@@ -95,13 +120,13 @@ class Assignment:
         log.warning(
             "%s[%d]: the log lost what the queue still held (retention, or delete_records by others); going on at its "
             "start. Set retention.ms=-1 on the topic to keep messages until they are settled",
-            self._lane.topic,
+            self._data.group.topic,
             partition,
         )
-        channel = self._lane.channels.get(partition)
+        channel = self._data.channels.get(partition)
         if channel is not None:
             self.reopen(channel)
-        elif partition not in self.opening:
+        elif partition not in self._data.opening:
             self.on_assigned([partition])
 
     def reopen(self, channel: OwnedChannel) -> None:
@@ -113,11 +138,11 @@ class Assignment:
             return
         # No new generation fences what its checkpoint still writes: that must be there when the changelog is read, or
         # a new topic's messages count as settled by what is told of the old one's.
-        token = self.opening[partition] = object()
+        token = self._data.opening[partition] = object()
         channel.wait_frozen(Completion(lambda _: self._open_anew(partition, token)))
 
     def _open_anew(self, partition: int, token: object) -> None:
-        if self.opening.get(partition) is token:
+        if self._data.opening.get(partition) is token:
             self.on_assigned([partition])
 
     # -- going -----------------------------------------------------------------------------------------------------
@@ -125,7 +150,7 @@ class Assignment:
     def on_revoked(self, partitions: Sequence[int]) -> None:
         """Give partitions up in order: stop hand-over, let sessions finish, write the last checkpoint, forget them."""
         self._forget_opening(partitions)
-        self._lane.membership.rebalanced()
+        self._membership.rebalanced()
         self._release(partitions, keep_up=self._pause)
 
     def leave(self, consumer: GroupConsumer) -> None:
@@ -135,15 +160,15 @@ class Assignment:
         generation goes out of date and its last checkpoint is refused until the group throws it out.
         """
         self._is_leaving = True
-        self.opening.clear()
-        partitions = list(self._lane.channels)
+        self._data.opening.clear()
+        partitions = list(self._data.channels)
         consumer.pause(partitions)
         self._release(partitions, keep_up=lambda: self._stay_member(consumer))
 
     def _release(self, partitions: Sequence[int], keep_up: Callable[[], None]) -> None:
         """`keep_up` is done again and again meanwhile; it may itself give up or lose some of them."""
-        lane = self._lane
-        channels = [lane.channels[partition] for partition in partitions if partition in lane.channels]
+        data = self._data
+        channels = [data.channels[partition] for partition in partitions if partition in data.channels]
         for channel in channels:
             channel.is_closing = True
             self._take_unread(channel)
@@ -168,50 +193,50 @@ class Assignment:
         """The group has given them away: drop them, write nothing."""
         self._forget_opening(partitions)
         for partition in partitions:
-            channel = self._lane.channels.get(partition)
+            channel = self._data.channels.get(partition)
             if channel is not None:
                 log.warning("%s: lost to another member of group %s", channel.name, channel.group)
                 self.drop(channel)
 
     def drop(self, channel: OwnedChannel) -> None:
         """Forget a channel; what it had not recorded never will be."""
-        lane = self._lane
+        data = self._data
         channel.is_lost = channel.is_closing = True
-        for link in lane.links.values():
+        for link in data.links.values():
             tap = link.taps.get(channel.partition)
             if tap is not None and tap.channel is channel:
                 tap.is_lost = True
                 del link.taps[channel.partition]
                 if tap.acked:
-                    lane.settle.refuse_late(tap)
+                    self._settle.refuse_late(tap)
             link.remove(channel.partition, None)
         channel.fail_waiters(taken(channel))
-        lane.settle.refuse_unrecorded(channel)
+        self._settle.refuse_unrecorded(channel)
         self._undecided = [other for other in (*self._undecided, channel) if other.freeze is not None]
-        if lane.channels.get(channel.partition) is channel:
-            del lane.channels[channel.partition]
-        lane.flow.forget(channel)
+        if data.channels.get(channel.partition) is channel:
+            del data.channels[channel.partition]
+        self._flow.forget(channel)
 
     def end(self) -> None:
         """The owner thread does nothing more: the end of checkpoints under way reaches nobody here."""
-        self.opening.clear()
+        self._data.opening.clear()
         for channel in self._undecided:
-            channel.leave_in_doubt(_in_doubt(channel))
+            channel.leave_in_doubt(in_doubt(channel))
 
     def _forget_opening(self, partitions: Sequence[int]) -> None:
         for partition in partitions:
-            self.opening.pop(partition, None)
+            self._data.opening.pop(partition, None)
             self._closed.pop(partition, None)
 
     def _take_unread(self, channel: OwnedChannel) -> None:
-        for link in self._lane.links.values():
+        for link in self._data.links.values():
             unread = [g.reference.offset for g in link.remove(channel.partition, None) if g.tap.channel is channel]
             if unread:
-                self._lane.settle.return_uncounted(channel, link.session_id, unread)
+                self._settle.return_uncounted(channel, link.session_id, unread)
 
     def _drain(self, channels: Sequence[OwnedChannel], keep_up: Callable[[], None]) -> None:
         """Let sessions finish what the application has in hand, for a while."""
-        clock, drain_ms = self._lane.parts.clock, self._lane.parts.config.revoke_drain_ms
+        clock, drain_ms = self._data.clock, self._data.config.revoke_drain_ms
         deadline_ms = clock.monotonic_ms() + drain_ms
         while any(_is_busy(channel) for channel in channels) and clock.monotonic_ms() < deadline_ms:
             self._pump(keep_up)
@@ -220,8 +245,8 @@ class Assignment:
         """What is still in hand is taken from its sessions: counted as an attempt, without a delay (REDELIVER-1)."""
         for session in [s for s, hand in channel.state.in_hand.items() if hand and s != LEAVING]:
             rows = [GivenBack(offset, counted=True, delay_ms=0) for offset in channel.state.in_hand[session]]
-            self._lane.settle.give_back(channel, session, rows)
-        for link in self._lane.links.values():
+            self._settle.give_back(channel, session, rows)
+        for link in self._data.links.values():
             tap = link.taps.get(channel.partition)
             if tap is not None and tap.channel is channel:
                 tap.is_lost = True
@@ -233,23 +258,21 @@ class Assignment:
         keep_up: Callable[[], None],
     ) -> None:
         """Wait for the end of a checkpoint under way, since what it settles may be committed, or of the last."""
-        clock = self._lane.parts.clock
+        clock = self._data.clock
         deadline_ms = clock.monotonic_ms() + LAST_CHECKPOINT_MS
         while any(is_waited_for(channel) for channel in channels):
             if clock.monotonic_ms() > deadline_ms:
-                log.warning(
-                    "group %s: the last checkpoint did not finish; the next owner repeats a little", self._lane.group
-                )
+                group_id = self._data.group.group_id
+                log.warning("group %s: the last checkpoint did not finish; the next owner repeats a little", group_id)
                 return
             self._pump(keep_up)
 
     def _pump(self, keep_up: Callable[[], None]) -> None:
-        self._lane.pump()
-        self._lane.tell_checkpointer()
+        self._go_on()
         keep_up()
 
     def _pause(self) -> None:
-        self._lane.parts.workers.pause(PUMP_S)
+        self._workers.pause(PUMP_S)
 
     def _stay_member(self, consumer: GroupConsumer) -> None:
         """Answer the group; what is read is of no use any more."""
@@ -268,22 +291,3 @@ def _is_frozen(channel: OwnedChannel) -> bool:
 
 def _is_unrecorded(channel: OwnedChannel) -> bool:
     return not channel.is_lost and (channel.needs_checkpoint or channel.freeze is not None)
-
-
-def taken(channel: OwnedChannel) -> TransactionRolledBackError:
-    """What is told who waited for a record that will never be made."""
-    return TransactionRolledBackError(
-        f"{channel.topic}[{channel.partition}] moved to another process before this was recorded; "
-        f"the messages are delivered again",
-        topic=channel.topic,
-        partition=channel.partition,
-    )
-
-
-def _in_doubt(channel: OwnedChannel) -> TransactionInDoubtError:
-    return TransactionInDoubtError(
-        f"{channel.topic}[{channel.partition}] was given up while this was being recorded, and whether it was is not "
-        f"known; if not, the messages are delivered again",
-        topic=channel.topic,
-        partition=channel.partition,
-    )

@@ -105,13 +105,13 @@ def _in_hand(lane: Lane) -> Mapping[int, frozenset[int]]:
     done = Completion()
 
     def look() -> None:
-        for partition, channel in lane.channels.items():
+        for partition, channel in lane.data.channels.items():
             found[partition] = frozenset(o for hand in channel.state.in_hand.values() for o in hand)
         done.complete()
 
     if lane.is_alive:
         lane.post(look)
-        done.wait(HAND_TIMEOUT_S, about=f"browse {lane.destination}")
+        done.wait(HAND_TIMEOUT_S, about=f"browse {lane.data.group}")
     return found
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from jbm_kafka.sidecar.completion import Completion
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.group_data import GroupData
 
 
 class CatchUp:
     """The watchers of one lane."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, data: GroupData) -> None:
+        self._data = data
         self._watchers: list[tuple[Mapping[int, int], Completion]] = []
 
     def watch(self, ends: Mapping[int, int], done: Completion) -> None:
@@ -24,9 +21,9 @@ class CatchUp:
 
     def tell_watchers(self) -> None:
         """At the end of a turn, after hand-over."""
-        if not self._watchers or not self._lane.is_settled:
+        if not self._watchers or not self._data.is_settled:
             return
-        if any(channel.waits_for_mark for channel in self._lane.channels.values()):
+        if any(channel.waits_for_mark for channel in self._data.channels.values()):
             return
         left = []
         for ends, done in self._watchers:
@@ -37,8 +34,8 @@ class CatchUp:
         self._watchers = left
 
     def _is_read(self, ends: Mapping[int, int]) -> bool:
-        consumer, channels = self._lane.consumer, self._lane.channels
-        assert consumer is not None, self._lane.group
+        consumer, channels = self._data.consumer, self._data.channels
+        assert consumer is not None, self._data.group
         at_end = consumer.ends_reached()  # markers at the end of a log never come as records
         return all(
             max(channels[partition].state.cursor, at_end.get(partition, 0)) >= end

@@ -11,20 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.ports import Clock, GroupFenced, KafkaTrouble, OutcomeUnknown, RecordTooLarge, TransactionAborted
-from jbm_kafka.sidecar.checkpoint_part import FrozenLane
-from jbm_kafka.sidecar.freezing import freeze_lanes
+from jbm_kafka.sidecar.checkpoint_parts import FrozenGroup, Participant, Transfer
+from jbm_kafka.sidecar.freezing import freeze_all
 from jbm_kafka.sidecar.left_out import FENCED_PAUSE_MS, LeftOut
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import gone
 from jbm_kafka.sidecar.transaction import TransactionWriter
-from jbm_kafka.sidecar.transfer import Transfer
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +35,7 @@ class _Round:
     """One checkpoint on its way: what may still be left out of it."""
 
     transfers: list[Transfer]
-    fenced: frozenset[Lane] = frozenset()
+    fenced: frozenset[Participant] = frozenset()
 
 
 class Checkpointer:
@@ -54,7 +49,7 @@ class Checkpointer:
         self._lock = threading.Lock()
         self._wake = threading.Event()
         """Set after every change that may be work; cleared before looking for some."""
-        self._dirty: dict[Lane, None] = {}
+        self._dirty: dict[Participant, None] = {}
         """In the order told, so that one history always comes to the same end."""
         self._is_awaited = False
         self._transfers: deque[Transfer] = deque()
@@ -70,7 +65,7 @@ class Checkpointer:
         """Begin."""
         self._worker = self._workers.start("jbm-checkpoint", self._run())
 
-    def note_dirty(self, lane: Lane, is_awaited: bool) -> None:
+    def note_dirty(self, lane: Participant, is_awaited: bool) -> None:
         """A lane has something to record; `is_awaited`: somebody waits for it."""
         if lane in self._dirty and (self._is_awaited or not is_awaited):
             return
@@ -132,7 +127,7 @@ class Checkpointer:
                 return None
             return Wait(wait_ms / 1000 if self._dirty else None, self._wake)
 
-    def _take_work(self) -> tuple[list[Lane], list[Transfer]]:
+    def _take_work(self) -> tuple[list[Participant], list[Transfer]]:
         """Who is dirty and what is to commit."""
         with self._lock:
             lanes, transfers = list(self._dirty), list(self._transfers)
@@ -141,7 +136,7 @@ class Checkpointer:
             self._is_awaited = False
             return lanes, transfers
 
-    def _checkpoint(self, dirty: Sequence[Lane], transfers: list[Transfer]) -> Steps:
+    def _checkpoint(self, dirty: Sequence[Participant], transfers: list[Transfer]) -> Steps:
         """Try until it is committed or nothing is left to commit."""
         left = _Round(transfers=transfers, fenced=self._left_out.now())
         for attempt in range(ATTEMPTS_MAX):
@@ -157,9 +152,9 @@ class Checkpointer:
                 )
         yield from self._put_back(dirty, left)
 
-    def _put_back(self, dirty: Sequence[Lane], left: _Round) -> Steps:
+    def _put_back(self, dirty: Sequence[Participant], left: _Round) -> Steps:
         """What a fenced lane could not take part in waits for its next turn."""
-        waiting = [t for t in left.transfers if not t.done.is_done and t.lanes & left.fenced]
+        waiting = [t for t in left.transfers if not t.done.is_done and t.participants & left.fenced]
         fenced = [lane for lane in dirty if lane in left.fenced]
         if not waiting and not fenced:
             return
@@ -168,18 +163,18 @@ class Checkpointer:
             self._transfers.extendleft(reversed(waiting))
             self._dirty.update(dict.fromkeys(fenced))
 
-    def _try(self, lanes: Collection[Lane], left: _Round) -> Generator[Wait, None, bool]:
+    def _try(self, lanes: Collection[Participant], left: _Round) -> Generator[Wait, None, bool]:
         """One attempt; False: try again with what is left."""
-        transfers = [t for t in left.transfers if not t.lanes & left.fenced and not t.done.is_done]
+        transfers = [t for t in left.transfers if not t.participants & left.fenced and not t.done.is_done]
         checkpoint_id = self._writer.next_id()
-        frozen = yield from freeze_lanes(lanes, transfers, checkpoint_id)
+        frozen = yield from freeze_all(lanes, transfers, checkpoint_id)
         refused = frozenset().union(*(part.refused for part in frozen))
-        silent = frozenset(lanes) - {part.lane for part in frozen} | {
-            p.lane for p in frozen if p.group_metadata is None
+        silent = frozenset(lanes) - {part.participant for part in frozen} | {
+            p.participant for p in frozen if p.group_metadata is None
         }
         for transfer in [transfer for transfer in transfers if transfer in refused]:
             transfer.done.complete(_taken(transfer))
-        if refused or any(transfer.lanes & silent for transfer in transfers):
+        if refused or any(transfer.participants & silent for transfer in transfers):
             # Other lanes froze with what turned out to be impossible: freeze again without it.
             self._finish(frozen, durable=False)
             left.fenced |= silent
@@ -193,13 +188,13 @@ class Checkpointer:
         return (yield from self._commit(frozen, transfers, checkpoint_id, left))
 
     def _commit(
-        self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], checkpoint_id: str, left: _Round
+        self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], checkpoint_id: str, left: _Round
     ) -> Generator[Wait, None, bool]:
         try:
             yield from self._writer.commit(frozen, transfers, checkpoint_id)
         except GroupFenced as error:
             self._finish(frozen, durable=False)
-            fenced = frozenset(part.lane for part in frozen if part.lane.group == error.group)
+            fenced = frozenset(part.participant for part in frozen if part.group.group_id == error.group)
             log.info("checkpoint without group %s for now: %s", error.group, error)
             left.fenced |= fenced
             self._left_out.fenced(fenced)
@@ -223,7 +218,7 @@ class Checkpointer:
             self._finish(frozen, durable=False)
             raise
         self.checkpoints += 1
-        self._left_out.took_part(part.lane for part in frozen)
+        self._left_out.took_part(part.participant for part in frozen)
         yield GO_ON
         self._writer.write_journal(frozen)
         yield GO_ON
@@ -232,14 +227,13 @@ class Checkpointer:
             transfer.done.complete()
         return True
 
-    def _finish(self, frozen: Sequence[FrozenLane], *, durable: bool) -> None:
+    def _finish(self, frozen: Sequence[FrozenGroup], *, durable: bool) -> None:
         for part in frozen:
-            lane_part = part
-            part.lane.post(lambda p=lane_part: p.lane.checkpoint_part.finish(p, durable=durable))  # type: ignore[misc]
+            part.participant.tell_end(part, durable=durable)
 
     def _find_culprits(
-        self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge
-    ) -> frozenset[Lane]:
+        self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge
+    ) -> frozenset[Participant]:
         """Fail the transfers and leave out the lanes that Kafka refused, by name or for want of a topic."""
         tokens = error.failed if isinstance(error, TransactionAborted) else self._writer.last_tokens()
         missing = self._writer.missing_topics(frozen, transfers)
@@ -247,14 +241,14 @@ class Checkpointer:
         for transfer in named:
             self._writer.forget_topics(transfer)
             transfer.done.complete(_refused(transfer, error, missing))
-        lanes: set[Lane] = set()
+        lanes: set[Participant] = set()
         for part in frozen:
-            lacking = sorted(missing & {part.lane.topic, *(row.channel.changelog_topic for row in part.channels)})
+            lacking = sorted(missing & {part.group.topic, *(row.channel.changelog_topic for row in part.channels)})
             if lacking:
-                log.warning("group %s: topic %s does not exist any more", part.lane.group, ", ".join(lacking))
-                part.lane.post(lambda p=part, names=lacking: p.lane.give_up(_gone(names)))  # type: ignore[misc]
+                log.warning("group %s: topic %s does not exist any more", part.group.group_id, ", ".join(lacking))
+                part.participant.give_up(_gone(lacking))
             if lacking or part in tokens:
-                lanes.add(part.lane)
+                lanes.add(part.participant)
         self._left_out.refused(lanes)
         if not named:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)

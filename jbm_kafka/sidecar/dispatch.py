@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from jbm_kafka.core.channel import Offer, decide_offer
 from jbm_kafka.core.delivery import FIRST_DELIVERY, delivery_of
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.grants import Granted, Tap
+from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.settle import Settle
 
 
 class Dispatch:
     """Serves the links of one lane in turn, and for each the channels in turn."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, data: GroupData, settle: Settle, departures: Departures) -> None:
+        self._data = data
+        self._settle = settle
+        self._departures = departures
         self._turn = 0
         self.is_hungry = False
         """A link wants more than there was at the last look."""
@@ -32,15 +33,11 @@ class Dispatch:
         self._granted: dict[Link, list[Granted]] = {}
         """Decided in this turn, not in the buffers yet."""
 
-    def wanted(self) -> int:
-        """How many more the links want together."""
-        return sum([link.wanted for link in self._lane.links.values()])
-
     def grant(self) -> None:
         """Decide who of the links that want some gets what may be handed over now; `deliver` must follow."""
         self.is_hungry = False
         self._at_mark.clear()
-        links = [link for link in self._lane.links.values() if link.wanted > 0]
+        links = [link for link in self._data.links.values() if link.wanted > 0]
         if not links:
             return
         self._turn += 1
@@ -49,7 +46,7 @@ class Dispatch:
             self._grant_link(link, share=len(links))
 
     def _grant_link(self, link: Link, share: int) -> None:
-        channels = list(self._lane.channels.values())
+        channels = list(self._data.channels.values())
         if not channels:
             self.is_hungry = True
             return
@@ -73,7 +70,7 @@ class Dispatch:
             return 0
         granted = 0
         is_at_mark = False
-        now_ms = self._lane.parts.clock.now_ms()
+        now_ms = self._data.clock.now_ms()
         while granted < limit:
             offer = decide_offer(
                 state,
@@ -96,7 +93,7 @@ class Dispatch:
 
     def _hand_over(self, link: Link, channel: OwnedChannel, offer: Offer) -> int:
         if offer.leaving:
-            self._lane.settle.send_away(channel, [(reference, reason) for reference, reason in offer.leaving])
+            self._departures.send_all(channel, [(reference, reason) for reference, reason in offer.leaving])
         references = offer.references
         if not references:
             return 0
@@ -119,14 +116,14 @@ class Dispatch:
         by_link, self._granted = self._granted, {}
         for link, granted in by_link.items():
             if not link.put(granted):
-                self._lane.settle.return_granted(link, granted)
+                self._settle.return_granted(link, granted)
 
     def _arrived(self, link: Link, channel: OwnedChannel, granted: list[Granted], error: Exception | None) -> None:
         """The hand-over is recorded, or the channel is gone; what was taken back meanwhile is not in the list."""
         if error is not None:
             granted.clear()
         if not link.arrive(granted):  # it was closed meanwhile
-            self._lane.settle.return_granted(link, granted)
+            self._settle.return_granted(link, granted)
 
     def _tap(self, link: Link, channel: OwnedChannel) -> Tap:
         tap = link.taps.get(channel.partition)
@@ -136,11 +133,11 @@ class Dispatch:
 
     def take_back_unread(self) -> None:
         """Return the buffers of links that nobody has received from for a while, so that others get them."""
-        now_ms = self._lane.parts.clock.monotonic_ms()
-        idle_ms = self._lane.parts.config.receiver_idle_ms
-        for link in self._lane.links.values():
+        now_ms = self._data.clock.monotonic_ms()
+        idle_ms = self._data.config.receiver_idle_ms
+        for link in self._data.links.values():
             if not link.is_active(now_ms, idle_ms) and link.buffer:
-                self._lane.settle.return_unread(link)
+                self._settle.return_unread(link)
 
 
 def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference]) -> list[Granted]:

@@ -10,57 +10,53 @@ somebody has just got what he asked for and will ask again, it waits beside it, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from jbm_kafka.core.changes import Fetched
-from jbm_kafka.ports import GroupConsumer, KafkaRecord, PositionOutOfRange
+from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
+from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.intake import references_by_partition
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
 
 
 class Fetching:
     """The intake of one lane."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, data: GroupData) -> None:
+        self._data = data
         self._fetched_at_ms = 0
 
     def ahead(self) -> int:
         """How many messages are read and, as far as is known without looking at their units, may be handed over."""
-        channels = self._lane.channels.values()
+        channels = self._data.channels.values()
         return sum(len(channel.state.arrivals) + len(channel.state.gates.free) for channel in channels)
 
-    def fetch(self, consumer: GroupConsumer, *, ahead: int) -> bool:
-        """Read on; True when something came. It waits for that only while nothing is `ahead`."""
-        now_ms = self._lane.parts.clock.monotonic_ms()
-        wanted = self._lane.dispatch.wanted()
+    def fetch(self, consumer: GroupConsumer, *, ahead: int, rest_s: float) -> bool:
+        """Read on; True when something came. It waits for that only while nothing is `ahead`, and at most `rest_s`.
+
+        Raises:
+            PositionOutOfRange, KafkaTrouble: as of `GroupConsumer.consume`.
+        """
+        now_ms = self._data.clock.monotonic_ms()
+        wanted = self._data.wanted()
         has_enough = ahead >= (wanted or numbers.ENOUGH_AHEAD)
         if has_enough and now_ms - self._fetched_at_ms < numbers.FETCH_PAUSE_MS:
             return False
         self._fetched_at_ms = now_ms
         count = max(numbers.FETCH_COUNT_MIN, min(wanted - ahead, numbers.FETCH_COUNT_MAX))
-        try:
-            records = consumer.consume(count, 0 if ahead else self.rest_s())
-        except PositionOutOfRange as error:
-            self._lane.assignment.reposition(error.partition)
-            return False
+        records = consumer.consume(count, 0 if ahead else rest_s)
         self._take_in(records)
         return bool(records)
 
-    def rest_s(self) -> float:
-        """How long the lane may wait when there is nothing to do."""
-        lane = self._lane
-        busy = lane.dispatch.is_hungry or any(not channel.holds_nothing for channel in lane.channels.values())
+    def rest_s(self, *, is_hungry: bool) -> float:
+        """How long the owner thread may wait when there is nothing to do; `is_hungry`: a receiver wants more."""
+        busy = is_hungry or any(not channel.holds_nothing for channel in self._data.channels.values())
         return numbers.BUSY_POLL_S if busy else numbers.IDLE_POLL_S
 
     def _take_in(self, records: Sequence[KafkaRecord]) -> None:
-        clock = self._lane.parts.clock
+        clock = self._data.clock
         now_ms = clock.now_ms() if records else 0
         for partition, (references, mean_body_bytes) in references_by_partition(records).items():
-            channel = self._lane.channels.get(partition)
+            channel = self._data.channels.get(partition)
             if channel is None or channel.is_lost:
                 continue
             begin = channel.state.cursor

@@ -8,8 +8,8 @@ unit that waits and for each delayed message. Partitions with more of those than
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.spilling import Spillable, spillable
@@ -18,10 +18,9 @@ from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.spilled import SpilledMessages
 
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
-
 log = logging.getLogger(__name__)
+
+Channels = Mapping[int, OwnedChannel]
 
 CONSUMER_BYTES_MIN = 1 << 20
 """A client with less fetches a large message alone, and is slow."""
@@ -49,25 +48,29 @@ class Flow:
         self._look_beyond = 0
         """Look earlier when so much waits: a fruitless look must not let the lane grow unseen."""
 
-    def keep_within_memory(self, lane: Lane, consumer: GroupConsumer) -> None:
-        """Once a turn."""
+    def keep_within_memory(self, channels: Channels, consumer: GroupConsumer) -> Sequence[OwnedChannel]:
+        """Once a turn. Returns channels of which the held store lost what it had: they must be opened anew."""
+        unreadable: list[OwnedChannel] = []
         self._look_at_share()
         waiting_bytes = 0
-        for channel in list(lane.channels.values()):
+        for channel in list(channels.values()):
             waiting_bytes += _waiting_bytes(channel)
-            if channel.state.gates.hungry:
-                self._load(lane, channel, consumer, room_bytes=self._low - waiting_bytes)
+            if channel.state.gates.hungry and not self._load(channel, room_bytes=self._low - waiting_bytes):
+                unreadable.append(channel)
+        if unreadable:
+            channels = {partition: channel for partition, channel in channels.items() if channel not in unreadable}
         self._turns_to_look -= 1
         limit = self._low if self._refused else self._waiting_bytes_max
         if waiting_bytes > limit and (self._turns_to_look <= 0 or waiting_bytes > self._look_beyond):
-            self._spill(lane, waiting_bytes - self._low)
-            left = sum(_waiting_bytes(channel) for channel in lane.channels.values())
+            self._spill(channels, waiting_bytes - self._low)
+            left = sum(_waiting_bytes(channel) for channel in channels.values())
             self._look_beyond = left + self._waiting_bytes_max // 16
             if not self._refused:
-                self._note_overfull(lane)
+                self._note_overfull(channels)
         elif self._overfull or self._refused:
-            self._note_shrunk(lane, waiting_bytes)
-        self._pause_or_resume(lane, consumer)
+            self._note_shrunk(channels, waiting_bytes)
+        self._pause_or_resume(channels, consumer)
+        return unreadable
 
     def forget(self, channel: OwnedChannel) -> None:
         """The channel is gone; so is what the store held of it."""
@@ -86,10 +89,11 @@ class Flow:
         """Down to where is spilled, and up to where is loaded: apart from the limit, or each message would move."""
         return self._waiting_bytes_max * 3 // 4
 
-    def _pause_or_resume(self, lane: Lane, consumer: GroupConsumer) -> None:
-        for channel in lane.channels.values():
+    def _pause_or_resume(self, channels: Channels, consumer: GroupConsumer) -> None:
+        for channel in channels.values():
             ahead = len(channel.state.arrivals) + len(channel.state.gates.free)
-            is_full = channel in self._overfull or channel in self._refused or self._arrivals_too_large(channel, lane)
+            is_full = channel in self._overfull or channel in self._refused
+            is_full = is_full or self._arrivals_too_large(channel, len(channels))
             if not channel.is_paused and (ahead > numbers.ARRIVALS_HIGH or is_full):
                 channel.is_paused = True
                 consumer.pause([channel.partition])
@@ -97,18 +101,18 @@ class Flow:
                 channel.is_paused = False
                 consumer.resume([channel.partition])
 
-    def _arrivals_too_large(self, channel: OwnedChannel, lane: Lane) -> bool:
+    def _arrivals_too_large(self, channel: OwnedChannel, channels_count: int) -> bool:
         arrivals = channel.state.arrivals
         if len(arrivals) < 64:
             return False
         value = cast(KafkaRecord, arrivals[-1].record).value()
         size = (0 if value is None else len(value)) + numbers.RECORD_OVERHEAD_BYTES
-        return len(arrivals) * size > self._waiting_bytes_max // max(len(lane.channels), 1)
+        return len(arrivals) * size > self._waiting_bytes_max // channels_count
 
-    def _spill(self, lane: Lane, excess_bytes: int) -> None:
+    def _spill(self, channels: Channels, excess_bytes: int) -> None:
         """Spill until so much is gone: the longest lines first, of equal ones what is due last."""
         found: list[tuple[int, int, OwnedChannel, Spillable]] = []
-        for channel in lane.channels.values():
+        for channel in channels.values():
             message_bytes = _message_bytes(channel)
             found += [(row.count * message_bytes, row.gate.due_at_ms, channel, row) for row in spillable(channel.state)]
         found.sort(key=lambda row: (row[0], row[1]), reverse=True)
@@ -130,19 +134,20 @@ class Flow:
             else:
                 self._refused.discard(channel)
 
-    def _load(self, lane: Lane, channel: OwnedChannel, consumer: GroupConsumer, *, room_bytes: int) -> None:
+    def _load(self, channel: OwnedChannel, *, room_bytes: int) -> bool:
+        """False when the held store cannot give back what it took."""
         try:
             self._spilled.load(channel, room=room_bytes // _message_bytes(channel))
         except ChannelLost as error:
             log.warning("%s: %s; the channel is recovered from its changelog and its topic", channel.name, error)
-            consumer.resume([channel.partition])  # the channel that opens anew is not paused
-            lane.assignment.reopen(channel)
+            return False
+        return True
 
     # -- what cannot be spilled ------------------------------------------------------------------------------------
 
-    def _note_overfull(self, lane: Lane) -> None:
+    def _note_overfull(self, channels: Channels) -> None:
         """When too much is left still, those with more than their share of it pause; one of them has."""
-        sizes = {channel: _waiting_bytes(channel) for channel in lane.channels.values()}
+        sizes = {channel: _waiting_bytes(channel) for channel in channels.values()}
         if sum(sizes.values()) <= self._waiting_bytes_max:
             return
         for channel, size in sizes.items():
@@ -161,8 +166,8 @@ class Flow:
             len(gates.by_key),
         )
 
-    def _note_shrunk(self, lane: Lane, waiting_bytes: int) -> None:
-        share = self._low // len(lane.channels)
+    def _note_shrunk(self, channels: Channels, waiting_bytes: int) -> None:
+        share = self._low // len(channels)
         for channel in list(self._overfull):
             if waiting_bytes < self._low or _waiting_bytes(channel) < share:
                 self._overfull.discard(channel)

@@ -7,36 +7,30 @@ every few milliseconds while anybody is active; how it waits meanwhile: fetching
 from __future__ import annotations
 
 import logging
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.departure import Departure
-from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.core.reference import LEAVING
-from jbm_kafka.ports import GroupConsumer, Kafka, KafkaTrouble
+from jbm_kafka.ports import GroupConsumer, Kafka, KafkaTrouble, Outgoing, PositionOutOfRange
 from jbm_kafka.sidecar.assignment import Assignment
 from jbm_kafka.sidecar.catch_up import CatchUp
+from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
+from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import SidecarConfig
-from jbm_kafka.sidecar.copies import copy_of
+from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.dispatch import Dispatch
 from jbm_kafka.sidecar.fetching import Fetching
 from jbm_kafka.sidecar.flow import Flow
+from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.membership import Membership
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import TopicInfo
-from jbm_kafka.sidecar.transfer import Settling, Transfer
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +42,11 @@ class LaneParts:
     kafka: Kafka
     clock: SteadyClock
     config: SidecarConfig
-    settings_of: Callable[[str], ResolvedSettings]
     opener: ChannelOpener
     workers: Workers
     flow: Callable[[], Flow]
     chance: Callable[[], float]
-    note_dirty: Callable[[Lane, bool], None]
+    note_dirty: Callable[[Participant, bool], None]
     """Tells the checkpointer that there is work, and whether somebody waits for it."""
     submit: Callable[[Transfer], None]
     """Gives the checkpointer a transfer."""
@@ -64,27 +57,30 @@ class LaneParts:
 class Lane:
     """The channels of one group that this process owns, and the links that drink from them."""
 
-    def __init__(self, *, destination: Destination, group: str, partitions: int, parts: LaneParts) -> None:
-        self.destination = destination
-        self.group = group
-        self.topic = destination.kafka_topic(parts.config.namespace)
-        self.partitions = partitions
-        self.parts = parts
-        self.channels: dict[int, OwnedChannel] = {}
-        self.links: dict[str, Link] = {}
-        self.membership = Membership(parts.config)
-        self.assignment = Assignment(self)
-        self.settle = Settle(self)
-        self.dispatch = Dispatch(self)
-        self.checkpoint_part = CheckpointPart(self)
-        self.catch_up = CatchUp(self)
-        self.fetching = Fetching(self)
+    def __init__(self, *, group: ChannelGroup, parts: LaneParts) -> None:
+        self.data = GroupData(group, clock=parts.clock, config=parts.config)
         self.flow = parts.flow()
+        self.departures = Departures(self.data, submit=self._submit, target_of=parts.target_of)
+        self.settle = Settle(self.data, self.departures, chance=parts.chance)
+        self.dispatch = Dispatch(self.data, self.settle, self.departures)
+        self.fetching = Fetching(self.data)
+        self.catch_up = CatchUp(self.data)
+        self.checkpoint_part = CheckpointPart(
+            self.data, self.settle, is_alive=lambda: self.is_alive, give_up=self._give_up
+        )
+        self.membership = Membership(parts.config)
+        self.assignment = Assignment(
+            self.data,
+            self.settle,
+            self.flow,
+            self.membership,
+            opener=parts.opener,
+            workers=parts.workers,
+            go_on=self._go_on,
+            give_up=self._give_up,
+        )
         self.failure: Exception | None = None
-        self.consumer: GroupConsumer | None = None
-        self._inbox: deque[Callable[[], None]] = deque()
-        self._wake = threading.Event()
-        """Set after every change that may be work for a thread that does not wait in the consumer."""
+        self._parts = parts
         self._is_stopping = False
         self._worker: Worker | None = None
 
@@ -92,16 +88,15 @@ class Lane:
 
     def start(self) -> None:
         """Join the group."""
-        self._worker = self.parts.workers.start(f"jbm-lane-{self.group}", self._run())
+        self._worker = self._parts.workers.start(f"jbm-lane-{self.data.group.group_id}", self._run())
 
     def post(self, command: Callable[[], None]) -> None:
         """Run a command on the owner thread soon, also while it drains inside a rebalance."""
-        self._inbox.append(command)
-        self._wake.set()
+        self.data.mailbox.post(command)
 
     def wake(self) -> None:
         """A link wants messages."""
-        self._wake.set()
+        self.data.mailbox.wake()
 
     def attach(self, link: Link) -> None:
         """Serve one more link."""
@@ -114,7 +109,7 @@ class Lane:
     def stop(self) -> None:
         """Leave the group in order; returns at once, `join` waits."""
         self._is_stopping = True
-        self._wake.set()
+        self.data.mailbox.wake()
 
     def join(self, timeout_s: float) -> bool:
         """True when the owner thread has ended."""
@@ -133,136 +128,116 @@ class Lane:
     @property
     def is_settled(self) -> bool:
         """The first assignment is there and every assigned channel is open."""
-        return self.consumer is not None and self.consumer.joined() and not self.assignment.opening
+        return self.data.is_settled
 
     # -- the owner thread ----------------------------------------------------------------------------------------
 
     def _run(self) -> Steps:
         try:
-            self.consumer = self.parts.kafka.group_consumer(
-                group=self.group, topic=self.topic, partitions=self.partitions, listener=self.assignment,
-                session_timeout_ms=self.parts.config.session_timeout_ms, memory_bytes=self.flow.consumer_bytes,
+            group = self.data.group
+            consumer = self.data.consumer = self._parts.kafka.group_consumer(
+                group=group.group_id, topic=group.topic, partitions=group.partitions, listener=self.assignment,
+                session_timeout_ms=self.data.config.session_timeout_ms, memory_bytes=self.flow.consumer_bytes,
             )  # fmt: skip
             try:
                 while not self._is_stopping and not self._is_unused():
-                    yield self._turn(self.consumer)
+                    yield self._turn(consumer)
                 self._is_stopping = True
-                self.assignment.leave(self.consumer)
+                self.assignment.leave(consumer)
             finally:
                 self._is_stopping = True
-                self.consumer.close()
+                consumer.close()
                 self.pump()
-                self.links_changed()
+                self.data.notify_links()
         except KafkaTrouble as error:
-            self._fail(JMSError(f"{self.destination}: {error}", destination=str(self.destination)))
+            self._fail(JMSError(f"{self.data.group}: {error}", destination=str(self.data.group)))
         except Exception as error:  # a bug: nothing here can be trusted; links must not wait for ever
-            log.exception("lane %s stopped; what was not checkpointed is delivered again", self.group)
-            self._fail(JMSError(f"{self.destination}: the sidecar failed: {error}", destination=str(self.destination)))
+            log.exception("lane %s stopped; what was not checkpointed is delivered again", self.data.group.group_id)
+            self._fail(JMSError(f"{self.data.group}: the sidecar failed: {error}", destination=str(self.data.group)))
         self.assignment.end()
 
     def _fail(self, error: Exception) -> None:
         self._is_stopping = True
         self.failure = error
-        for channel in list(self.channels.values()):
+        for channel in list(self.data.channels.values()):
             self.assignment.drop(channel)
         self.pump()
-        for link in list(self.links.values()):
+        for link in list(self.data.links.values()):
             link.fail(error)
 
     def _turn(self, consumer: GroupConsumer) -> Wait:
         """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint. Returns how to go on."""
-        self._wake.clear()
+        self.data.mailbox.signal.clear()
         self.pump()  # first, so that what is read takes the memory of what is settled, still in the processor's cache
         ahead = self.fetching.ahead()
-        has_fetched = self.fetching.fetch(consumer, ahead=ahead)
+        has_fetched = self._fetch(consumer, ahead)
         self.pump()
         self.pass_time()
         self.dispatch.grant()
-        self.flow.keep_within_memory(self, consumer)
+        self.keep_within_memory(consumer)
         self.tell_checkpointer()
         self.dispatch.deliver()
         self.catch_up.tell_watchers()
         # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
-        is_satisfied = self.dispatch.has_delivered and not self.dispatch.wanted()
-        return Wait(self.fetching.rest_s(), self._wake) if is_satisfied or (ahead and not has_fetched) else GO_ON
+        is_satisfied = self.dispatch.has_delivered and not self.data.wanted()
+        return Wait(self._rest_s, self.data.mailbox.signal) if is_satisfied or (ahead and not has_fetched) else GO_ON
 
     def pump(self) -> None:
         """Carry out what others enqueued: commands, acknowledgements, verdicts."""
-        inbox = self._inbox
-        for _ in range(len(inbox)):
-            inbox.popleft()()
+        self.data.mailbox.carry_out()
         self.settle.take_all()
 
     def pass_time(self) -> None:
         """Let delays end, and take back what idle receivers leave unread."""
-        now_ms, set_back_ms = self.parts.clock.now_ms(), self.parts.clock.set_back_ms
-        for channel in self.channels.values():
+        now_ms, set_back_ms = self.data.clock.now_ms(), self.data.clock.set_back_ms
+        for channel in self.data.channels.values():
             channel.pass_time(now_ms, set_back_ms)
-        self.settle.retry_copies(now_ms)
+        self.departures.retry(now_ms)
         self.dispatch.take_back_unread()
+
+    def keep_within_memory(self, consumer: GroupConsumer) -> None:
+        """Pause, spill and load; open anew what the held store has lost."""
+        for channel in self.flow.keep_within_memory(self.data.channels, consumer):
+            consumer.resume([channel.partition])  # the channel that opens anew is not paused
+            self.assignment.reopen(channel)
 
     def tell_checkpointer(self) -> None:
         """Ask for a checkpoint when anything is not in the changelog yet."""
-        if any(channel.needs_checkpoint for channel in self.channels.values()):
-            awaited = any(channel.is_awaited for channel in self.channels.values())
-            self.parts.note_dirty(self, awaited)
-
-    def copy_away(
-        self,
-        channel: OwnedChannel,
-        leaving: Departure,
-        event: MessageEvent,
-        done: Completion,
-        *,
-        trusts_compression: bool,
-    ) -> None:
-        """Send a message's copy to the event's target and settle it, in one transfer."""
-        address = event.target
-        assert address is not None, event
-        target = self.parts.target_of(address)
-        if target is None:
-            done.complete(JMSError(f"the address {address!r} is no queue that can be written to now"))
-            return
-        copy, has_body = copy_of(
-            leaving,
-            source=self.destination,
-            target=target,
-            now_ms=self.parts.clock.now_ms(),
-            trusts_compression=trusts_compression,
-        )
-        if not has_body:
-            log.warning(
-                "%s offset %d: too large for %s, its copy goes without the body; the original stays in the log",
-                channel.name,
-                leaving.reference.offset,
-                address,
-            )
-        settling = Settling(channel=channel, session=LEAVING, offsets=(leaving.reference.offset,), events=(event,))
-        self.parts.submit(
-            Transfer(
-                about=f"{channel.topic}[{channel.partition}] offset {leaving.reference.offset} to {address}",
-                sends=(copy,),
-                settlings=((self, settling),),
-                done=done,
-            )
-        )
+        if any(channel.needs_checkpoint for channel in self.data.channels.values()):
+            awaited = any(channel.is_awaited for channel in self.data.channels.values())
+            self._parts.note_dirty(self.checkpoint_part, awaited)
 
     def watch(self, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition is open, read up to these positions, and what was found is handed over."""
         self.post(lambda: self.catch_up.watch(ends, done))
 
-    def links_changed(self) -> None:
-        """Wake receivers that wait for the lane to be ready."""
-        for link in self.links.values():
-            with link.lock:
-                link.filled.notify_all()
+    def _fetch(self, consumer: GroupConsumer, ahead: int) -> bool:
+        try:
+            return self.fetching.fetch(consumer, ahead=ahead, rest_s=self._rest_s)
+        except PositionOutOfRange as error:
+            self.assignment.reposition(error.partition)
+            return False
 
-    def give_up(self, error: Exception) -> None:
+    @property
+    def _rest_s(self) -> float:
+        return self.fetching.rest_s(is_hungry=self.dispatch.is_hungry)
+
+    def _go_on(self) -> None:
+        """What goes on while a rebalance waits."""
+        self.pump()
+        self.tell_checkpointer()
+
+    def _submit(self, about: str, copy: Outgoing, settling: Settling, done: Completion) -> None:
+        self._parts.submit(
+            Transfer(about=about, sends=(copy,), settlings=((self.checkpoint_part, settling),), done=done)
+        )
+
+    def _give_up(self, error: Exception) -> None:
         """Something beside the owner thread failed for good."""
-        self._fail(JMSError(f"{self.destination}: {error}", destination=str(self.destination)))
+        self._fail(JMSError(f"{self.data.group}: {error}", destination=str(self.data.group)))
 
     def _attach(self, link: Link) -> None:
-        self.links[link.link_id] = link
+        self.data.links[link.link_id] = link
         self.assignment.tell_closed(link)
         if self.failure is not None:
             link.fail(self.failure)
@@ -273,20 +248,21 @@ class Lane:
             self.post(lambda: self._detach(link))
             return
         self.settle.return_unread(link)
-        self.links.pop(link.link_id, None)
-        if not any(other.session_id == link.session_id for other in self.links.values()):
+        self.data.links.pop(link.link_id, None)
+        if not any(self.data.links_of(link.session_id)):
             # A commit whose outcome its session never learnt may have left messages in its hand.
             self.settle.return_all(link.session_id)
 
     def _is_unused(self) -> bool:
         """Nobody receives here, and nobody is about to."""
-        now_ms, links, channels = self.parts.clock.monotonic_ms(), self.links.values(), self.channels.values()
-        if self._inbox or self.membership.is_used(now_ms, links):
+        data = self.data
+        now_ms, links, channels = data.clock.monotonic_ms(), data.links.values(), data.channels.values()
+        if data.mailbox or self.membership.is_used(now_ms, links):
             return False
         return self.membership.is_over(
             now_ms,
             links,
             is_holding=any(not channel.holds_nothing for channel in channels),
             is_owing=any(channel.needs_checkpoint for channel in channels),
-            shares=self.is_settled and len(channels) < self.partitions,
+            shares=data.is_settled and len(channels) < data.group.partitions,
         )

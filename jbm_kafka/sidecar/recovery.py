@@ -5,21 +5,19 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
 
+from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaTrouble
+from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
 
 log = logging.getLogger(__name__)
 
@@ -32,29 +30,39 @@ class ChannelOpener:
     """Recovers channels on threads of its own, several lanes side by side."""
 
     def __init__(
-        self, *, kafka: Kafka, journal: Journal, topics: Topics, clock: Clock, namespace: str, workers: Workers
+        self,
+        *,
+        kafka: Kafka,
+        journal: Journal,
+        topics: Topics,
+        clock: Clock,
+        config: SidecarConfig,
+        settings_of: Callable[[str], ResolvedSettings],
+        workers: Workers,
     ) -> None:
         self._kafka = kafka
         self._journal = journal
         self._topics = topics
         self._clock = clock
-        self._namespace = namespace
+        self._config = config
+        self._settings_of = settings_of
         self._workers = workers
         self._under_way: list[Worker] = []
         self._closing = threading.Event()
 
     def open(
         self,
-        lane: Lane,
+        group: ChannelGroup,
         partitions: Sequence[int],
         *,
         opened: Callable[[OwnedChannel], None],
         closed: Callable[[int, str], None],
+        failed: Callable[[Exception], None],
         is_wanted: Callable[[int], bool],
     ) -> None:
         """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left.
 
-        `closed` is told, with the cause, of a partition that only a newer version can open.
+        `closed` is told, with the cause, of a partition that only a newer version can open; `failed` of a bug.
         """
 
         def run() -> Steps:
@@ -63,20 +71,21 @@ class ChannelOpener:
                 if not wanted:
                     return
                 try:
-                    for channel in self._recover(lane, wanted, closed):
+                    for channel in self._recover(group, wanted, closed):
                         opened(channel)
                 except KafkaTrouble as error:
-                    log.warning("group %s: recovery of partitions %s: %s; it is tried again", lane.group, wanted, error)
+                    place = f"group {group.group_id}: recovery of partitions {wanted}"
+                    log.warning("%s: %s; it is tried again", place, error)
                     yield Wait(RETRY_S, self._closing)
                 except Exception as error:  # told to those who wait for the lane; a thread pool would swallow it
-                    log.exception("group %s: recovery failed", lane.group)
-                    lane.post(partial(lane.give_up, error))
+                    log.exception("group %s: recovery failed", group.group_id)
+                    failed(error)
                     return
                 else:
                     return
 
         self._under_way = [worker for worker in self._under_way if worker.is_alive]
-        self._under_way.append(self._workers.start(f"jbm-recovery-{lane.group}", run()))
+        self._under_way.append(self._workers.start(f"jbm-recovery-{group.group_id}", run()))
 
     def close(self) -> None:
         """Start nothing more, and let what is under way end."""
@@ -84,13 +93,15 @@ class ChannelOpener:
         for worker in self._under_way:
             worker.wait_end(READ_TIMEOUT_S)
 
-    def _recover(self, lane: Lane, partitions: Sequence[int], closed: Callable[[int, str], None]) -> list[OwnedChannel]:
-        info = self._topics.refresh(lane.destination)
+    def _recover(
+        self, group: ChannelGroup, partitions: Sequence[int], closed: Callable[[int, str], None]
+    ) -> list[OwnedChannel]:
+        info = self._topics.refresh(group.destination)
         scope = ChangelogScope(
-            group=lane.group,
-            topic=lane.topic,
+            group=group.group_id,
+            topic=group.topic,
             topic_id=info.topic_id,
-            changelog_topic=lane.destination.changelog_topic(self._namespace),
+            changelog_topic=group.changelog_topic,
         )
         admin, reader = self._kafka.admin(), self._kafka.log_reader()
         try:
@@ -105,19 +116,19 @@ class ChannelOpener:
                 closed(partition, found[partition].closed_because)
         channels = [
             OwnedChannel(
-                group=lane.group,
-                topic=lane.topic,
+                group=group.group_id,
+                topic=group.topic,
                 partition=partition,
                 topic_id=info.topic_id,
                 state=self._state(found[partition]),
-                settings=lane.parts.settings_of(lane.destination.name),
+                settings=self._settings_of(group.destination.name),
                 journal_channel=scope.journal_channel(partition),
                 changelog_topic=scope.changelog_topic,
                 changelog_position=found[partition].changelog_position,
                 obsolete=found[partition].obsolete,
                 is_new_start=found[partition].is_decided_here,
-                records_attempts=lane.parts.config.persist_delivery_count_before_delivery,
-                reserve_offsets=lane.parts.config.reserve_offsets,
+                records_attempts=self._config.persist_delivery_count_before_delivery,
+                reserve_offsets=self._config.reserve_offsets,
             )
             for partition in partitions
             if not found[partition].closed_because

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-from jbm_kafka.core.departure import Departure, route_of
-from jbm_kafka.core.entries import MessageEvent, MessageFate
-from jbm_kafka.core.errors import IllegalStateError
-from jbm_kafka.core.reference import LEAVING, Reference, SessionId
+from jbm_kafka.core.entries import MessageFate
+from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.verdicts import GivenBack, decide_return, unknown_offsets
 from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.config import COPY_RETRY_MS
+from jbm_kafka.sidecar.departures import Departures, event_of
 from jbm_kafka.sidecar.fence import Verdict
 from jbm_kafka.sidecar.grants import Granted, Tap
+from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.refusals import refusal
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
 
 
 class Settle:
     """Verdicts of one lane's links."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
-        self._copies_to_retry: list[tuple[int, OwnedChannel, Departure]] = []
-        """(when, channel, message): copies that could not be written; their units stay held."""
+    def __init__(self, data: GroupData, departures: Departures, *, chance: Callable[[], float]) -> None:
+        self._data = data
+        self._departures = departures
+        self._chance = chance
 
     def take_all(self) -> None:
         """Take what every link has enqueued."""
-        for link in list(self._lane.links.values()):
+        for link in list(self._data.links.values()):
             self.take(link)
 
     def take(self, link: Link) -> None:
@@ -93,15 +88,14 @@ class Settle:
 
     def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[GivenBack]) -> None:
         """Return messages; what is out of attempts goes on its way, stragglers leave the session's buffers."""
-        parts = self._lane.parts
-        links = [x for x in self._lane.links.values() if x.session_id == session]
+        links = list(self._data.links_of(session))
         decision = decide_return(
             channel.state,
             session,
             [row for row in rows if row.offset not in channel.tentative],
             settings=channel.settings,
-            now_ms=parts.clock.now_ms(),
-            chance=parts.chance(),
+            now_ms=self._data.clock.now_ms(),
+            chance=self._chance(),
             keep=channel.tentative,
             unread=frozenset(offset for link in links for offset in link.unread(channel.partition)),
         )
@@ -112,9 +106,9 @@ class Settle:
             link.remove(channel.partition, returned)
         for reference, attempts in decision.returned:
             if attempts:
-                channel.note(_event(MessageFate.RETURNED, reference, attempts, None, "returned"))
+                channel.note(event_of(MessageFate.RETURNED, reference, attempts, None, "returned"))
         for leaving in decision.leaving:
-            self._leave(channel, leaving)
+            self._departures.send(channel, leaving)
 
     def return_uncounted(self, channel: OwnedChannel, session: SessionId, offsets: Iterable[int]) -> None:
         """Return what never reached the application."""
@@ -135,7 +129,7 @@ class Settle:
 
     def return_all(self, session: SessionId) -> None:
         """Return whatever a session that is gone still holds: counted, without a delay (REDELIVER-1)."""
-        for channel in self._lane.channels.values():
+        for channel in self._data.channels.values():
             held = channel.state.in_hand.get(session)
             if held:
                 self.give_back(channel, session, [GivenBack(offset, counted=True, delay_ms=0) for offset in held])
@@ -145,62 +139,6 @@ class Settle:
         for sibling in link.siblings:
             self.return_unread(sibling)
         link.want_now(count)
-
-    # -- messages on their way out ---------------------------------------------------------------------------------
-
-    def send_away(self, channel: OwnedChannel, leaving: Sequence[tuple[Reference, str]]) -> None:
-        """Copy messages that LEAVING holds to the address their reason asks for."""
-        for reference, reason in leaving:
-            past = channel.state.past.get(reference.offset)
-            self._leave(channel, Departure(reference, 0 if past is None else past.attempts, reason))
-
-    def _leave(self, channel: OwnedChannel, leaving: Departure, *, is_first_try: bool = True) -> None:
-        route = route_of(leaving.reason, channel.settings)
-        event = _event(route.fate, leaving.reference, leaving.attempts, route.address, leaving.reason)
-        offset = leaving.reference.offset
-        if route.address is None:
-            if offset in channel.state.in_hand.get(LEAVING, {}):
-                channel.acknowledge(LEAVING, [offset])
-            channel.note(event)
-            return
-        done = Completion(lambda error: self._lane.post(lambda: self._left(channel, leaving, error)))
-        self._lane.copy_away(channel, leaving, event, done, trusts_compression=is_first_try)
-
-    def _left(self, channel: OwnedChannel, leaving: Departure, error: Exception | None) -> None:
-        """The copy is durable, and so is the end of the original; or it could not be written."""
-        if error is None or channel.is_lost:
-            return
-        log.warning(
-            "%s offset %d cannot leave for its dead-letter or expiry address: %s; its unit waits, next try in %d ms",
-            channel.name,
-            leaving.reference.offset,
-            error,
-            COPY_RETRY_MS,
-        )
-        retry_at_ms = self._lane.parts.clock.now_ms() + COPY_RETRY_MS
-        self._copies_to_retry.append((retry_at_ms, channel, leaving))
-
-    def retry_copies(self, now_ms: int) -> None:
-        """Try again what could not be copied."""
-        if not self._copies_to_retry:
-            return
-        due = [row for row in self._copies_to_retry if row[0] <= now_ms]
-        self._copies_to_retry = [row for row in self._copies_to_retry if row[0] > now_ms]
-        for _, channel, leaving in due:
-            if not channel.is_lost and not channel.is_closing:
-                self._leave(channel, leaving, is_first_try=False)
-
-
-def refusal(channel: OwnedChannel, offsets: Sequence[int]) -> IllegalStateError:
-    """What a session is told whose acknowledgement came too late."""
-    some = ", ".join(str(offset) for offset in offsets[:5]) + (", …" if len(offsets) > 5 else "")
-    return IllegalStateError(
-        f"{channel.topic}[{channel.partition}]: acknowledgement of offset {some} refused: the messages were taken from "
-        f"this session (its partition moved to another process, or it was away too long); they are delivered again",
-        topic=channel.topic,
-        partition=channel.partition,
-        offsets=tuple(offsets),
-    )
 
 
 def _is_early(verdict: Verdict) -> bool:
@@ -213,12 +151,6 @@ def _by_tap(rows: Sequence[tuple[Tap, T]]) -> dict[Tap, list[T]]:
     for tap, value in rows:
         grouped.setdefault(tap, []).append(value)
     return grouped
-
-
-def _event(fate: MessageFate, reference: Reference, attempts: int, target: str | None, reason: str) -> MessageEvent:
-    return MessageEvent(
-        fate=fate, offset=reference.offset, unit=reference.unit, attempts=attempts, target=target, reason=reason
-    )
 
 
 def _complete_when_durable(done: Completion, channels: Sequence[OwnedChannel], error: Exception | None) -> None:

@@ -17,6 +17,8 @@ from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedS
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.ports import Clock, Kafka, KafkaTrouble
+from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.checkpointer import Checkpointer
 from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.config import SidecarConfig
@@ -29,7 +31,6 @@ from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.topics import MARGIN_BYTES, TopicInfo, Topics, dead_letter_queue
 from jbm_kafka.sidecar.transaction import TransactionWriter
-from jbm_kafka.sidecar.transfer import Transfer
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,8 @@ class Sidecar:
             journal=stores.journal,
             topics=self.topics,
             clock=clock,
-            namespace=config.namespace,
+            config=config,
+            settings_of=self.settings_of,
             workers=self._workers,
         )
         self._is_started = False
@@ -139,18 +141,16 @@ class Sidecar:
         self._check()
         info = self.ensure(queue)
         self._ensure_targets(queue, info)
-        group = queue.group_id(self.config.namespace)
-        ending = self._lanes.get(group)
+        group = ChannelGroup.of_queue(queue, namespace=self.config.namespace, partitions=info.partitions)
+        ending = self._lanes.get(group.group_id)
         if ending is not None and not ending.is_running:
             # Not under the lock: what it waits for may be a commit of this process, which needs the lock.
             ending.join(STOP_TIMEOUT_S)
         with self._lock:
             self._start()
-            lane = self._lanes.get(group)
+            lane = self._lanes.get(group.group_id)
             if lane is None or not lane.is_running:
-                lane = self._lanes[group] = Lane(
-                    destination=queue, group=group, partitions=info.partitions, parts=self._parts()
-                )
+                lane = self._lanes[group.group_id] = Lane(group=group, parts=self._parts())
                 lane.attach(link)
                 lane.start()
             else:
@@ -170,11 +170,11 @@ class Sidecar:
 
     def end_positions(self, lane: Lane, timeout_s: float) -> Mapping[int, int]:
         """The stable end of the lane's own partitions, as of now; none when the cluster does not say so in time."""
-        partitions = list(lane.channels)
+        partitions = list(lane.data.channels)
         try:
-            return self._admin.end_positions(lane.topic, partitions, stable=True, timeout_s=timeout_s)
+            return self._admin.end_positions(lane.data.group.topic, partitions, stable=True, timeout_s=timeout_s)
         except KafkaTrouble as error:
-            log.info("%s: the end of the log is not known: %s", lane.destination, error)
+            log.info("%s: the end of the log is not known: %s", lane.data.group, error)
             return {}
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class Sidecar:
             lane.stop()
         for lane in lanes:
             if not lane.join(STOP_TIMEOUT_S):
-                log.warning("%s: its thread did not end in %g s", lane.destination, STOP_TIMEOUT_S)
+                log.warning("%s: its thread did not end in %g s", lane.data.group, STOP_TIMEOUT_S)
         self._opener.close()
         self.checkpointer.stop(STOP_TIMEOUT_S)
         self._stores.close()
@@ -224,7 +224,6 @@ class Sidecar:
             kafka=self._kafka,
             clock=self._clock,
             config=self.config,
-            settings_of=self.settings_of,
             opener=self._opener,
             workers=self._workers,
             flow=lambda: Flow(

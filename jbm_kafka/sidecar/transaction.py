@@ -23,10 +23,9 @@ from jbm_kafka.ports import (
     TransactionAborted,
     TransactionalProducer,
 )
-from jbm_kafka.sidecar.checkpoint_part import FrozenChannel, FrozenLane
+from jbm_kafka.sidecar.checkpoint_parts import FrozenChannel, FrozenGroup, Transfer
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait
 from jbm_kafka.sidecar.topics import SYSTEM_PARTITIONS, Topics
-from jbm_kafka.sidecar.transfer import Transfer
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +82,7 @@ class TransactionWriter:
         """Whose record was refused on the spot."""
         return self._tokens
 
-    def commit(self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], checkpoint_id: str) -> Steps:
+    def commit(self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], checkpoint_id: str) -> Steps:
         """Commit it whole.
 
         Raises:
@@ -104,7 +103,7 @@ class TransactionWriter:
                 offsets = {
                     row.channel.partition: CommittedOffset(row.freeze.watermark, checkpoint_id) for row in part.channels
                 }
-                producer.send_offsets(part.group_metadata, part.lane.group, part.lane.topic, offsets)
+                producer.send_offsets(part.group_metadata, part.group.group_id, part.group.topic, offsets)
             yield GO_ON
             self._positions = producer.commit(COMMIT_TIMEOUT_S)
             self._marker_from = self._positions.get((self._topics.registry_topic, 0), self._marker_from)
@@ -126,7 +125,7 @@ class TransactionWriter:
     def _produce(
         self,
         producer: TransactionalProducer,
-        frozen: Sequence[FrozenLane],
+        frozen: Sequence[FrozenGroup],
         transfers: Sequence[Transfer],
         checkpoint_id: str,
     ) -> Steps:
@@ -150,7 +149,7 @@ class TransactionWriter:
                 self._produce_channel(producer, part, row)
         self._tokens = frozenset()
 
-    def _produce_channel(self, producer: TransactionalProducer, part: FrozenLane, row: FrozenChannel) -> None:
+    def _produce_channel(self, producer: TransactionalProducer, part: FrozenGroup, row: FrozenChannel) -> None:
         channel = row.channel
         records = dict(encode_entry(channel.group, entry) for entry in row.freeze.entries)
         for key in channel.obsolete:
@@ -164,7 +163,7 @@ class TransactionWriter:
                 Outgoing(self._topics.events_topic, partition_for(key, SYSTEM_PARTITIONS), key, told), part
             )
 
-    def write_journal(self, frozen: Sequence[FrozenLane]) -> None:
+    def write_journal(self, frozen: Sequence[FrozenGroup]) -> None:
         """After the commit: the local cache follows the changelog, never leads (LOG-7)."""
         batches: dict[str, tuple[int, Mapping[bytes, bytes | None]]] = {}
         for part in frozen:
@@ -177,14 +176,14 @@ class TransactionWriter:
         if batches:
             self._journal.write(batches)
 
-    def missing_topics(self, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer]) -> frozenset[str]:
+    def missing_topics(self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer]) -> frozenset[str]:
         """Those of the topics a refused transaction is about that do not exist; none when Kafka does not answer.
 
         librdkafka names nothing when the coordinator refuses a partition.
         """
         topics = {record.topic for transfer in transfers for record in transfer.sends}
         for part in frozen:
-            topics |= {part.lane.topic, *(row.channel.changelog_topic for row in part.channels)}
+            topics |= {part.group.topic, *(row.channel.changelog_topic for row in part.channels)}
         admin = self._kafka.admin()
         try:
             return frozenset(topics - admin.describe(sorted(topics)).keys())
@@ -199,7 +198,7 @@ class TransactionWriter:
         for record in transfer.sends:
             self._topics.forget(record.topic)
 
-    def find_out(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> Generator[Wait, None, bool]:
+    def find_out(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> Generator[Wait, None, bool]:
         """Whether the checkpoint was committed; asks until there is an answer.
 
         The new producer's start has ended the old transaction, so what is committed now stays as it is.
@@ -212,7 +211,7 @@ class TransactionWriter:
                 log.warning("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
                 yield Wait(FIND_OUT_PAUSE_S)
 
-    def _is_committed(self, frozen: Sequence[FrozenLane], checkpoint_id: str) -> bool:
+    def _is_committed(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> bool:
         admin = self._kafka.admin()
         try:
             if self._has_marker:
@@ -223,10 +222,10 @@ class TransactionWriter:
         finally:
             admin.close()
 
-    def _names(self, admin: KafkaAdmin, part: FrozenLane, checkpoint_id: str) -> bool:
+    def _names(self, admin: KafkaAdmin, part: FrozenGroup, checkpoint_id: str) -> bool:
         """Whether an offset of the group is of this checkpoint. A no is safe: what lanes write may be written twice."""
         partitions = [row.channel.partition for row in part.channels]
-        found = admin.committed(part.lane.group, part.lane.topic, partitions)
+        found = admin.committed(part.group.group_id, part.group.topic, partitions)
         return any(offset.metadata == checkpoint_id for offset in found.values())
 
     @property

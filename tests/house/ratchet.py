@@ -19,8 +19,8 @@ MODULE_CIRCLES = [
     settling_in_hand siblings typed_body waiting
     """,
     """
-    jbm_kafka.sidecar: assignment catch_up checkpoint_part dispatch fence fetching flow grants lane link owned_channel
-    recovery settle spilled transfer
+    jbm_kafka.sidecar: assignment catch_up checkpoint_part checkpoint_parts departures dispatch fence fetching flow
+    grants group_data lane link owned_channel recovery refusals settle spilled
     """,
     "jbm_kafka.testing.simulation: at_hand_over invariants node receiver recorder world",
 ]

@@ -90,7 +90,7 @@ def test_the_exception_listener_may_close_the_connection(bootstrap: str, orders:
 
     def acknowledge_and_lose() -> None:
         message.acknowledge()
-        for channel in list(lane.channels.values()):
+        for channel in list(lane.data.channels.values()):
             lane.assignment.drop(channel)
 
     lane.post(acknowledge_and_lose)

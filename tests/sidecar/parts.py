@@ -9,6 +9,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports import HeldStore
+from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
@@ -44,14 +45,13 @@ def link_of(session: str) -> Link:
     return Link(link_id=f"{session}/1", session_id=session, prefetch=10, filled=threading.Condition(lock), lock=lock)
 
 
-def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None) -> Lane:
+def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None, opener: ChannelOpener | None = None) -> Lane:
     """A lane that was never started, with that channel and these links."""
     parts = LaneParts(
         kafka=MemoryKafka(MemoryCluster(ManualClock(), waits=False)),
         clock=SteadyClock(ManualClock()),
         config=SidecarConfig(),
-        settings_of=lambda _: ResolvedSettings(),
-        opener=cast(ChannelOpener, None),
+        opener=opener or cast(ChannelOpener, None),
         workers=ThreadWorkers(),
         flow=lambda: flow or Flow(cast(HeldStore, None), share_bytes=lambda: 1 << 20),
         chance=lambda: 0.5,
@@ -59,9 +59,9 @@ def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None) -> La
         submit=lambda _: None,
         target_of=lambda _: None,
     )
-    lane = Lane(destination=Queue(channel.topic), group=channel.group, partitions=1, parts=parts)
-    lane.channels[channel.partition] = channel
-    lane.links = {link.link_id: link for link in links}
+    lane = Lane(group=ChannelGroup.of_queue(Queue(channel.topic), namespace="", partitions=1), parts=parts)
+    lane.data.channels[channel.partition] = channel
+    lane.data.links.update({link.link_id: link for link in links})
     return lane
 
 

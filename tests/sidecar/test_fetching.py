@@ -48,7 +48,7 @@ def lane_worker(one: SteppedSidecar) -> SteppedWorker:
 def test_nobody_asks_so_it_reads_on_until_it_has_enough(one: SteppedSidecar) -> None:
     """Of SEND-7: the highest priority of many, for receivers that take one at a time."""
     attached_to_a_backlog(one)
-    fetching, clock = one.lane.fetching, one.lane.parts.clock
+    fetching, clock = one.lane.fetching, one.lane.data.clock
     begun_at_ms, ahead = clock.monotonic_ms(), fetching.ahead()
     one.run(lambda: fetching.ahead() >= ENOUGH_AHEAD)
     assert fetching.ahead() < ENOUGH_AHEAD + FETCH_COUNT_MIN

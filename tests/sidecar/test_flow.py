@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 
+from jbm_kafka.core.address_settings import AddressSettingsRepository
 from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, TimePassed
 from jbm_kafka.core.channel import decide_offer
 from jbm_kafka.core.channel_state import ChannelState
@@ -54,7 +54,7 @@ class FailingStore(MemoryHeldStore):
 class LaneUnderTest:
     """One channel whose messages come from the test, with the flow of a lane that has this budget."""
 
-    def __init__(self, budget_bytes: int) -> None:
+    def __init__(self, budget_bytes: int, opener: ChannelOpener | None = None) -> None:
         self.budget_bytes = budget_bytes
         self.state = ChannelState()
         self.state.apply(TimePassed(NOW_MS))
@@ -63,7 +63,7 @@ class LaneUnderTest:
         self.channel.mean_body_bytes = len(BODY)
         self.store = FailingStore()
         self.flow = Flow(self.store, share_bytes=lambda: self.budget_bytes)
-        self.lane = lane_of(self.channel, flow=self.flow)
+        self.lane = lane_of(self.channel, flow=self.flow, opener=opener)
         self.consumer = MemoryKafka(MemoryCluster(ManualClock(), waits=False)).group_consumer(
             group="g",
             topic="orders",
@@ -84,14 +84,14 @@ class LaneUnderTest:
         for _ in range(times):
             decided = decide_offer(self.state, "nobody", limit=0, now_ms=NOW_MS)
             assert not decided.references
-            self.flow.keep_within_memory(self.lane, self.consumer)
+            self.lane.keep_within_memory(self.consumer)
 
     def drain(self, now_ms: int) -> Iterator[int]:
         """Take and acknowledge until nothing comes any more."""
         self.state.apply(TimePassed(now_ms))
         idle = 0
         while idle < 3:
-            self.flow.keep_within_memory(self.lane, self.consumer)
+            self.lane.keep_within_memory(self.consumer)
             offer = decide_offer(self.state, "a", limit=500, now_ms=now_ms)
             self.state.apply(offer.change)
             offsets = [reference.offset for reference in offer.references]
@@ -228,17 +228,17 @@ def test_what_a_full_disk_kept_of_messages_that_went_on_does_not_come_back() -> 
 
 def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered() -> None:
     """Of LOG-9: it is closed and opened anew, and the lane goes on."""
-    lane = LaneUnderTest(budget_bytes=1 << 20)
     kafka, clock = MemoryKafka(MemoryCluster(ManualClock(), waits=False)), ManualClock()
     opener = ChannelOpener(
         kafka=kafka,
         journal=MemoryJournal(clock=clock),
         topics=Topics(kafka.admin(), namespace=""),
         clock=clock,
-        namespace="",
+        config=SidecarConfig(),
+        settings_of=AddressSettingsRepository({}).resolve,
         workers=SteppedWorkers(clock, lambda _: None),
     )
-    lane.lane.parts = replace(lane.lane.parts, opener=opener)
+    lane = LaneUnderTest(budget_bytes=1 << 20, opener=opener)
     lane.fetch(1_000, None, LATER_MS)
     lane.turn()
     assert lane.state.gates.waiting_count < 1_000
@@ -246,5 +246,5 @@ def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered() -> None:
     lane.state.apply(TimePassed(LATER_MS))
     lane.turn(3)
     assert lane.channel.is_lost
-    assert list(lane.lane.assignment.opening) == [0]
-    assert not lane.lane.channels
+    assert list(lane.lane.data.opening) == [0]
+    assert not lane.lane.data.channels

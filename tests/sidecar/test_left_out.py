@@ -1,13 +1,13 @@
-"""For how long checkpoints go on without a lane."""
+"""For how long checkpoints go on without a participant."""
 
 from typing import cast
 
-from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.checkpoint_parts import Participant
 from jbm_kafka.sidecar.left_out import FENCED_PAUSE_MS, REFUSED_PAUSE_MAX_MS, REFUSED_PAUSE_MS, LeftOut
 from jbm_kafka.testing.clock import ManualClock
 
 
-class SomeLane:
+class SomeParticipant:
     """All that is asked of one."""
 
     is_alive = True
@@ -22,27 +22,27 @@ def pause_ms(left_out: LeftOut, clock: ManualClock) -> int:
     return waited
 
 
-def test_each_refusal_leaves_a_lane_out_for_longer_until_it_takes_part_again() -> None:
+def test_each_refusal_leaves_a_participant_out_for_longer_until_it_takes_part_again() -> None:
     clock = ManualClock()
-    left_out, lane = LeftOut(clock), cast(Lane, SomeLane())
+    left_out, participant = LeftOut(clock), cast(Participant, SomeParticipant())
     pauses = []
     for _ in range(7):
-        left_out.refused([lane])
-        assert left_out.now() == {lane}
+        left_out.refused([participant])
+        assert left_out.now() == {participant}
         pauses.append(pause_ms(left_out, clock))
     assert pauses == [1_000, 2_000, 4_000, 8_000, 16_000, REFUSED_PAUSE_MAX_MS, REFUSED_PAUSE_MAX_MS]
-    left_out.took_part([lane])
-    left_out.refused([lane])
+    left_out.took_part([participant])
+    left_out.refused([participant])
     assert pause_ms(left_out, clock) == REFUSED_PAUSE_MS
 
 
-def test_a_fenced_lane_is_back_soon_and_a_dead_one_is_forgotten() -> None:
+def test_a_fenced_participant_is_back_soon_and_a_dead_one_is_forgotten() -> None:
     clock = ManualClock()
-    left_out, lane = LeftOut(clock), SomeLane()
-    left_out.fenced([cast(Lane, lane)])
+    left_out, participant = LeftOut(clock), SomeParticipant()
+    left_out.fenced([cast(Participant, participant)])
     assert pause_ms(left_out, clock) == FENCED_PAUSE_MS
-    left_out.refused([cast(Lane, lane)])
-    lane.is_alive = False
+    left_out.refused([cast(Participant, participant)])
+    participant.is_alive = False
     pause_ms(left_out, clock)
-    left_out.refused([cast(Lane, lane)])
+    left_out.refused([cast(Participant, participant)])
     assert pause_ms(left_out, clock) == REFUSED_PAUSE_MS

@@ -11,9 +11,9 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery
 from jbm_kafka.core.entries import ChannelEvents, MessageFate
 from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.fence import Verdict
 from jbm_kafka.sidecar.link import Link
-from jbm_kafka.sidecar.transfer import Settling, Transfer
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
@@ -103,7 +103,7 @@ def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_fo
     one.send("first")
     one.receive(link, 1)
     link.taps[0].acked.append(0)
-    channel = link.lane.channels[0]
+    channel = link.lane.data.channels[0]
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     before = len(attempted(one))
     one.held.add(CHECKPOINTS)
@@ -144,7 +144,7 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
     link.verdicts.append(Verdict(returned=[(link.taps[0], GivenBack(0, counted=True))]))
     one.run_for(1_000)
     assert events(one.cluster) == []
-    group = one.cluster.group(link.lane.group)
+    group = one.cluster.group(link.lane.data.group.group_id)
     one.cluster.faults.commits.extend([] if answer is None else [answer])
     one.held.clear()
     one.run(lambda: bool(events(one.cluster)))
@@ -166,10 +166,10 @@ def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
     link = one.attach("s")
     one.send("a", "b", "c")
     one.receive(link, 3)
-    channel = link.lane.channels[0]
+    channel = link.lane.data.channels[0]
     settling = Settling(channel=channel, session="s", offsets=[0, 1])
     one.cluster.faults.commits.extend([] if answer is None else [answer])
-    one.sidecar.submit(Transfer(about="a commit", sends=(), settlings=[(link.lane, settling)]))
+    one.sidecar.submit(Transfer(about="a commit", sends=(), settlings=[(link.lane.checkpoint_part, settling)]))
     link.taps[0].acked.append(2)
     one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
     ranges = [places for event in events(one.cluster) for places in event.acknowledged]

@@ -50,14 +50,14 @@ def test_a_consumer_that_pauses_leaves_its_partitions_where_they_are(cluster: Me
     """Each leave and each return would take from the others what they have in hand."""
     one, two = start("one"), start("two")
     mine, theirs = one.attach("s"), two.attach("t")
-    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.channels) == len(two.lane.channels) == 1)
+    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.data.channels) == len(two.lane.data.channels) == 1)
     group = cluster.group(QUEUE.group_id(""))
     run_both_for(one, two, 100)
     generation = group.generation
     mine.is_waiting = False
     run_both_for(one, two, 55_000)
     assert group.generation == generation
-    run_both(one, two, lambda: len(two.lane.channels) == 2, within_ms=10_000)
+    run_both(one, two, lambda: len(two.lane.data.channels) == 2, within_ms=10_000)
     assert theirs.is_waiting
 
 
@@ -66,8 +66,8 @@ def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> N
     one, two = start("one", membership_idle_ms=10_000), start("two")
     link = one.attach("s")
     two.attach("t")
-    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.channels) == len(two.lane.channels) == 1)
-    one.send("long", partition=next(iter(one.lane.channels)))
+    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.data.channels) == len(two.lane.data.channels) == 1)
+    one.send("long", partition=next(iter(one.lane.data.channels)))
     link.wanted = 1
     run_both(one, two, lambda: bool(link.buffer))
     granted = link.pop()
@@ -86,9 +86,9 @@ def test_a_consumer_that_is_closed_or_stopped_keeps_no_partitions(start: Start, 
     one, two = start("one"), start("two")
     link = one.attach("s")
     two.attach("t")
-    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.channels) == len(two.lane.channels) == 1)
+    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.data.channels) == len(two.lane.data.channels) == 1)
     if ends == "closed":
         link.is_closed = True
     else:
         link.give_back_unread(stop=True)
-    run_both(one, two, lambda: len(two.lane.channels) == 2, within_ms=1_000)
+    run_both(one, two, lambda: len(two.lane.data.channels) == 2, within_ms=1_000)

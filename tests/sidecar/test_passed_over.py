@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.grants import Granted
 from jbm_kafka.sidecar.link import Link
-from jbm_kafka.sidecar.transfer import Settling, Transfer
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import MemoryCluster
 from jbm_kafka.testing.simulation.views import LogView
@@ -49,7 +49,7 @@ def expired_copies(cluster: MemoryCluster) -> list[bytes | None]:
 
 
 def wait_until_all_is_settled(one: SteppedSidecar) -> None:
-    channel = one.lane.channels[0]
+    channel = one.lane.data.channels[0]
     one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
     assert channel.holds_nothing
 
@@ -67,7 +67,7 @@ def test_the_next_comes_at_once_and_the_expired_one_goes_to_its_address(
     if is_copied_first:
         one.held.clear()
         one.run(lambda: expired_copies(cluster) == [b"second"])
-        assert one.lane.channels[0].state.watermark == 0
+        assert one.lane.data.channels[0].state.watermark == 0
     link.taps[0].acked += [0, 2]
     one.held.clear()
     wait_until_all_is_settled(one)
@@ -82,7 +82,7 @@ def test_a_commit_of_those_around_it_is_in_the_same_checkpoint(cluster: MemoryCl
     first, third = received_beside_an_expired_one(one, link)
     settling = Settling(channel=first.tap.channel, session="s", offsets=[first.offset, third.offset])
     done = Completion()
-    one.sidecar.submit(Transfer(about="commit", sends=(), settlings=[(one.lane, settling)], done=done))
+    one.sidecar.submit(Transfer(about="commit", sends=(), settlings=[(one.lane.checkpoint_part, settling)], done=done))
     one.held.clear()
     one.run(lambda: done.is_done)
     wait_until_all_is_settled(one)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jbm_kafka.ports import OutcomeUnknown, Outgoing, TransactionAborted
+from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.transaction import TransactionWriter
-from jbm_kafka.sidecar.transfer import Transfer
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
 from jbm_kafka.testing.memory_kafka_admin import MemoryLogReader

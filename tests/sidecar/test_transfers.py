@@ -7,11 +7,10 @@ from typing import NamedTuple
 import pytest
 
 from jbm_kafka.core.verdicts import unknown_offsets
-from jbm_kafka.sidecar.checkpoint_part import FreezeRequest
+from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, Settling, Transfer
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.transfer import Settling, Transfer
 from tests.sidecar.parts import channel_of, lane_of, link_of
 from tests.sidecar.test_dispatch import state_with_two_messages
 
@@ -42,8 +41,9 @@ def test_a_transfer_that_settles_more_than_is_in_hand_is_refused_alone(named: li
     """LOG-5: what one session says wrongly refuses its transfer, and stops no lane."""
     handed_over = handed_over_two_messages()
     lane, channel = handed_over.lane, handed_over.channel
+    part = lane.checkpoint_part
     wrong, right = (
-        Transfer(about="commit", sends=(), settlings=[(lane, Settling(channel, "s", offsets)) for offsets in each])
+        Transfer(about="commit", sends=(), settlings=[(part, Settling(channel, "s", offsets)) for offsets in each])
         for each in (named, [[0], [1]])
     )
     request = FreezeRequest("jbm.x:1", (wrong, right))

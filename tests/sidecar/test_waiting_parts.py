@@ -12,11 +12,10 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery import FIRST_DELIVERY
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.sidecar.checkpoint_part import FreezeRequest, FrozenLane
+from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenGroup, Participant
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.fence import Verdict
 from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import channel_of, lane_of, link_of
 from tests.sidecar.test_dispatch import state_with_two_messages
@@ -90,13 +89,13 @@ def test_a_mark_that_does_not_last_hurries_a_checkpoint_and_goes_further() -> No
 def test_an_answer_after_the_withdrawal_is_not_taken() -> None:
     request = FreezeRequest("jbm.x:1", ())
     assert request.take_or_withdraw() is None
-    assert not request.answer(FrozenLane(cast(Lane, None), None, (), frozenset()))
+    assert not request.answer(FrozenGroup(cast(Participant, None), None, (), frozenset()))
     assert request.is_withdrawn
 
 
 def test_an_answer_in_time_is_taken_and_not_withdrawn() -> None:
     request = FreezeRequest("jbm.x:1", ())
-    reply = FrozenLane(cast(Lane, None), None, (), frozenset())
+    reply = FrozenGroup(cast(Participant, None), None, (), frozenset())
     assert request.answer(reply)
     assert request.take_or_withdraw() is reply
     assert not request.is_withdrawn

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised
 from jbm_kafka.core.owed import OwedOffsets
-from jbm_kafka.sidecar.checkpoint_part import CheckpointPart, FreezeRequest, FrozenChannel, FrozenLane
+from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
+from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
+from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait
 from jbm_kafka.sidecar.transaction import TransactionWriter
-from jbm_kafka.sidecar.transfer import Settling, Transfer
 from jbm_kafka.testing.memory_kafka_producer import MemoryTransactionalProducer
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -28,7 +26,7 @@ def dead_letter_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
     real = TransactionWriter.commit
 
     def commit(
-        self: TransactionWriter, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], name: str
+        self: TransactionWriter, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], name: str
     ) -> Steps:
         inside = []
         for transfer in transfers:
@@ -48,7 +46,7 @@ def journal_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     real = TransactionWriter._produce
 
     def produce(
-        self: TransactionWriter, producer: Any, frozen: Sequence[FrozenLane], transfers: Sequence[Transfer], name: str
+        self: TransactionWriter, producer: Any, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], name: str
     ) -> Steps:
         yield from real(self, producer, frozen, transfers, name)
         self.write_journal(frozen)
@@ -83,16 +81,19 @@ def group_metadata_read_when_it_is_used(patch: pytest.MonkeyPatch) -> None:
     real = MemoryTransactionalProducer.send_offsets
 
     class Late:
-        def __init__(self, lane: Lane) -> None:
-            self.lane = lane
+        def __init__(self, data: GroupData) -> None:
+            self.data = data
 
-    def answer(frozen: FrozenLane) -> FrozenLane:
-        return frozen if frozen.group_metadata is None else replace(frozen, group_metadata=Late(frozen.lane))
+    def answer(frozen: FrozenGroup) -> FrozenGroup:
+        if frozen.group_metadata is None:
+            return frozen
+        assert isinstance(frozen.participant, CheckpointPart)
+        return replace(frozen, group_metadata=Late(frozen.participant._data))
 
     def send_offsets(self: MemoryTransactionalProducer, metadata: object, *rest: Any) -> None:
         if isinstance(metadata, Late):
-            assert metadata.lane.consumer is not None
-            metadata = metadata.lane.consumer.group_metadata()
+            assert metadata.data.consumer is not None
+            metadata = metadata.data.consumer.group_metadata()
         real(self, metadata, *rest)
 
     real_answer = FreezeRequest.answer
@@ -111,7 +112,7 @@ def stragglers_are_handed_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_unknown_outcome_counts_as_failed(patch: pytest.MonkeyPatch) -> None:
-    def find_out(self: TransactionWriter, frozen: Sequence[FrozenLane], name: str) -> Generator[Wait, None, bool]:
+    def find_out(self: TransactionWriter, frozen: Sequence[FrozenGroup], name: str) -> Generator[Wait, None, bool]:
         yield Wait()
         return False
 
@@ -119,7 +120,7 @@ def an_unknown_outcome_counts_as_failed(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_unknown_outcome_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
-    def find_out(self: TransactionWriter, frozen: Sequence[FrozenLane], name: str) -> Generator[Wait, None, bool]:
+    def find_out(self: TransactionWriter, frozen: Sequence[FrozenGroup], name: str) -> Generator[Wait, None, bool]:
         yield Wait()
         return True
 
@@ -129,7 +130,7 @@ def an_unknown_outcome_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
 def an_aborted_checkpoint_counts_as_recorded(patch: pytest.MonkeyPatch) -> None:
     real = CheckpointPart.finish
 
-    def finish(self: CheckpointPart, frozen: FrozenLane, *, durable: bool) -> None:
+    def finish(self: CheckpointPart, frozen: FrozenGroup, *, durable: bool) -> None:
         for part in frozen.channels if not durable else ():
             part.channel.state.apply(part.freeze.durable)
         real(self, frozen, durable=durable)

@@ -116,7 +116,7 @@ def replay_equals_live(world: World) -> None:
     """What the changelog tells is the durable part of a living channel that has nothing to record."""
     for node in world.nodes:
         for lane in node.lanes() if node.is_alive else ():
-            for channel in lane.channels.values():
+            for channel in lane.data.channels.values():
                 if not channel.needs_checkpoint and channel.freeze is None and world.is_live(node, channel):
                     _replay_equals(world, (channel.topic, channel.partition), channel)
 

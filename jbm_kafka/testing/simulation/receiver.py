@@ -17,12 +17,11 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.engine.hand import Hand
 from jbm_kafka.ports import Outgoing
+from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.fence import Fence, Verdict
 from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.link import Link
-from jbm_kafka.sidecar.transfer import Settling, Transfer
 from jbm_kafka.testing.simulation.paper import Commit, HandOver
 
 if TYPE_CHECKING:
@@ -252,13 +251,13 @@ class Receiver:
         return items
 
 
-def _settlings(items: list[Item]) -> list[tuple[Lane, Settling]]:
+def _settlings(items: list[Item]) -> list[tuple[Participant, Settling]]:
     by_tap: dict[Tap, list[int]] = {}
-    lanes: dict[Tap, Lane] = {}
+    participants: dict[Tap, Participant] = {}
     for item in items:
         by_tap.setdefault(item.granted.tap, []).append(item.granted.offset)
-        lanes[item.granted.tap] = item.link.lane
+        participants[item.granted.tap] = item.link.lane.checkpoint_part
     return [
-        (lanes[tap], Settling(channel=tap.channel, session=tap.link.session_id, offsets=offsets))
+        (participants[tap], Settling(channel=tap.channel, session=tap.link.session_id, offsets=offsets))
         for tap, offsets in by_tap.items()
     ]

@@ -55,7 +55,7 @@ class Recorder:
             if not node.is_alive:
                 continue
             for lane in node.lanes():
-                for channel in list(lane.channels.values()):
+                for channel in list(lane.data.channels.values()):
                     epoch = self.epoch_of.get(channel) or self._opened(node, channel)
                     if channel.freeze is not None:
                         position = channel.freeze.entries[0]

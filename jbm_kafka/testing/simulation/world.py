@@ -150,9 +150,9 @@ class World:
             return False
         group = self.cluster.group(channel.group)
         for lane in node.lanes():
-            if lane.channels.get(channel.partition) is channel:
-                assert isinstance(lane.consumer, MemoryGroupConsumer)
-                member = lane.consumer.member
+            if lane.data.channels.get(channel.partition) is channel:
+                assert isinstance(lane.data.consumer, MemoryGroupConsumer)
+                member = lane.data.consumer.member
                 return member is not None and member.member_id in group.members and channel.partition in member.assigned
         return False
 

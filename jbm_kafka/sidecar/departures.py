@@ -1,0 +1,114 @@
+"""Messages on their way out of their channel: copies to dead-letter and expiry addresses, tried until they are written.
+
+While a copy is on its way LEAVING holds the message, and with it its unit. Owner thread only.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from jbm_kafka.core.departure import Departure, route_of
+from jbm_kafka.core.entries import MessageEvent, MessageFate
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.ports import Outgoing
+from jbm_kafka.sidecar.checkpoint_parts import Settling
+from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.sidecar.config import COPY_RETRY_MS
+from jbm_kafka.sidecar.copies import copy_of
+from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.topics import TopicInfo
+
+log = logging.getLogger(__name__)
+
+Submit = Callable[[str, Outgoing, Settling, Completion], None]
+"""Gives the checkpointer a transfer of the group: whose it is, the copy, what it settles, who is told its end."""
+
+
+class Departures:
+    """The copies of one channel group's messages."""
+
+    def __init__(self, data: GroupData, *, submit: Submit, target_of: Callable[[str], TopicInfo | None]) -> None:
+        self._data = data
+        self._submit = submit
+        self._target_of = target_of
+        """The topic of an address; None while it is not known."""
+        self._to_retry: list[tuple[int, OwnedChannel, Departure]] = []
+        """(when, channel, message): copies that could not be written; their units stay held."""
+
+    def send_all(self, channel: OwnedChannel, leaving: Sequence[tuple[Reference, str]]) -> None:
+        """Send messages that LEAVING holds to the address their reason asks for."""
+        for reference, reason in leaving:
+            past = channel.state.past.get(reference.offset)
+            self.send(channel, Departure(reference, 0 if past is None else past.attempts, reason))
+
+    def send(self, channel: OwnedChannel, leaving: Departure, *, is_first_try: bool = True) -> None:
+        """Send one message, or, without an address for it, note that it is gone."""
+        address, fate = route_of(leaving.reason, channel.settings)
+        event = event_of(fate, leaving.reference, leaving.attempts, address, leaving.reason)
+        offset = leaving.reference.offset
+        if address is None:
+            if offset in channel.state.in_hand.get(LEAVING, {}):
+                channel.acknowledge(LEAVING, [offset])
+            channel.note(event)
+            return
+        done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, error)))
+        target = self._target_of(address)
+        if target is None:
+            done.complete(JMSError(f"the address {address!r} is no queue that can be written to now"))
+            return
+        copy = self._copy(channel, leaving, address, target, trusts_compression=is_first_try)
+        settling = Settling(channel=channel, session=LEAVING, offsets=(offset,), events=(event,))
+        self._submit(f"{channel.topic}[{channel.partition}] offset {offset} to {address}", copy, settling, done)
+
+    def _copy(
+        self, channel: OwnedChannel, leaving: Departure, address: str, target: TopicInfo, *, trusts_compression: bool
+    ) -> Outgoing:
+        copy, has_body = copy_of(
+            leaving,
+            source=self._data.group.destination,
+            target=target,
+            now_ms=self._data.clock.now_ms(),
+            trusts_compression=trusts_compression,
+        )
+        if not has_body:
+            log.warning(
+                "%s offset %d: too large for %s, its copy goes without the body; the original stays in the log",
+                channel.name,
+                leaving.reference.offset,
+                address,
+            )
+        return copy
+
+    def _sent(self, channel: OwnedChannel, leaving: Departure, error: Exception | None) -> None:
+        """The copy is durable, and so is the end of the original; or it could not be written."""
+        if error is None or channel.is_lost:
+            return
+        log.warning(
+            "%s offset %d cannot leave for its dead-letter or expiry address: %s; its unit waits, next try in %d ms",
+            channel.name,
+            leaving.reference.offset,
+            error,
+            COPY_RETRY_MS,
+        )
+        retry_at_ms = self._data.clock.now_ms() + COPY_RETRY_MS
+        self._to_retry.append((retry_at_ms, channel, leaving))
+
+    def retry(self, now_ms: int) -> None:
+        """Try again what could not be copied."""
+        if not self._to_retry:
+            return
+        due = [row for row in self._to_retry if row[0] <= now_ms]
+        self._to_retry = [row for row in self._to_retry if row[0] > now_ms]
+        for _, channel, leaving in due:
+            if not channel.is_lost and not channel.is_closing:
+                self.send(channel, leaving, is_first_try=False)
+
+
+def event_of(fate: MessageFate, reference: Reference, attempts: int, target: str | None, reason: str) -> MessageEvent:
+    """What jbm.events tells of one message."""
+    return MessageEvent(
+        fate=fate, offset=reference.offset, unit=reference.unit, attempts=attempts, target=target, reason=reason
+    )

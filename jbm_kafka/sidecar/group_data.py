@@ -1,0 +1,51 @@
+"""What the stages of one group worker share. They take it; none of them holds the worker or another stage above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jbm_kafka.ports import GroupConsumer
+from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.mailbox import Mailbox
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.steady_clock import SteadyClock
+
+
+class GroupData:
+    """The part of one channel group that this process owns. The owner thread's, but for the mailbox."""
+
+    def __init__(self, group: ChannelGroup, *, clock: SteadyClock, config: SidecarConfig) -> None:
+        self.group = group
+        self.clock = clock
+        self.config = config
+        self.mailbox = Mailbox()
+        """Commands to the owner thread; what any thread may use."""
+        self.channels: dict[int, OwnedChannel] = {}
+        """By partition: those that are open."""
+        self.opening: dict[int, object] = {}
+        """Partitions whose channels are being recovered, each with the token of its assignment."""
+        self.links: dict[str, Link] = {}
+        """By id: the receivers that are served."""
+        self.consumer: GroupConsumer | None = None
+        """None before the group is joined."""
+
+    @property
+    def is_settled(self) -> bool:
+        """The first assignment is there and every assigned channel is open. Any thread may ask."""
+        return self.consumer is not None and self.consumer.joined() and not self.opening
+
+    def wanted(self) -> int:
+        """How many more messages the receivers want together."""
+        return sum([link.wanted for link in self.links.values()])
+
+    def links_of(self, session_id: str) -> Iterator[Link]:
+        """A session's receivers."""
+        return (link for link in self.links.values() if link.session_id == session_id)
+
+    def notify_links(self) -> None:
+        """Wake whoever waits for the group to be ready."""
+        for link in self.links.values():
+            with link.lock:
+                link.filled.notify_all()

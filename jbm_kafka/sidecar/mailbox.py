@@ -1,0 +1,33 @@
+"""What others ask of an owner thread: commands that it carries out when it comes to them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+
+class Mailbox:
+    """Any thread posts; one thread, the owner, carries out."""
+
+    def __init__(self) -> None:
+        self._commands: deque[Callable[[], None]] = deque()
+        self.signal = threading.Event()
+        """Set after every change that may be work for an owner that waits for this; the owner clears it."""
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def post(self, command: Callable[[], None]) -> None:
+        """Have a command carried out soon."""
+        self._commands.append(command)
+        self.signal.set()
+
+    def wake(self) -> None:
+        """Something changed that is not a command."""
+        self.signal.set()
+
+    def carry_out(self) -> None:
+        """Carry out what is there now, in the order posted; what that posts comes next time. The owner only."""
+        for _ in range(len(self._commands)):
+            self._commands.popleft()()
