@@ -1,4 +1,4 @@
-"""Our own seams: what the sidecar needs from Kafka, as Protocols and plain values.
+"""What the sidecar needs from Kafka, as Protocols and plain values.
 
 `kafka/` implements them over confluent-kafka, `testing/` in memory; both pass the same contract tests. No Kafka
 type leaves an implementation: records are anything with the seven methods of `KafkaRecord` (a confluent message
@@ -256,36 +256,3 @@ class Kafka(Protocol):
     def sender(self) -> Sender: ...
     def log_reader(self) -> LogReader: ...
     def admin(self) -> KafkaAdmin: ...
-
-
-class Journal(Protocol):
-    """The local cache of changelogs, one per state folder: key to value per channel, and a changelog position."""
-
-    def load(self, channel: str) -> tuple[int, Mapping[bytes, bytes]]:
-        """(changelog position up to which it is complete, entries). Position 0 and nothing when unknown."""
-
-    def write(self, batches: Mapping[str, tuple[int, Mapping[bytes, bytes | None]]]) -> None:
-        """One atomic batch: for each channel the new changelog position and its changed entries (None deletes)."""
-
-    def discard(self, channel: str) -> None: ...
-    def close(self) -> None: ...
-
-
-class HeldStore(Protocol):
-    """Records of waiting messages beyond the memory budget. A cache: empty at open. One thread per channel."""
-
-    def put(self, channel: str, rows: Sequence[tuple[bytes, int, KafkaRecord]]) -> None:
-        """Keep (gate key, offset, record) rows; ResourceAllocationError: it refuses, and may have kept some."""
-
-    def take(self, channel: str, gate: bytes, count_max: int) -> Sequence[KafkaRecord]:
-        """Remove and return the lowest offsets of one gate, in order; ChannelLost: it cannot be read."""
-
-    def clear(self, channel: str) -> None: ...
-    def close(self) -> None: ...
-
-
-class Clock(Protocol):
-    """Wall time for records and due times; monotonic time for waits inside the process."""
-
-    def now_ms(self) -> int: ...
-    def monotonic_ms(self) -> int: ...

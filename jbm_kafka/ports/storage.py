@@ -1,0 +1,34 @@
+"""What the sidecar needs of the local disk: a cache of changelogs, and room for messages that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from jbm_kafka.ports.kafka import KafkaRecord
+
+
+class Journal(Protocol):
+    """The local cache of changelogs, one per state folder: key to value per channel, and a changelog position."""
+
+    def load(self, channel: str) -> tuple[int, Mapping[bytes, bytes]]:
+        """(changelog position up to which it is complete, entries). Position 0 and nothing when unknown."""
+
+    def write(self, batches: Mapping[str, tuple[int, Mapping[bytes, bytes | None]]]) -> None:
+        """One atomic batch: for each channel the new changelog position and its changed entries (None deletes)."""
+
+    def discard(self, channel: str) -> None: ...
+    def close(self) -> None: ...
+
+
+class HeldStore(Protocol):
+    """Records of waiting messages beyond the memory budget. A cache: empty at open. One thread per channel."""
+
+    def put(self, channel: str, rows: Sequence[tuple[bytes, int, KafkaRecord]]) -> None:
+        """Keep (gate key, offset, record) rows; ResourceAllocationError: it refuses, and may have kept some."""
+
+    def take(self, channel: str, gate: bytes, count_max: int) -> Sequence[KafkaRecord]:
+        """Remove and return the lowest offsets of one gate, in order; ChannelLost: it cannot be read."""
+
+    def clear(self, channel: str) -> None: ...
+    def close(self) -> None: ...
