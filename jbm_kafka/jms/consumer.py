@@ -62,9 +62,10 @@ class MessageConsumer:
     def receive(self, timeout: Seconds | None = None) -> Message | None:
         """The next message; None when `timeout` seconds passed, or the consumer was closed.
 
-        None waits for ever; 0 does not wait. A positive timeout finds what was in the queue when it was called, up to
-        one second late. While a CLIENT or INDIVIDUAL session holds the consumer's whole prefetch unacknowledged nothing
-        comes, until some thread acknowledges or gives back.
+        None waits for ever. Any other timeout finds what was in the queue when it was called, if need be one second
+        late, and ten when the process must join the queue's group first; 0 waits for nothing else. While a CLIENT or
+        INDIVIDUAL session holds the consumer's whole prefetch unacknowledged nothing comes, until some thread
+        acknowledges or gives back.
 
         Raises:
             ResourceAllocationError: a TRANSACTED session holds the whole prefetch, so nothing could come before the
@@ -96,17 +97,14 @@ class MessageConsumer:
             elif granted is not None and granted.reference.expiration_ms:
                 granted = self.unexpired(granted)
             if granted is None:
-                if timeout_s == 0:
-                    self.stay_attached()
-                else:
-                    granted = self._waiting.wait(timeout_s)
+                granted = self._waiting.wait(timeout_s)
             return None if granted is None else self.present(granted)
         finally:
             if has_entered:
                 self._guard.leave()
 
     def receive_nowait(self) -> Message | None:
-        """The next message if one is here; does not wait."""
+        """The next message that is in the queue now, or None; as `receive(0)`."""
         return self.receive(0)
 
     def receive_body(self, kind: type[T], timeout: Seconds | None = None) -> T | None:
@@ -137,11 +135,7 @@ class MessageConsumer:
     def next_granted(self, timeout_s: float | None) -> Granted | None:
         """What `receive` gets, before the application has it; the caller is in a call of the session."""
         granted = self.poll()
-        if granted is None and timeout_s == 0:
-            self.stay_attached()
-        elif granted is None:
-            granted = self._waiting.wait(timeout_s)
-        return granted
+        return self._waiting.wait(timeout_s) if granted is None else granted
 
     def poll(self) -> Granted | None:
         """Take the next message out of the buffer, and ask for more before it runs out."""
@@ -197,9 +191,7 @@ class MessageConsumer:
         if not self.session.connection.is_started or self.is_closed:
             return
         if self.link.siblings:
-            if not ahead:
-                self._waiting.ask_beside_siblings()
-            return
+            return  # nothing ahead: what one has unread another may be about to ask for
         # Ahead: one was just taken out of the buffer, and is about to be in hand.
         room = self.prefetch - len(self.link.buffer) - self.session.settling.in_hand(self.link) - ahead
         self.link.want(min(self.credit.next_size(now_ms), room))

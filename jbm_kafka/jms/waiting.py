@@ -20,6 +20,10 @@ log = logging.getLogger(__name__)
 
 CATCH_UP_S = 1.0
 """How long past its timeout a receive looks for what was there when it was called."""
+CATCH_UP_JOINING_S = 10.0
+"""The same for one that found its process outside the queue's group: stock brokers delay a first join by 3 s."""
+LOOK_S = 0.01
+"""How often it looks whether the process has joined."""
 
 
 def has_next(link: Link) -> bool:
@@ -40,22 +44,29 @@ class Waiting:
         """The next message, or None when the time is up or the consumer was closed.
 
         Raises:
-            ResourceAllocationError: it could never come.
+            ResourceAllocationError: it could never come; not when `timeout` is 0.
             JMSError: something else never will; told once.
         """
+        if timeout == 0 and self._holds_prefetch():
+            self._consumer.stay_attached()
+            return None
         deadline = None if timeout is None else time.monotonic() + timeout
         link = self._link
+        granted = None
         link.is_waiting = True
         try:
+            self._consumer.stay_attached()
+            is_member = link.is_attached and link.lane.has_joined
             while True:
-                self._consumer.stay_attached()
                 granted = self._wait_filled(deadline)
                 if granted is not None or self._consumer.is_over():
                     return granted
                 if deadline is not None and time.monotonic() >= deadline:
-                    return self._catch_up()
+                    granted = self._catch_up(CATCH_UP_S if is_member else CATCH_UP_JOINING_S)
+                    return granted
+                self._consumer.stay_attached()
         finally:
-            link.is_waiting = False
+            link.end_call(withdraw=granted is None)
 
     def until_ready(self) -> None:
         """Return when the consumer's first assignment is there and recovered, or it was closed.
@@ -76,7 +87,7 @@ class Waiting:
                     f"is the cluster's group coordinator up?"
                 )
             with link.filled:
-                link.filled.wait(0.01)
+                link.filled.wait(LOOK_S)
 
     def want_some(self) -> bool:
         """Ask the lane for messages, unless that was done. The caller holds the lock.
@@ -103,17 +114,6 @@ class Waiting:
             )
         link.want(1 if link.siblings else min(consumer.credit.size, consumer.prefetch - held))
         return True
-
-    def ask_beside_siblings(self) -> None:
-        """A receive that does not wait asks for one, unless it would take it from a sibling just about to get it.
-
-        The caller holds the lock.
-        """
-        link = self._link
-        if not any(other.asked_lately() or has_next(other) for other in link.siblings):
-            held = self._consumer.session.settling.in_hand(link)
-            if held < self._consumer.prefetch:
-                link.want(1)
 
     def pass_over_expired(self, granted: Granted | None) -> Granted | None:
         """The first from here on in the buffer that is not expired; the others go back together.
@@ -162,25 +162,35 @@ class Waiting:
             self._consumer.prefetch,
         )
 
-    def _catch_up(self) -> Granted | None:
-        """Find what was there when the receive began, at most a second late."""
-        consumer = self._consumer
-        if not self._link.is_attached or self._link.is_stopped:
+    def _holds_prefetch(self) -> bool:
+        """The application holds all it may: nothing can come."""
+        with self._link.lock:
+            return self._consumer.session.settling.in_hand(self._link) >= self._consumer.prefetch
+
+    def _catch_up(self, late_s: float) -> Granted | None:
+        """Find what was there when the receive was called: the lane says when it has handed all of that over."""
+        consumer, link = self._consumer, self._link
+        if not link.is_attached or link.is_stopped:
             return None  # the connection is stopped
-        done = Completion(self._notify)
-        lane = self._link.lane
-        deadline = time.monotonic() + CATCH_UP_S
-        while not lane.is_settled and time.monotonic() < deadline:
-            granted = self._wait_filled(min(deadline, time.monotonic() + 0.01))
-            if granted is not None or consumer.is_over():
-                return granted
-        left_s = max(deadline - time.monotonic(), 0.0)
-        lane.watch(consumer.session.connection.provider.sidecar.end_positions(lane, left_s), done)
+        deadline = time.monotonic() + late_s
+        lane, done = link.lane, Completion(self._notify)
+        is_asked = False
         while not done.is_done and time.monotonic() < deadline:
-            granted = self._wait_filled(deadline)
+            consumer.stay_attached()
+            if link.lane is not lane:  # the one before ended, and answers no more
+                lane, is_asked = link.lane, False
+            if not is_asked and lane.is_settled:
+                is_asked = True
+                left_s = max(deadline - time.monotonic(), 0.0)
+                ends = consumer.session.connection.provider.sidecar.end_positions(lane, left_s)
+                lane.watch(link, ends, done)
+            granted = self._wait_filled(deadline if is_asked else min(deadline, time.monotonic() + LOOK_S))
             if granted is not None or consumer.is_over():
-                return granted
-        return consumer.poll()
+                break
+        else:
+            granted = consumer.poll()
+        done.complete()  # the lane need not look any more
+        return granted
 
     def _notify(self, error: Exception | None) -> None:
         with self._filled:

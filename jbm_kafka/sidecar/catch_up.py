@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.link import Link
 
 
 class CatchUp:
@@ -13,24 +14,25 @@ class CatchUp:
 
     def __init__(self, data: GroupData) -> None:
         self._data = data
-        self._watchers: list[tuple[Mapping[int, int], Completion]] = []
+        self._watchers: list[tuple[Link, Mapping[int, int], Completion]] = []
 
-    def watch(self, ends: Mapping[int, int], done: Completion) -> None:
-        """Complete when each partition of ours was read up to its end."""
-        self._watchers.append((ends, done))
+    def watch(self, link: Link, ends: Mapping[int, int], done: Completion) -> None:
+        """Complete when each partition of ours was read up to its end, and the link has got what it asked for."""
+        self._watchers.append((link, ends, done))
 
     def tell_watchers(self) -> None:
         """At the end of a turn, after hand-over."""
         if not self._watchers or not self._data.is_settled:
             return
-        if any(channel.waits_for_mark for channel in self._data.channels.values()):
+        self._watchers = [row for row in self._watchers if not row[2].is_done]  # its receive has ended
+        if any(channel.waits_for_mark or channel.state.gates.hungry for channel in self._data.channels.values()):
             return
         left = []
-        for ends, done in self._watchers:
-            if self._is_read(ends):
+        for link, ends, done in self._watchers:
+            if self._is_read(ends) and link.is_answered():
                 done.complete()
             else:
-                left.append((ends, done))
+                left.append((link, ends, done))
         self._watchers = left
 
     def _is_read(self, ends: Mapping[int, int]) -> bool:

@@ -136,8 +136,8 @@ class Dispatch:
         now_ms = self._data.clock.monotonic_ms()
         idle_ms = self._data.config.receiver_idle_ms
         for link in self._data.links.values():
-            if not link.is_active(now_ms, idle_ms) and link.buffer:
-                self._settle.return_unread(link)
+            if not link.is_active(now_ms, idle_ms) and (link.buffer or link.wanted):
+                self._settle.return_granted(link, link.take_unread(if_idle=True))
 
 
 def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference]) -> list[Granted]:

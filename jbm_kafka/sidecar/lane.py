@@ -126,6 +126,11 @@ class Lane:
         return self._worker is not None and self._worker.is_alive
 
     @property
+    def has_joined(self) -> bool:
+        """The group has told the process which partitions are its own, if any."""
+        return self.data.consumer is not None and self.data.consumer.joined()
+
+    @property
     def is_settled(self) -> bool:
         """The first assignment is there and every assigned channel is open."""
         return self.data.is_settled
@@ -207,9 +212,9 @@ class Lane:
             awaited = any(channel.is_awaited for channel in self.data.channels.values())
             self._parts.note_dirty(self.checkpoint_part, awaited)
 
-    def watch(self, ends: Mapping[int, int], done: Completion) -> None:
+    def watch(self, link: Link, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition is open, read up to these positions, and what was found is handed over."""
-        self.post(lambda: self.catch_up.watch(ends, done))
+        self.post(lambda: self.catch_up.watch(link, ends, done))
 
     def _fetch(self, consumer: GroupConsumer, ahead: int) -> bool:
         try:

@@ -7,7 +7,6 @@ thread does the reverse. The lock is held for moments only, never over a call to
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -19,10 +18,6 @@ from jbm_kafka.sidecar.grants import Granted, Tap
 
 if TYPE_CHECKING:
     from jbm_kafka.sidecar.lane import Lane
-
-
-SIBLING_TURN_S = 0.1
-"""How long a link that asked keeps its turn when the application polls a sibling without waiting."""
 
 
 def _ignore(error: Exception) -> None:
@@ -72,7 +67,6 @@ class Link:
         """The session's other links to the same queue. Only one of them has or asks for unread messages at a time, so
         that whichever the application receives from, a unit comes in order (UNIT-3)."""
         self._is_asking_alone = False
-        self._asked_at = 0.0
         self.receives = 0
         """How often the application asked for a message; the lane looks whether it changes."""
         self._receives_seen = -1
@@ -113,7 +107,6 @@ class Link:
         """Ask the lane for so many more. The caller holds the lock."""
         if self.siblings and count > 0 and self._lane is not None:
             self._is_asking_alone = True
-            self._asked_at = time.monotonic()
             lane = self._lane
             lane.post(lambda: lane.settle.want_alone(self, count))
             return
@@ -136,10 +129,13 @@ class Link:
             return False
         return not (self._is_asking_alone or any(self.coming))
 
-    def asked_lately(self) -> bool:
-        """It asked a moment ago, or has got what it asked for then: the application is about to come for it."""
-        has_some = self.is_asking or bool(self.buffer)
-        return has_some and time.monotonic() - self._asked_at < SIBLING_TURN_S
+    def end_call(self, *, withdraw: bool) -> None:
+        """A receive that waited ends; idleness counts from now. What it got too late stays for the next call."""
+        with self.lock:
+            self.is_waiting = False
+            self.receives += 1
+            if withdraw:
+                self.wanted = 0
 
     def become_siblings(self, siblings: Sequence[Link]) -> None:
         """From now on these are its siblings. The caller holds the lock, or nobody uses the link any more."""
@@ -166,10 +162,14 @@ class Link:
                 return
         self.give_back([(granted, GivenBack(granted.offset, counted=False))])
 
-    def take_unread(self) -> list[Granted]:
-        """Empty the buffer, and what is coming; for the lane, which gives it back uncounted."""
+    def take_unread(self, *, if_idle: bool = False) -> list[Granted]:
+        """Empty the buffer, and what is coming; for the lane, which gives it back uncounted.
+
+        `if_idle`: not when a receive began since `is_active` was asked, for it may wait for what it asked for.
+        """
         with self.lock:
-            return self._take_unread()
+            is_called = self.is_waiting or self.receives != self._receives_seen
+            return [] if if_idle and is_called else self._take_unread()
 
     def give_back_unread(self, *, stop: bool = False) -> None:
         """Return what is unread uncounted; with `stop` take nothing until started again.
@@ -270,6 +270,11 @@ class Link:
                 for tap, row in going_back
                 if tap.channel.partition == partition and not (row.counted or row.was_seen)
             ]
+
+    def is_answered(self) -> bool:
+        """What it asked for was handed over as far as it was there, and nothing is on its way in or back."""
+        with self.lock:
+            return not (self._is_asking_alone or any(self.coming) or self.fence.is_unread_going_back(self._lane))
 
     def return_is_done(self, verdict: Verdict) -> None:
         """It was carried out and its stragglers removed."""

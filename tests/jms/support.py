@@ -82,6 +82,12 @@ def eventually(holds: Callable[[], bool], about: str) -> None:
         look.wait(0.02)
 
 
+def ask(consumer: MessageConsumer) -> None:
+    """Ask for one ahead, as a receive does that took one."""
+    with consumer.link.lock:
+        consumer.link.want(1)
+
+
 @contextmanager
 def standing_still(consumer: MessageConsumer) -> Iterator[None]:
     """Its lane does nothing inside the block: it stands in the midst of its commands, before it hands over."""

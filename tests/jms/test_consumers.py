@@ -31,9 +31,8 @@ def test_receive_without_waiting_gets_what_has_come(session: Session, orders: Qu
     consumer = session.create_consumer(orders)
     assert consumer.receive_nowait() is None
     send(session, orders, "a")
-    deadline = time.monotonic() + SOON_S
-    while (message := consumer.receive(0)) is None:
-        assert time.monotonic() < deadline
+    message = consumer.receive(0)
+    assert message is not None
     assert message.body == "a"
 
 
@@ -144,9 +143,7 @@ def test_a_prefetch_of_one_reserves_nothing_beside_what_is_in_hand(connection: C
     """ACK-8: the next message is for whoever asks, not for the buffer of a receiver that is still at work."""
     busy, idle = (connection.create_session(AcknowledgeMode.CLIENT) for _ in range(2))
     at_work, free = busy.create_consumer(orders, prefetch=1), idle.create_consumer(orders, prefetch=1)
-    assert at_work.receive(0.01) is None
     send(busy, orders, "a", unit="u1")
-    eventually(lambda: len(at_work.link.buffer) == 1, "what was asked for did not come")
     assert receive(at_work).body == "a"
     send(busy, orders, "b", unit="u2")
     got = free.receive(1.0)  # a buffer that nobody reads is taken back after three seconds

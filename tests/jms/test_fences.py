@@ -9,12 +9,12 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import Connect
-from tests.jms.support import Aside, bodies, eventually, receive, receive_all, send, standing_still
+from tests.jms.support import Aside, ask, bodies, eventually, receive, receive_all, send, standing_still
 
 
 def one_unread(sender: Session, consumer: MessageConsumer, body: str) -> None:
     """The consumer asked, and has that message of the unit in its buffer."""
-    assert consumer.receive(0) is None
+    ask(consumer)
     send(sender, consumer.destination, body, unit="u")
     eventually(lambda: len(consumer.link.buffer) == 1, "what was asked for did not come")
 

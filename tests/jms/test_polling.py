@@ -1,0 +1,120 @@
+"""A receive that finds its buffer empty asks whoever owns the partitions: polling gets what is there."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, Message, Queue
+from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.waiting import CATCH_UP_JOINING_S, CATCH_UP_S
+from tests.jms.conftest import make_factory
+from tests.jms.support import SOON_S, ask, bodies, eventually, receive, send, standing_still
+
+SLOW_S = 0.7
+"""What a busy machine adds."""
+
+
+def leave(consumer: MessageConsumer) -> None:
+    """What a pause that is long enough does: its process leaves the group."""
+    lane = consumer.link.lane
+    lane.stop()
+    assert lane.join(SOON_S)
+
+
+@pytest.mark.parametrize("mode", list(AcknowledgeMode))
+def test_each_poll_receives_one_while_there_are_any(
+    connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode
+) -> None:
+    """CONN-1: the polls with 20 messages waiting returned None for ever."""
+    send(session, orders, *(f"m{number}" for number in range(20)), unit="u")
+    polling = connection.create_session(mode)
+    consumer = polling.create_consumer(orders)
+    got: list[Message] = []
+    for _ in range(20):
+        message = consumer.receive_nowait()
+        assert message is not None, f"nothing came after {bodies(got)}"
+        got.append(message)
+        if mode is AcknowledgeMode.INDIVIDUAL:
+            message.acknowledge()
+    assert bodies(got) == [f"m{number}" for number in range(20)]
+
+
+def test_a_poll_after_a_pause_that_took_the_buffer_back_receives(session: Session, orders: Queue) -> None:
+    """What was granted ahead went back after three seconds, and the next poll only asked for it again."""
+    queue = Queue(f"{orders.name}.one")
+    consumer = session.create_consumer(queue)
+    with session.connection.create_session() as other:
+        send(other, queue, "a", "b")
+    assert receive(consumer).body == "a"
+    ask(consumer)
+    eventually(lambda: len(consumer.link.buffer) == 1, "nothing was granted ahead")
+    lane = consumer.link.lane
+    lane.post(lambda: lane.settle.return_unread(consumer.link))
+    message = consumer.receive(0)
+    assert message is not None
+    assert message.body == "b"
+
+
+def test_what_is_granted_too_late_for_a_poll_is_there_for_the_next(session: Session, orders: Queue) -> None:
+    """The answer of a lane that stood still stays in the buffer."""
+    queue = Queue(f"{orders.name}.one")
+    consumer = session.create_consumer(queue)
+    with session.connection.create_session() as other:
+        send(other, queue, "a")
+    with standing_still(consumer):
+        begin = time.monotonic()
+        assert consumer.receive(0) is None
+        assert time.monotonic() - begin < CATCH_UP_S + SLOW_S
+    message = consumer.receive(0)
+    assert message is not None
+    assert message.body == "a"
+
+
+def test_a_poll_of_an_empty_queue_leaves_nothing_asked_for(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """What comes later is for whoever receives then, not for three seconds in the buffer of one that does not."""
+    queue = Queue(f"{orders.name}.one")
+    polling, other = connection.create_session().create_consumer(queue), session.create_consumer(queue)
+    assert polling.receive(0) is None
+    assert not polling.link.is_asking
+    with connection.create_session() as sender:
+        send(sender, queue, "a")
+    assert receive(other).body == "a"
+    assert not polling.link.buffer
+
+
+@pytest.fixture(scope="module")
+def stock_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Delays a group's first rebalance by three seconds, as brokers do unless they are told not to."""
+    properties = {"group.initial.rebalance.delay.ms": "3000"}
+    with LocalBroker(Path(tmp_path_factory.mktemp("stock")), properties=properties) as broker:
+        yield broker.bootstrap
+
+
+@pytest.mark.parametrize("timeout_s", [0, 1])
+def test_a_receive_that_must_join_first_finds_what_is_there(
+    stock_broker: str, kafka_name: str, tmp_path: Path, timeout_s: int
+) -> None:
+    """`receive(1)` every five seconds by two processes returned None each time: joining took longer than it waited."""
+    queue = Queue(kafka_name)
+    factories = [make_factory(stock_broker, state_dir=str(tmp_path / name)) for name in ("a", "b")]
+    with factories[0].create_connection() as one, factories[1].create_connection() as two:
+        with one.create_session() as sender:
+            send(sender, queue, *(f"m{number}" for number in range(4)))
+        consumers = [connection.create_session().create_consumer(queue) for connection in (one, two)]
+        for consumer in consumers:
+            leave(consumer)
+        got: list[Message] = []
+        for consumer in (consumers[0], consumers[0]):
+            begin = time.monotonic()
+            message = consumer.receive(timeout_s)
+            assert message is not None, f"nothing came after {bodies(got)}"
+            assert time.monotonic() - begin < timeout_s + CATCH_UP_JOINING_S
+            got.append(message)
+            leave(consumer)
