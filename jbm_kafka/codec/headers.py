@@ -23,6 +23,7 @@ from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT, Header, Sc
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, parse_destination
 from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.ports import UNREADABLE
 
 DECODE_ERROR = "_JBM_DECODE_ERROR"
 """The property that says what could not be decoded."""
@@ -86,6 +87,8 @@ def decode_headers(headers: Sequence[Header] | None) -> JmsHeaders:
             continue
         kind, name = property_of_header(header)
         if name is None:
+            if UNREADABLE in header:
+                faults.append(f"the name of the header {header!r} is not UTF-8")
             continue
         held = NULL if value is None else shown_property(header, kind, value, faults)
         if held is not None:

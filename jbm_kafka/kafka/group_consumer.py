@@ -10,6 +10,7 @@ from typing import Any, cast
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, cause, one_line, trouble
+from jbm_kafka.kafka.header_names import mend_headers
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import GroupFenced, GroupListener, KafkaRecord, KafkaTrouble, PositionOutOfRange
 
@@ -100,6 +101,7 @@ class ConfluentGroupConsumer:
             records = [record for record in records if record.error() is None]
         if self._waiting:
             records = [record for record in records if record.partition() not in self._waiting]
+        mend_headers(records)
         return records
 
     def _note_error(self, record: Message) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, one_line, trouble
+from jbm_kafka.kafka.header_names import mend_headers
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import KafkaRecord, Unreachable
 
@@ -69,6 +70,7 @@ class ConfluentLogReader:
                     if begin <= offset < end:
                         records.append(record)
             unfinished -= self._leave_finished(consumer, topic, ranges, positions, unfinished)
+        mend_headers(records)
         return records
 
     def _is_end(self, record: Message, topic: str) -> bool:

@@ -1,6 +1,7 @@
 """Our own seams: what lies on either side knows only these."""
 
 from jbm_kafka.ports.clock import Clock as Clock
+from jbm_kafka.ports.kafka import UNREADABLE as UNREADABLE
 from jbm_kafka.ports.kafka import CommittedOffset as CommittedOffset
 from jbm_kafka.ports.kafka import GroupConsumer as GroupConsumer
 from jbm_kafka.ports.kafka import GroupFenced as GroupFenced

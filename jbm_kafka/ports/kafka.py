@@ -16,6 +16,9 @@ from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
 Headers = Sequence[tuple[str, bytes | None]]
 """Record headers in the order they stand in the record; names may repeat, values may be None."""
 
+UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+"""In the name of a header that was read: for bytes that are not UTF-8, or for a whole name that was lost."""
+
 
 class KafkaRecord(Protocol):
     """One record as fetched."""
