@@ -6,7 +6,16 @@ from typing import Any
 from pyroaring import BitMap
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.entries import BLOCK_OFFSETS, Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import (
+    BLOCK_OFFSETS,
+    UNIT_BYTES_MAX,
+    Attempted,
+    Entry,
+    Held,
+    HeldGone,
+    Position,
+    Settled,
+)
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
 
 _SEPARATOR = "|"
@@ -31,7 +40,7 @@ def encode_entry(group: str, entry: Entry) -> tuple[bytes, bytes | None]:
                 "attempts": attempts,
                 "due_at_ms": due_at_ms,
                 "delay_ms": delay_ms,
-                "unit": unit,
+                "unit": None if unit is not None and len(unit) > UNIT_BYTES_MAX else unit,
                 "reason": reason,
             }
             return _key(group, "held", offset), codec("Held").encode(fields)

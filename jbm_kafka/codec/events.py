@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.entries import ChannelEvents, MessageEvent, MessageFate, OffsetRange
+from jbm_kafka.core.entries import UNIT_BYTES_MAX, ChannelEvents, MessageEvent, MessageFate, OffsetRange
 from jbm_kafka.core.errors import CorruptRecordError
 
 PORTION_BYTES = 256 * 1024
@@ -62,17 +62,21 @@ def decode_events(value: bytes) -> ChannelEvents:
 
 
 def _bytes_of(event: MessageEvent) -> int:
-    return _MESSAGE_BYTES + len(event.unit or b"") + len(event.target or "") + len(event.reason)
+    return _MESSAGE_BYTES + min(len(event.unit or b""), UNIT_BYTES_MAX) + len(event.target or "") + len(event.reason)
 
 
 def _message_fields(event: MessageEvent) -> dict[str, Any]:
+    unit, reason = event.unit, event.reason
+    if unit is not None and len(unit) > UNIT_BYTES_MAX:
+        reason = f"{reason} (its unit of {len(unit)} bytes is left out)"
+        unit = None
     return {
         "fate": event.fate.value,
         "offset": event.offset,
-        "unit": event.unit,
+        "unit": unit,
         "attempts": event.attempts,
         "target": event.target,
-        "reason": event.reason,
+        "reason": reason,
     }
 
 

@@ -12,6 +12,11 @@ BLOCK_OFFSETS = 1 << BLOCK_BITS
 """Offsets of one block; `offset >> BLOCK_BITS` is its number, `offset & (BLOCK_OFFSETS - 1)` the place in it."""
 
 
+UNIT_BYTES_MAX = 4096
+"""A longer unit is left out of what is recorded about its message: a key may be as large as its topic takes, and the
+record that repeats it would be larger than others take. Nothing is decided by it: the record in the log has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """How far the channel is. Every checkpoint that touches the channel writes one."""
@@ -60,9 +65,9 @@ class Held:
     delay_ms: int
     """The delay that made `due_at_ms`: a new owner waits at most this long, whatever its clock says."""
     unit: bytes | None
-    """The key of its record."""
+    """The key of its record, for people; written only up to `UNIT_BYTES_MAX`."""
     reason: str
-    """Why it is held, for people."""
+    """Why it is held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,7 @@ class MessageEvent:
     fate: MessageFate
     offset: int
     unit: bytes | None
+    """The key of its record; written only up to `UNIT_BYTES_MAX`, beyond that `reason` tells its length."""
     attempts: int
     """Hand-overs so far that did not end in acknowledgement."""
     target: str | None

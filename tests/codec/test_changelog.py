@@ -17,6 +17,7 @@ from pyroaring import BitMap
 from jbm_kafka.codec.changelog import decode_entry, encode_entry, group_of
 from jbm_kafka.codec.events import decode_events, encode_events, in_portions
 from jbm_kafka.core.entries import (
+    UNIT_BYTES_MAX,
     Attempted,
     ChannelEvents,
     Entry,
@@ -101,6 +102,24 @@ def test_however_many_events_each_record_stays_small_and_none_is_missing() -> No
     assert max(len(encode_events(portion)[1]) for portion in portions) < 300_000
     assert tuple(each for portion in portions for each in portion.acknowledged) == ranges
     assert tuple(each for portion in portions for each in portion.messages) == messages
+
+
+def test_a_message_with_a_huge_unit_makes_no_record_that_a_topic_refuses() -> None:
+    """Of LOG-5: the event repeated a key of a megabyte, was refused, and nothing of its lane was recorded any more."""
+    huge = [b"u" * size for size in (UNIT_BYTES_MAX, UNIT_BYTES_MAX + 1, 1_000_000)]
+    messages = tuple(MessageEvent(MessageFate.RETURNED, 7, unit, 1, None, "returned") for unit in huge)
+    [portion] = in_portions(ChannelEvents(GROUP, "orders", 0, "c-1", 1, (), messages))
+    _, value = encode_events(portion)
+    read = decode_events(value).messages
+    assert [each.unit for each in read] == [huge[0], None, None]
+    assert read[2].reason == "returned (its unit of 1000000 bytes is left out)"
+    held = [encode_entry(GROUP, Held(7, 1, 0, 0, unit, "returned")) for unit in huge]
+    assert [entry.unit for _, entry in (decode_entry(*row) for row in held) if isinstance(entry, Held)] == [
+        huge[0],
+        None,
+        None,
+    ]
+    assert max(len(row[1] or b"") for row in held) < 5_000
 
 
 @pytest.mark.parametrize("case", GOLDEN["entries"], ids=lambda case: case["key"])

@@ -1,9 +1,11 @@
 """Records that only other clients write are messages like all: handed over, looked at, sent on, dead-lettered."""
 
+import random
+
 from jbm_kafka import AcknowledgeMode, Queue
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import DEAD_LETTERS, copies, eventually, receive, send
+from tests.jms.support import DEAD_LETTERS, copies, eventually, left, receive, send
 from tests.support.raw_headers import send_raw
 
 LATIN = [(b"JBMBody", b"text"), (b"stra\xdfe", b"9"), (b"color", b"red")]
@@ -37,7 +39,7 @@ def test_a_header_name_that_is_not_utf_8_stops_no_queue(bootstrap: str, session:
 def test_a_message_with_a_header_name_that_is_not_utf_8_becomes_a_dead_letter(
     bootstrap: str, connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """REDELIVER-4, of MSG-2: the letter has the header's value, its name as far as it can be read, and says so."""
+    """Of MSG-2 and REDELIVER-4: the letter has the header's value, its name as far as it can be read, and says so."""
     queue = Queue(f"{orders.name}.twice")
     session.create_producer(queue)
     send_raw(bootstrap, queue.name, key=b"u", value=b"odd", headers=LATIN)
@@ -50,3 +52,21 @@ def test_a_message_with_a_header_name_that_is_not_utf_8_becomes_a_dead_letter(
     assert "_JBM_DECODE_ERROR" in letter.properties
     assert letter.kafka is not None
     assert SHOWN in letter.kafka.headers
+
+
+def test_a_returned_message_with_a_huge_key_stops_no_record(
+    bootstrap: str, connection: Connection, orders: Queue
+) -> None:
+    """MSG-2, of LOG-5: nothing of its lane was recorded any more, for the record about it was refused for ever."""
+    queue = Queue(f"{orders.name}.one")
+    sender = connection.create_session()
+    sender.create_producer(queue)
+    send_raw(bootstrap, queue.name, key=random.Random(1).randbytes(990_000), value=b"", headers=[])
+    send(sender, queue, "after")
+    individual = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+    consumer = individual.create_consumer(queue)
+    receive(consumer).nack(60_000)
+    after = receive(consumer)
+    assert after.body == "after"
+    after.acknowledge()
+    eventually(lambda: left(connection, queue) == [b""], "the record of the acknowledgement")
