@@ -18,8 +18,8 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.siblings import release_closed
 from jbm_kafka.jms.typed_body import check_kind, present_body
 from jbm_kafka.jms.waiting import Waiting, has_next
-from jbm_kafka.sidecar.grants import Granted
-from jbm_kafka.sidecar.link import Link
+from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.link import Link
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.session import Session
@@ -276,7 +276,7 @@ class MessageConsumer:
         if self.link.is_attached:
             self.link.is_attached = False
             self.link.is_closed = True
-            self.link.lane.detach(self.link)
+            self.link.lane.detach(self.link.link_id)
 
     def __enter__(self) -> Self:
         return self

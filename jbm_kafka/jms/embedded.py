@@ -14,11 +14,11 @@ from jbm_kafka.core.errors import InvalidSettingError, JMSError, MessageTooLarge
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.clock import SystemClock
 from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, Sender, SendReport, UnknownTopic, Unreachable
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.browse import Seen, browse
-from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.config import SidecarConfig
-from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.lane import Lane, transfer_of
 from jbm_kafka.sidecar.sidecar import Sidecar, state_path
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.topics import TopicInfo, gone
@@ -66,11 +66,11 @@ class EmbeddedProvider:
         """Begin to serve a receiver."""
         return self.sidecar.attach(queue, link)
 
-    def submit(self, transfer: Transfer) -> None:
-        """Commit a transfer, after the connection's outstanding plain sends."""
-        if self._sender is not None and transfer.sends and not self._sender.flush(FLUSH_TIMEOUT_S):
-            raise SendTimeoutError(f"{transfer.about}: earlier sends are not confirmed after {FLUSH_TIMEOUT_S:g} s")
-        self.sidecar.submit(transfer)
+    def submit(self, work: UnitOfWork) -> None:
+        """Commit a session's transaction, after the connection's outstanding plain sends."""
+        if self._sender is not None and work.sends and not self._sender.flush(FLUSH_TIMEOUT_S):
+            raise SendTimeoutError(f"{work.about}: earlier sends are not confirmed after {FLUSH_TIMEOUT_S:g} s")
+        self.sidecar.submit(transfer_of(work))
 
     def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
         """What a queue holds; see sidecar/browse.py."""

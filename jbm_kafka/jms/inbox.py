@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.verdicts import GivenBack
-from jbm_kafka.sidecar.grants import Granted
-from jbm_kafka.sidecar.link import Link
+from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.link import Link
 
 
 class InHand:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jbm_kafka.core.errors import IllegalStateError, JMSError, ResourceAllocationError
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.jms.siblings import release_closed
-from jbm_kafka.sidecar.grants import Granted
+from jbm_kafka.ports.grants import Granted
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer, MessageListener

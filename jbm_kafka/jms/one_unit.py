@@ -16,7 +16,7 @@ from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
-from jbm_kafka.sidecar.grants import Granted
+from jbm_kafka.ports.grants import Granted
 
 PASSED_MAX = 100_000
 """So many others are kept at most; each is about 1 KiB."""

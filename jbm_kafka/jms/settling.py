@@ -15,11 +15,11 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import IllegalStateError, JMSError
 from jbm_kafka.jms.inbox import InHand, give_back
 from jbm_kafka.jms.messages import Message, Settler
-from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.fence import Fence, Verdict
-from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.link import Link
-from jbm_kafka.sidecar.refusals import refusal
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.fence import Fence, Verdict
+from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.refusals import refusal
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer

@@ -13,10 +13,9 @@ from jbm_kafka.jms.inbox import InHand, give_back
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.settling import DURABLE_TIMEOUT_S, AutoSettling, Settling
-from jbm_kafka.sidecar.checkpoint_parts import Participant, Transfer
-from jbm_kafka.sidecar.checkpoint_parts import Settling as ChannelSettling
-from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.link import Link
+from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer
@@ -189,14 +188,14 @@ class TransactedSettling(HandSettling):
             )
         if not items and not sends:
             return
-        transfer = Transfer(about=f"commit of {self._session.session_id}", sends=sends, settlings=_settlings(items))
+        work = UnitOfWork(f"commit of {self._session.session_id}", sends, _received(items))
         try:
-            self._session.connection.provider.submit(transfer)
+            self._session.connection.provider.submit(work)
         except JMSError as error:
             self._roll_back(items)
             raise TransactionRolledBackError(f"rolled back: {error}") from None
         try:
-            transfer.done.wait(DURABLE_TIMEOUT_S, about=transfer.about)
+            work.done.wait(DURABLE_TIMEOUT_S, about=work.about)
         except TransactionRolledBackError:
             self._roll_back(items)
             raise
@@ -216,16 +215,11 @@ class TransactedSettling(HandSettling):
         give_back([item for item in items if not item.granted.tap.is_lost], counted=True)
 
 
-def _settlings(items: Sequence[InHand]) -> list[tuple[Participant, ChannelSettling]]:
-    by_tap: dict[Tap, list[int]] = defaultdict(list)
-    participants: dict[Tap, Participant] = {}
+def _received(items: list[InHand]) -> list[Received]:
+    by_tap: dict[tuple[Link, Tap], list[int]] = defaultdict(list)
     for item in items:
-        by_tap[item.granted.tap].append(item.reference.offset)
-        participants[item.granted.tap] = item.link.lane.checkpoint_part
-    return [
-        (participants[tap], ChannelSettling(channel=tap.channel, session=tap.link.session_id, offsets=offsets))
-        for tap, offsets in by_tap.items()
-    ]
+        by_tap[item.link, item.granted.tap].append(item.reference.offset)
+    return [Received(link, tap, offsets) for (link, tap), offsets in by_tap.items()]
 
 
 def settling_for(session: Session) -> Settling:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.jms.messages_wire import message_of
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.sidecar.grants import Granted
+from jbm_kafka.ports.grants import Granted
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer

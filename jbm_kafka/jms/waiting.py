@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from jbm_kafka.core.errors import JMSError, ResourceAllocationError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.verdicts import GivenBack
-from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.grants import Granted
-from jbm_kafka.sidecar.link import Link
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.link import Link
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer
@@ -182,8 +182,8 @@ class Waiting:
             if not is_asked and lane.is_settled:
                 is_asked = True
                 left_s = max(deadline - time.monotonic(), 0.0)
-                ends = consumer.session.connection.provider.sidecar.end_positions(lane, left_s)
-                lane.watch(link, ends, done)
+                ends = consumer.session.connection.provider.sidecar.end_positions(consumer.destination, left_s)
+                lane.watch(link.link_id, ends, done)
             granted = self._wait_filled(deadline if is_asked else min(deadline, time.monotonic() + LOOK_S))
             if granted is not None or consumer.is_over():
                 break

@@ -15,15 +15,15 @@ from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import LEAVING
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
-from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.refusals import in_doubt, taken
 from jbm_kafka.sidecar.config import FETCH_COUNT_MAX
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.recovery import ChannelOpener
-from jbm_kafka.sidecar.refusals import in_doubt, taken
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import Workers
 

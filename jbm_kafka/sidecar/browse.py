@@ -14,7 +14,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaRecord, LogReader
-from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.ports.completion import Completion
 from jbm_kafka.sidecar.intake import reference_of
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.store.changelog_reader import ChangelogScope

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.link import Link
 
 
 class CatchUp:

@@ -10,11 +10,11 @@ from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.reference import LEAVING, SessionId
 from jbm_kafka.core.verdicts import unknown_offsets
 from jbm_kafka.ports import GroupFenced
+from jbm_kafka.ports.refusals import taken
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.refusals import taken
 from jbm_kafka.sidecar.settle import Settle
 
 

@@ -11,8 +11,8 @@ from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.ports import Outgoing
+from jbm_kafka.ports.completion import Completion
 from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from jbm_kafka.core.channel import Offer, decide_offer
 from jbm_kafka.core.delivery import FIRST_DELIVERY, delivery_of
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.departures import Departures
-from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.settle import Settle
 
@@ -128,7 +128,7 @@ class Dispatch:
     def _tap(self, link: Link, channel: OwnedChannel) -> Tap:
         tap = link.taps.get(channel.partition)
         if tap is None or tap.channel is not channel:
-            tap = link.taps[channel.partition] = Tap(channel, link)
+            tap = link.taps[channel.partition] = Tap(channel, session_id=link.session_id, tell=link.tell)
         return tap
 
     def take_back_unread(self) -> None:

@@ -12,20 +12,22 @@ from dataclasses import dataclass
 
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.ports import GroupConsumer, Kafka, KafkaTrouble, Outgoing, PositionOutOfRange
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.assignment import Assignment
 from jbm_kafka.sidecar.catch_up import CatchUp
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
-from jbm_kafka.sidecar.completion import Completion
 from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.dispatch import Dispatch
 from jbm_kafka.sidecar.fetching import Fetching
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.membership import Membership
+from jbm_kafka.sidecar.owned_channel import owned
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steady_clock import SteadyClock
@@ -102,9 +104,22 @@ class Lane:
         """Serve one more link."""
         self.post(lambda: self._attach(link))
 
-    def detach(self, link: Link) -> None:
+    def detach(self, link_id: str) -> None:
         """Serve it no longer. What its buffer still holds goes back uncounted."""
-        self.post(lambda: self._detach(link))
+        self.post(lambda: self._detach(link_id))
+
+    def serve_alone(self, link_id: str, count: int) -> None:
+        """Serve a link that has siblings: what they have unread goes back first."""
+        self.post(lambda: self._with_link(link_id, lambda link: self.settle.want_alone(link, count)))
+
+    def take_back(self, link_id: str) -> None:
+        """Take back what a link has unread, uncounted."""
+        self.post(lambda: self._with_link(link_id, self.settle.return_unread))
+
+    def _with_link(self, link_id: str, act: Callable[[Link], None]) -> None:
+        link = self.data.links.get(link_id)
+        if link is not None:
+            act(link)
 
     def stop(self) -> None:
         """Leave the group in order; returns at once, `join` waits."""
@@ -212,9 +227,9 @@ class Lane:
             awaited = any(channel.is_awaited for channel in self.data.channels.values())
             self._parts.note_dirty(self.checkpoint_part, awaited)
 
-    def watch(self, link: Link, ends: Mapping[int, int], done: Completion) -> None:
-        """Complete when every partition is open, read up to these positions, and what was found is handed over."""
-        self.post(lambda: self.catch_up.watch(link, ends, done))
+    def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
+        """Complete when every partition was read up to its position and the link has got what it asked for."""
+        self.post(lambda: self._with_link(link_id, lambda link: self.catch_up.watch(link, ends, done)))
 
     def _fetch(self, consumer: GroupConsumer, ahead: int) -> bool:
         try:
@@ -247,13 +262,16 @@ class Lane:
         if self.failure is not None:
             link.fail(self.failure)
 
-    def _detach(self, link: Link) -> None:
+    def _detach(self, link_id: str) -> None:
+        link = self.data.links.get(link_id)
+        if link is None:
+            return
         self.settle.take_all()
         if link.verdicts:  # they wait for the end of a commit
-            self.post(lambda: self._detach(link))
+            self.post(lambda: self._detach(link_id))
             return
         self.settle.return_unread(link)
-        self.data.links.pop(link.link_id, None)
+        del self.data.links[link_id]
         if not any(self.data.links_of(link.session_id)):
             # A commit whose outcome its session never learnt may have left messages in its hand.
             self.settle.return_all(link.session_id)
@@ -271,3 +289,14 @@ class Lane:
             is_owing=any(channel.needs_checkpoint for channel in channels),
             shares=data.is_settled and len(channels) < data.group.partitions,
         )
+
+
+def transfer_of(work: UnitOfWork) -> Transfer:
+    """A session's transaction as the checkpointer takes it."""
+    settlings: list[tuple[Participant, Settling]] = []
+    for received in work.received:
+        lane, tap = received.link.lane, received.tap
+        assert isinstance(lane, Lane), lane
+        settling = Settling(channel=owned(tap), session=tap.session_id, offsets=received.offsets)
+        settlings.append((lane.checkpoint_part, settling))
+    return Transfer(about=work.about, sends=work.sends, settlings=settlings, done=work.done)

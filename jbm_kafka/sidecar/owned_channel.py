@@ -6,7 +6,6 @@ Touched by its lane's thread only, except the plain attributes that never change
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised, TimePassed
@@ -17,11 +16,9 @@ from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offered_target import OfferedStep
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.verdicts import decide_kept
-from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.grants import Tap
 from jbm_kafka.sidecar.config import RESERVE_OFFSETS
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.grants import Tap
 
 
 class OwnedChannel:
@@ -178,7 +175,7 @@ class OwnedChannel:
 
     def acknowledge_unawaited(self, tap: Tap, offsets: Sequence[int]) -> None:
         """As `acknowledge`; no call waits for the record, so `take_unrecorded` names them while there is none."""
-        self.acknowledge(tap.link.session_id, offsets)
+        self.acknowledge(tap.session_id, offsets)
         self._unawaited.append((tap, offsets))
 
     def take_unrecorded(self) -> Sequence[tuple[Tap, Sequence[int]]]:
@@ -276,6 +273,13 @@ class OwnedChannel:
         waiters, self._frozen_waiters = self._frozen_waiters, []
         for waiter in waiters:
             waiter.complete(error)
+
+
+def owned(tap: Tap) -> OwnedChannel:
+    """The channel behind a tap: whoever gives taps to sessions made it."""
+    channel = tap.channel
+    assert isinstance(channel, OwnedChannel), channel
+    return channel
 
 
 def _ranges(offsets: Sequence[int]) -> tuple[OffsetRange, ...]:

@@ -8,14 +8,14 @@ from typing import TypeVar
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.verdicts import GivenBack, decide_return, unknown_offsets
-from jbm_kafka.sidecar.completion import Completion
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.fence import Verdict
+from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.refusals import refusal
 from jbm_kafka.sidecar.departures import Departures, event_of
-from jbm_kafka.sidecar.fence import Verdict
-from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.link import Link
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.refusals import refusal
+from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
 
 T = TypeVar("T")
 
@@ -42,8 +42,7 @@ class Settle:
             self._carry_out(link, link.verdicts.popleft())
 
     def _acknowledge(self, tap: Tap, offsets: Sequence[int]) -> None:
-        channel = tap.channel
-        session = tap.link.session_id
+        channel, session = owned(tap), tap.session_id
         if not tap.is_lost:
             unknown = unknown_offsets(channel.state, session, offsets)
             if not unknown:
@@ -52,35 +51,36 @@ class Settle:
             known = set(offsets).difference(unknown)
             channel.acknowledge_unawaited(tap, [offset for offset in offsets if offset in known])
             offsets = unknown
-        tap.link.on_trouble(refusal(channel, offsets))
+        tap.tell(refusal(channel, offsets))
 
     def refuse_late(self, tap: Tap) -> None:
         """The channel is gone; acknowledgements that were on their way cannot be recorded."""
         offsets = tap.take_acked()
         if offsets:
-            tap.link.on_trouble(refusal(tap.channel, offsets))
+            tap.tell(refusal(tap.channel, offsets))
 
     def refuse_unrecorded(self, channel: OwnedChannel) -> None:
         """The channel is gone; acknowledgements of it that no checkpoint records never will be recorded (ACK-9)."""
-        by_link: dict[Link, list[int]] = {}
+        by_tap: dict[Tap, list[int]] = {}
         for tap, offsets in channel.take_unrecorded():
-            by_link.setdefault(tap.link, []).extend(offsets)
-        for link, offsets in by_link.items():
-            link.on_trouble(refusal(channel, offsets))
+            by_tap.setdefault(tap, []).extend(offsets)
+        for tap, offsets in by_tap.items():
+            tap.tell(refusal(channel, offsets))
 
     def _carry_out(self, link: Link, verdict: Verdict) -> None:
         error: Exception | None = None
         waits_for: list[OwnedChannel] = []
         for tap, offsets in _by_tap(verdict.acknowledged).items():
-            unknown = unknown_offsets(tap.channel.state, link.session_id, offsets)
+            channel = owned(tap)
+            unknown = unknown_offsets(channel.state, link.session_id, offsets)
             if tap.is_lost or unknown:
-                error = refusal(tap.channel, offsets)
+                error = refusal(channel, offsets)
                 continue
-            tap.channel.acknowledge(link.session_id, offsets)
-            waits_for.append(tap.channel)
+            channel.acknowledge(link.session_id, offsets)
+            waits_for.append(channel)
         for tap, rows in _by_tap(verdict.returned).items():
             if not tap.is_lost:
-                self.give_back(tap.channel, link.session_id, rows)
+                self.give_back(owned(tap), link.session_id, rows)
         if verdict.returned:
             link.return_is_done(verdict)
         if verdict.done is not None:
@@ -123,7 +123,7 @@ class Settle:
         by_channel: dict[OwnedChannel, list[int]] = {}
         for granted in unread:
             if not granted.tap.is_lost:
-                by_channel.setdefault(granted.tap.channel, []).append(granted.reference.offset)
+                by_channel.setdefault(owned(granted.tap), []).append(granted.reference.offset)
         for channel, offsets in by_channel.items():
             self.return_uncounted(channel, link.session_id, offsets)
 
@@ -143,7 +143,7 @@ class Settle:
 
 def _is_early(verdict: Verdict) -> bool:
     """It gives back what a commit holds of whose end the lane has not heard yet, though its session has."""
-    return any(row.offset in tap.channel.tentative for tap, row in verdict.returned if not tap.is_lost)
+    return any(row.offset in owned(tap).tentative for tap, row in verdict.returned if not tap.is_lost)
 
 
 def _by_tap(rows: Sequence[tuple[Tap, T]]) -> dict[Tap, list[T]]:

@@ -17,6 +17,7 @@ from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedS
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.ports import Clock, Kafka, KafkaTrouble
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.checkpointer import Checkpointer
@@ -24,7 +25,6 @@ from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
@@ -168,8 +168,11 @@ class Sidecar:
             self._start()
         self.checkpointer.submit(transfer)
 
-    def end_positions(self, lane: Lane, timeout_s: float) -> Mapping[int, int]:
-        """The stable end of the lane's own partitions, as of now; none when the cluster does not say so in time."""
+    def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
+        """The stable end of our partitions of the queue, as of now; none when the cluster does not say so in time."""
+        lane = self.lane_of(queue)
+        if lane is None:
+            return {}
         partitions = list(lane.data.channels)
         try:
             return self._admin.end_positions(lane.data.group.topic, partitions, stable=True, timeout_s=timeout_s)

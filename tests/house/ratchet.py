@@ -18,10 +18,6 @@ MODULE_CIRCLES = [
     jbm_kafka.jms: browser call_guard connection consumer listening producer routing session settling
     settling_in_hand siblings typed_body waiting
     """,
-    """
-    jbm_kafka.sidecar: assignment catch_up checkpoint_part checkpoint_parts departures dispatch fence fetching flow
-    grants group_data lane link owned_channel recovery refusals settle spilled
-    """,
     "jbm_kafka.testing.simulation: at_hand_over invariants node receiver recorder world",
 ]
 """Modules that import each other in circles: each line one circle of one folder."""

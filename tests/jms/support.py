@@ -9,6 +9,7 @@ from jbm_kafka import SYSTEM_GENERATED, AcknowledgeMode, AddressSettings, Messag
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
+from jbm_kafka.sidecar.lane import Lane
 
 SETTINGS = {
     "#": AddressSettings(partitions=2),
@@ -97,7 +98,7 @@ def standing_still(consumer: MessageConsumer) -> Iterator[None]:
         stands.set()
         may_go.wait(SOON_S)
 
-    consumer.link.lane.post(stand)
+    lane_behind(consumer).post(stand)
     assert stands.wait(SOON_S), "the lane does not run"
     try:
         yield
@@ -155,3 +156,9 @@ class Aside:
             self._outcome.append(self._call())
         except BaseException as error:
             self._error.append(error)
+
+
+def lane_behind(consumer: MessageConsumer) -> Lane:
+    """The lane that serves a consumer."""
+    assert isinstance(consumer.link.lane, Lane), consumer.link.lane
+    return consumer.link.lane

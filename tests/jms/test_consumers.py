@@ -10,7 +10,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import SOON_S, Aside, bodies, eventually, receive, receive_all, send
+from tests.jms.support import SOON_S, Aside, bodies, eventually, lane_behind, receive, receive_all, send
 
 
 def test_receive_with_a_short_timeout_finds_what_was_there(session: Session, orders: Queue) -> None:
@@ -190,7 +190,7 @@ def test_two_consumers_of_one_session_receive_again_after_their_lane_has_ended(
     """CONN-1: a lane leaves when nobody receives for a while; what was asked of it is asked of the next."""
     client = connection.create_session(AcknowledgeMode.CLIENT)
     first, second = client.create_consumer(orders), client.create_consumer(orders)
-    lane = first.link.lane
+    lane = lane_behind(first)
     lane.stop()
     assert lane.join(SOON_S)
     assert second.link.lane is lane

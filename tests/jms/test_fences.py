@@ -9,7 +9,17 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import Connect
-from tests.jms.support import Aside, ask, bodies, eventually, receive, receive_all, send, standing_still
+from tests.jms.support import (
+    Aside,
+    ask,
+    bodies,
+    eventually,
+    lane_behind,
+    receive,
+    receive_all,
+    send,
+    standing_still,
+)
 
 
 def one_unread(sender: Session, consumer: MessageConsumer, body: str) -> None:
@@ -66,7 +76,7 @@ def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
     first = client.create_consumer(queue)
     other = first if give_up is _stop_and_start else client.create_consumer(queue)
     one_unread(session, first, "m1")
-    lane = first.link.lane
+    lane = lane_behind(first)
     send(session, queue, "m2", unit="u")
     eventually(lambda: lane.fetching.ahead() > 0, "the next was not read")
     with standing_still(first):

@@ -11,7 +11,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from tests.jms.conftest import RUN, Connect, make_factory
-from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, eventually, left, receive, send
+from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, eventually, lane_behind, left, receive, send
 from tests.support.topics import create_topic
 
 
@@ -86,7 +86,7 @@ def test_the_exception_listener_may_close_the_connection(bootstrap: str, orders:
     session = connection.create_session(AcknowledgeMode.CLIENT)
     send(session, orders, "a")
     consumer = session.create_consumer(orders)
-    message, lane = receive(consumer), consumer.link.lane
+    message, lane = receive(consumer), lane_behind(consumer)
 
     def acknowledge_and_lose() -> None:
         message.acknowledge()
@@ -226,7 +226,7 @@ def test_a_waiting_receive_goes_on_after_a_stop_and_a_start(
     waiting = Aside(consumer.receive)
     eventually(lambda: consumer.link.wanted > 0, "it does not ask")
     stopping.stop()
-    lane = consumer.link.lane
+    lane = lane_behind(consumer)
     if has_left:
         lane.stop()
         assert lane.join(SOON_S)

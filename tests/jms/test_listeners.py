@@ -12,7 +12,7 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.listening import ListenerThread
 from jbm_kafka.jms.session import Session
-from jbm_kafka.sidecar.grants import Granted, Tap
+from jbm_kafka.ports.grants import Granted, Tap
 from tests.jms.conftest import Connect
 from tests.jms.support import DEAD_LETTERS, SOON_S, Aside, Seen, bodies, copies, eventually, left, receive, send
 from tests.sidecar.parts import channel_of
@@ -354,7 +354,7 @@ def test_a_buffer_full_of_expired_messages_is_passed_over(
 ) -> None:
     """SEND-5, UNIT-1: however many; what follows them in their unit goes back with them."""
     consumer = connection.create_session(AcknowledgeMode.CLIENT).create_consumer(orders)
-    tap = Tap(channel_of(ChannelState()), consumer.link)
+    tap = Tap(channel_of(ChannelState()), session_id="s", tell=consumer.link.tell)
     tap.is_lost = True  # what goes back of it concerns nobody
     references = [Reference(offset, b"u", expiration_ms=1) for offset in range(5_000)] + [Reference(5_000, b"u")]
     with consumer.link.lock:
@@ -377,7 +377,7 @@ def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
     told: list[Exception] = []
     connection.exception_listener = told.append
     consumer = connection.create_session().create_consumer(orders)
-    tap = Tap(channel_of(ChannelState()), consumer.link)
+    tap = Tap(channel_of(ChannelState()), session_id="s", tell=consumer.link.tell)
     tap.is_lost = True
     with consumer.link.lock:
         consumer.link.buffer.append(Granted(tap, Reference(0, None, record="no record"), FIRST_DELIVERY))

@@ -13,7 +13,7 @@ from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.waiting import CATCH_UP_JOINING_S, CATCH_UP_S
 from tests.jms.conftest import make_factory
-from tests.jms.support import SOON_S, ask, bodies, eventually, receive, send, standing_still
+from tests.jms.support import SOON_S, ask, bodies, eventually, lane_behind, receive, send, standing_still
 
 SLOW_S = 0.7
 """What a busy machine adds."""
@@ -21,7 +21,7 @@ SLOW_S = 0.7
 
 def leave(consumer: MessageConsumer) -> None:
     """What a pause that is long enough does: its process leaves the group."""
-    lane = consumer.link.lane
+    lane = lane_behind(consumer)
     lane.stop()
     assert lane.join(SOON_S)
 
@@ -53,7 +53,7 @@ def test_a_poll_after_a_pause_that_took_the_buffer_back_receives(session: Sessio
     assert receive(consumer).body == "a"
     ask(consumer)
     eventually(lambda: len(consumer.link.buffer) == 1, "nothing was granted ahead")
-    lane = consumer.link.lane
+    lane = lane_behind(consumer)
     lane.post(lambda: lane.settle.return_unread(consumer.link))
     message = consumer.receive(0)
     assert message is not None

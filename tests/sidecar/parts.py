@@ -9,11 +9,11 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports import HeldStore
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.steady_clock import SteadyClock
@@ -63,6 +63,12 @@ def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None, opene
     lane.data.channels[channel.partition] = channel
     lane.data.links.update({link.link_id: link for link in links})
     return lane
+
+
+def lane_behind(link: Link) -> Lane:
+    """The lane that serves a link."""
+    assert isinstance(link.lane, Lane), link.lane
+    return link.lane
 
 
 def writer_of(cluster: MemoryCluster) -> TransactionWriter:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jbm_kafka.core.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.fence import Verdict
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
-from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.fence import Verdict
 from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster
+from tests.sidecar.parts import lane_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 
 LONGER_MS = LAST_CHECKPOINT_MS + 5_000
@@ -46,7 +47,7 @@ def start(cluster: MemoryCluster) -> Iterator[Start]:
 def one_frozen_channel(one: SteppedSidecar, link: Link, offsets: list[int]) -> OwnedChannel:
     """Acknowledged there, and the checkpoint that records it stops after the freeze."""
     one.run_for(200)
-    channel = link.lane.data.channels[0]
+    channel = lane_behind(link).data.channels[0]
     link.taps[0].acked.extend(offsets)
     one.run(lambda: channel.freeze is not None)
     one.held.add(CHECKPOINTS)
@@ -68,7 +69,7 @@ def test_a_topic_made_again_while_a_checkpoint_of_the_old_one_is_under_way_loses
     one.run(lambda: old.is_lost)
     one.run_for(500)
     one.held.clear()
-    lane = link.lane
+    lane = lane_behind(link)
     one.run(lambda: 0 in lane.data.channels and old.freeze is None)
     one.send(*(f"new {number}" for number in range(20)))
     one.run_for(500)
@@ -85,7 +86,7 @@ def test_a_partition_is_given_up_though_the_end_of_a_commit_stays_unknown(start:
     one.send("paid")
     one.receive(link, 1)
     one.run_for(200)
-    lane, channel = link.lane, link.lane.data.channels[0]
+    lane, channel = lane_behind(link), lane_behind(link).data.channels[0]
     settling = Settling(channel=channel, session="s", offsets=[0])
     commit = Transfer(about="a commit", sends=(), settlings=[(lane.checkpoint_part, settling)])
     one.sidecar.submit(commit)
@@ -111,7 +112,7 @@ def one_acknowledging(start: Start) -> tuple[SteppedSidecar, OwnedChannel, Compl
     one.run_for(200)
     done = Completion()
     link.verdicts.append(Verdict(acknowledged=[(link.taps[0], 0)], done=done))
-    return one, link.lane.data.channels[0], done
+    return one, lane_behind(link).data.channels[0], done
 
 
 def lose(one: SteppedSidecar, channel: OwnedChannel, lane: Lane) -> None:
@@ -172,7 +173,7 @@ def test_an_acknowledgement_nobody_waits_for_is_told_to_be_refused_when_its_part
     one.receive(link, 3)
     told: list[Exception] = []
     link.on_trouble = told.append
-    lane, channel, tap = link.lane, link.lane.data.channels[0], link.taps[0]
+    lane, channel, tap = lane_behind(link), lane_behind(link).data.channels[0], link.taps[0]
     tap.acked.append(0)
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     if stands_in == "its channel":

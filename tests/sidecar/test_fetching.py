@@ -9,9 +9,9 @@ import pytest
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery import FIRST_DELIVERY
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.config import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN, FETCH_PAUSE_MS
-from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import MemoryCluster
 from jbm_kafka.testing.simulation.workers import SteppedWorker
@@ -101,7 +101,7 @@ def test_who_has_got_all_he_asked_for_is_waited_for_where_he_can_wake_the_lane(o
 def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> None:
     """Of ACK-8: by what is in the buffer and what is still to come, so never more than the prefetch."""
     link = link_of("s")
-    tap = Tap(channel_of(ChannelState()), link)
+    tap = Tap(channel_of(ChannelState()), session_id="s", tell=link.tell)
     ask(link, 1_000)
     assert not link.runs_low(250), "all of it is still to come"
     link.put([Granted(tap, Reference(offset, None), FIRST_DELIVERY) for offset in range(999)])
@@ -116,7 +116,7 @@ def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> Non
 def test_what_comes_when_it_is_durable_is_waited_for() -> None:
     """Of ACK-8: it is in no buffer yet, and `wanted` no longer counts it."""
     link = link_of("s")
-    tap = Tap(channel_of(ChannelState()), link)
+    tap = Tap(channel_of(ChannelState()), session_id="s", tell=link.tell)
     ask(link, 1)
     coming = [Granted(tap, Reference(0, None), FIRST_DELIVERY)]
     link.announce(coming)

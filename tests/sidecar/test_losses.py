@@ -11,11 +11,12 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery
 from jbm_kafka.core.entries import ChannelEvents, MessageFate
 from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.ports.fence import Verdict
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
-from jbm_kafka.sidecar.fence import Verdict
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster
+from tests.sidecar.parts import lane_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 
 DELAY_MS = 600_000
@@ -70,9 +71,9 @@ def test_what_a_receiver_had_in_hand_is_an_attempt_and_waits_no_delay(start: Sta
     link.wanted = 2
     one.run(lambda: len(link.buffer) == 2)
     assert link.pop() is not None
-    lane, heir = link.lane, one
+    lane, heir = lane_behind(link), one
     if goes == "its session ends":
-        lane.detach(link)
+        lane.detach(link.link_id)
     else:
         lane.stop()
         one.run(lambda: not lane.is_alive)
@@ -103,7 +104,7 @@ def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_fo
     one.send("first")
     one.receive(link, 1)
     link.taps[0].acked.append(0)
-    channel = link.lane.data.channels[0]
+    channel = lane_behind(link).data.channels[0]
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     before = len(attempted(one))
     one.held.add(CHECKPOINTS)
@@ -144,7 +145,7 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
     link.verdicts.append(Verdict(returned=[(link.taps[0], GivenBack(0, counted=True))]))
     one.run_for(1_000)
     assert events(one.cluster) == []
-    group = one.cluster.group(link.lane.data.group.group_id)
+    group = one.cluster.group(lane_behind(link).data.group.group_id)
     one.cluster.faults.commits.extend([] if answer is None else [answer])
     one.held.clear()
     one.run(lambda: bool(events(one.cluster)))
@@ -166,10 +167,10 @@ def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
     link = one.attach("s")
     one.send("a", "b", "c")
     one.receive(link, 3)
-    channel = link.lane.data.channels[0]
+    channel = lane_behind(link).data.channels[0]
     settling = Settling(channel=channel, session="s", offsets=[0, 1])
     one.cluster.faults.commits.extend([] if answer is None else [answer])
-    one.sidecar.submit(Transfer(about="a commit", sends=(), settlings=[(link.lane.checkpoint_part, settling)]))
+    one.sidecar.submit(Transfer(about="a commit", sends=(), settlings=[(lane_behind(link).checkpoint_part, settling)]))
     link.taps[0].acked.append(2)
     one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
     ranges = [places for event in events(one.cluster) for places in event.acknowledged]

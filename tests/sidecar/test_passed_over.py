@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
-from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.grants import Granted
-from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.owned_channel import owned
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import MemoryCluster
 from jbm_kafka.testing.simulation.views import LogView
@@ -80,7 +81,7 @@ def test_a_commit_of_those_around_it_is_in_the_same_checkpoint(cluster: MemoryCl
     one = SteppedSidecar("one", cluster)
     link = one.attach("s")
     first, third = received_beside_an_expired_one(one, link)
-    settling = Settling(channel=first.tap.channel, session="s", offsets=[first.offset, third.offset])
+    settling = Settling(channel=owned(first.tap), session="s", offsets=[first.offset, third.offset])
     done = Completion()
     one.sidecar.submit(Transfer(about="commit", sends=(), settlings=[(one.lane.checkpoint_part, settling)], done=done))
     one.held.clear()
@@ -98,7 +99,7 @@ def test_what_is_rolled_back_comes_again_without_the_expired_one(cluster: Memory
     rows = [(granted, GivenBack(granted.offset, counted=True)) for granted in received_beside_an_expired_one(one, link)]
     if is_closed:
         link.is_closed = True
-        link.lane.detach(link)
+        link.lane.detach(link.link_id)
     else:
         link.give_back(rows)
     one.run_for(200)

@@ -10,9 +10,9 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.kafka.clock import SystemClock
 from jbm_kafka.ports import Outgoing
+from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.config import SidecarConfig
-from jbm_kafka.sidecar.grants import Granted
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.testing.memory_held import MemoryHeldStore
@@ -47,7 +47,7 @@ def link(cluster: MemoryCluster) -> Iterator[Link]:
         link = link_of("s")
         link.is_waiting = True
         link.lane = sidecar.attach(ORDERS, link)
-        stack.callback(lambda: link.lane.detach(link))
+        stack.callback(lambda: link.lane.detach(link.link_id))
         yield link
 
 

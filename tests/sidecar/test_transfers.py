@@ -7,9 +7,9 @@ from typing import NamedTuple
 import pytest
 
 from jbm_kafka.core.verdicts import unknown_offsets
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, Settling, Transfer
 from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import channel_of, lane_of, link_of
 from tests.sidecar.test_dispatch import state_with_two_messages

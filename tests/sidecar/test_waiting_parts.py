@@ -12,10 +12,10 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery import FIRST_DELIVERY
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.fence import Verdict
+from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenGroup, Participant
-from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.fence import Verdict
-from jbm_kafka.sidecar.grants import Granted, Tap
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import channel_of, lane_of, link_of
 from tests.sidecar.test_dispatch import state_with_two_messages
@@ -104,7 +104,7 @@ def test_an_answer_in_time_is_taken_and_not_withdrawn() -> None:
 def test_what_is_taken_back_before_it_is_durable_never_arrives() -> None:
     """ACK-8: it did not reach the application, so it is unread, and no attempt."""
     waiting = link_of("s")
-    tap = Tap(channel_of(ChannelState()), waiting)
+    tap = Tap(channel_of(ChannelState()), session_id="s", tell=waiting.tell)
     granted = [Granted(tap, Reference(offset, None), FIRST_DELIVERY) for offset in (3, 4, 5)]
     waiting.announce(granted)
     assert not waiting.buffer
@@ -122,7 +122,8 @@ def test_a_blocking_acknowledgement_of_two_partitions_waits_for_both(failure: JM
     link, done = link_of("s"), Completion()
     for channel in channels:
         channel.state.apply(decide_offer(channel.state, "s", limit=2, now_ms=0).change)
-    link.verdicts.append(Verdict(acknowledged=[(Tap(channel, link), 0) for channel in channels], done=done))
+    rows = [(Tap(channel, session_id="s", tell=link.tell), 0) for channel in channels]
+    link.verdicts.append(Verdict(acknowledged=rows, done=done))
     lane_of(channels[0], link).settle.take(link)
     recorded, other = channels
     recorded.take_freeze("jbm.x:1", ())

@@ -10,10 +10,10 @@ import pytest
 
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised
 from jbm_kafka.core.owed import OwedOffsets
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.link import Link
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait
 from jbm_kafka.sidecar.transaction import TransactionWriter

@@ -17,11 +17,12 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.verdicts import GivenBack
 from jbm_kafka.engine.hand import Hand
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
-from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.fence import Fence, Verdict
-from jbm_kafka.sidecar.grants import Granted, Tap
-from jbm_kafka.sidecar.link import Link
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.fence import Fence, Verdict
+from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
+from jbm_kafka.sidecar.lane import transfer_of
 from jbm_kafka.testing.simulation.paper import Commit, HandOver
 
 if TYPE_CHECKING:
@@ -195,18 +196,18 @@ class Receiver:
             commit.outcome = "rolled back"
             self._give_back(items, None)
             return
-        transfer = Transfer(
+        work = UnitOfWork(
             about=f"commit {commit.name}",
             sends=sends,
-            settlings=_settlings(items),
+            received=_received(items),
             done=Completion(lambda error: self._committed(commit, items, error)),
         )
         self.commit_under_way = commit
         self._recorder.committing(commit)
         try:
-            self.node.sidecar.submit(transfer)
+            self.node.sidecar.submit(transfer_of(work))
         except JMSError as error:
-            transfer.done.complete(TransactionRolledBackError(str(error)))
+            work.done.complete(TransactionRolledBackError(str(error)))
 
     def close(self) -> None:
         """End the session (UNIT-7)."""
@@ -219,7 +220,7 @@ class Receiver:
             link.is_closed = True
             if link.is_attached:
                 link.is_attached = False
-                link.lane.detach(link)
+                link.lane.detach(link.link_id)
 
     def _committed(self, commit: Commit, items: list[Item], error: Exception | None) -> None:
         self.commit_under_way = None
@@ -251,13 +252,8 @@ class Receiver:
         return items
 
 
-def _settlings(items: list[Item]) -> list[tuple[Participant, Settling]]:
-    by_tap: dict[Tap, list[int]] = {}
-    participants: dict[Tap, Participant] = {}
+def _received(items: list[Item]) -> list[Received]:
+    by_tap: dict[tuple[Link, Tap], list[int]] = {}
     for item in items:
-        by_tap.setdefault(item.granted.tap, []).append(item.granted.offset)
-        participants[item.granted.tap] = item.link.lane.checkpoint_part
-    return [
-        (participants[tap], Settling(channel=tap.channel, session=tap.link.session_id, offsets=offsets))
-        for tap, offsets in by_tap.items()
-    ]
+        by_tap.setdefault((item.link, item.granted.tap), []).append(item.granted.offset)
+    return [Received(link, tap, offsets) for (link, tap), offsets in by_tap.items()]

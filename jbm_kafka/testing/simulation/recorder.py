@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.entries import Held, HeldGone, Position
 from jbm_kafka.core.errors import TransactionRolledBackError
-from jbm_kafka.sidecar.grants import Granted
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.ports.grants import Granted
+from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
 from jbm_kafka.testing.memory_kafka_log import MemoryRecord
 from jbm_kafka.testing.simulation import at_hand_over
 from jbm_kafka.testing.simulation.paper import Commit, Epoch, HandOver, Message, Paper, Place
@@ -118,7 +118,7 @@ class Recorder:
     def handed_over(self, receiver: Receiver, queue: str, granted: Granted) -> HandOver:
         """An application gets a message: checked, then written down."""
         self.look()
-        channel = granted.tap.channel
+        channel = owned(granted.tap)
         epoch = self.epoch_of[channel]
         message = self.paper.messages[epoch.place].get(granted.offset)
         assert message is not None, f"nothing_invented: {queue}[{channel.partition}]@{granted.offset} is not in the log"

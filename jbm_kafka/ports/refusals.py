@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jbm_kafka.core.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.ports.grants import LeasedChannel
 
 
-def refusal(channel: OwnedChannel, offsets: Sequence[int]) -> IllegalStateError:
+def refusal(channel: LeasedChannel, offsets: Sequence[int]) -> IllegalStateError:
     """What a session is told whose acknowledgement came too late."""
     some = ", ".join(str(offset) for offset in offsets[:5]) + (", …" if len(offsets) > 5 else "")
     return IllegalStateError(
@@ -20,7 +20,7 @@ def refusal(channel: OwnedChannel, offsets: Sequence[int]) -> IllegalStateError:
     )
 
 
-def taken(channel: OwnedChannel) -> TransactionRolledBackError:
+def taken(channel: LeasedChannel) -> TransactionRolledBackError:
     """What is told who waited for a record that will never be made."""
     return TransactionRolledBackError(
         f"{channel.topic}[{channel.partition}] moved to another process before this was recorded; "
@@ -30,7 +30,7 @@ def taken(channel: OwnedChannel) -> TransactionRolledBackError:
     )
 
 
-def in_doubt(channel: OwnedChannel) -> TransactionInDoubtError:
+def in_doubt(channel: LeasedChannel) -> TransactionInDoubtError:
     return TransactionInDoubtError(
         f"{channel.topic}[{channel.partition}] was given up while this was being recorded, and whether it was is not "
         f"known; if not, the messages are delivered again",

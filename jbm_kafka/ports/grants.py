@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from jbm_kafka.core.delivery import Delivery
 from jbm_kafka.core.reference import Reference
 
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.link import Link
-    from jbm_kafka.sidecar.owned_channel import OwnedChannel
+
+class LeasedChannel(Protocol):
+    """A channel as a session sees it: where its messages are, and whether they may go on."""
+
+    @property
+    def topic(self) -> str:
+        """Name of the Kafka topic."""
+
+    @property
+    def partition(self) -> int:
+        """Number of the partition."""
+
+    @property
+    def is_closing(self) -> bool:
+        """Nothing more is handed over: the partition is about to go to another process."""
 
 
 class Tap:
     """One channel as one link drinks from it. A new one is made whenever the channel is opened anew."""
 
-    __slots__ = ("acked", "channel", "is_lost", "link")
+    __slots__ = ("acked", "channel", "is_lost", "session_id", "tell")
 
-    def __init__(self, channel: OwnedChannel, link: Link) -> None:
+    def __init__(self, channel: LeasedChannel, *, session_id: str, tell: Callable[[Exception], None]) -> None:
         self.channel = channel
-        self.link = link
+        self.session_id = session_id
+        """Whose messages are in its hand."""
+        self.tell = tell
+        """Told, on the lane's thread, when acknowledgements could not be recorded."""
         self.acked: list[int] = []
         """Acknowledged offsets on their way to the lane: the session appends, the lane takes what is there."""
         self.is_lost = False

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from jbm_kafka.core.verdicts import GivenBack
-from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.grants import Tap
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.grants import Tap
+from jbm_kafka.ports.link_owner import LinkOwner
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +34,10 @@ class Fence:
     def __init__(self) -> None:
         self.units: set[tuple[int, bytes]] = set()
         """(partition, unit): what a buffer has of them was granted before they went back."""
-        self._returns: dict[Verdict, Lane | None] = {}
+        self._returns: dict[Verdict, LinkOwner | None] = {}
         """Not carried out yet, each with the lane that has to."""
 
-    def put_up(self, units: Collection[tuple[int, bytes]], verdict: Verdict, lane: Lane | None) -> None:
+    def put_up(self, units: Collection[tuple[int, bytes]], verdict: Verdict, lane: LinkOwner | None) -> None:
         """The verdict returns messages of these units."""
         self.units.update(units)
         self._returns[verdict] = lane
@@ -49,7 +46,7 @@ class Fence:
         """Its stragglers are out of the buffers."""
         self._returns.pop(verdict, None)
 
-    def is_unread_going_back(self, lane: Lane | None) -> bool:
+    def is_unread_going_back(self, lane: LinkOwner | None) -> bool:
         """The lane has not heard yet of messages that must come before all that it would hand over now."""
         return any(verdict.has_unread and returns is lane for verdict, returns in self._returns.items())
 

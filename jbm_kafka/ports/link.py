@@ -9,15 +9,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from jbm_kafka.core.verdicts import GivenBack
-from jbm_kafka.sidecar.completion import Completion
-from jbm_kafka.sidecar.fence import Fence, Verdict
-from jbm_kafka.sidecar.grants import Granted, Tap
-
-if TYPE_CHECKING:
-    from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.fence import Fence, Verdict
+from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.link_owner import LinkOwner
 
 
 def _ignore(error: Exception) -> None:
@@ -58,7 +55,7 @@ class Link:
         self.is_closed = False
         self.is_stopped = False
         """The connection is stopped: nothing is taken."""
-        self._lane: Lane | None = None
+        self._lane: LinkOwner | None = None
         self.failure: Exception | None = None
         """Why the lane cannot serve the link any more; raised to the receiver."""
         self.notices: deque[Exception] = deque()
@@ -78,13 +75,13 @@ class Link:
         """Told, on the lane's thread, when acknowledgements could not be recorded."""
 
     @property
-    def lane(self) -> Lane:
+    def lane(self) -> LinkOwner:
         """The lane that serves it; only after it was attached."""
         assert self._lane is not None, self.link_id
         return self._lane
 
     @lane.setter
-    def lane(self, lane: Lane) -> None:
+    def lane(self, lane: LinkOwner) -> None:
         self._lane = lane
         self._is_asking_alone = False  # a command to the lane before, which carries out no more: it must ask again
 
@@ -107,8 +104,7 @@ class Link:
         """Ask the lane for so many more. The caller holds the lock."""
         if self.siblings and count > 0 and self._lane is not None:
             self._is_asking_alone = True
-            lane = self._lane
-            lane.post(lambda: lane.settle.want_alone(self, count))
+            self._lane.serve_alone(self.link_id, count)
             return
         self.wanted = max(count, 0)
         if self.wanted and self._lane is not None:
@@ -141,8 +137,7 @@ class Link:
         """From now on these are its siblings. The caller holds the lock, or nobody uses the link any more."""
         if siblings and not self.siblings and self._lane is not None:
             self.wanted = 0
-            lane = self._lane
-            lane.post(lambda: lane.settle.return_unread(self))
+            self._lane.take_back(self.link_id)
         self.siblings = tuple(siblings)
 
     def give_back(self, rows: Sequence[tuple[Granted, GivenBack]], done: Completion | None = None) -> None:
@@ -197,6 +192,10 @@ class Link:
         verdict = Verdict(returned=[(granted.tap, row) for granted, row in rows], has_unread=has_unread, done=done)
         self.fence.put_up(units, verdict, self._lane)
         self.verdicts.append(verdict)
+
+    def tell(self, error: Exception) -> None:
+        """Acknowledgements could not be recorded; on the lane's thread."""
+        self.on_trouble(error)
 
     # -- the lane's side -----------------------------------------------------------------------------------------
 

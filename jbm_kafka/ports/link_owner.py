@@ -1,0 +1,43 @@
+"""Who serves a receiver link: what the session's side may ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from jbm_kafka.ports.completion import Completion
+
+
+class LinkOwner(Protocol):
+    """Any thread may call; what is asked is done soon, on a thread of the owner's."""
+
+    @property
+    def is_running(self) -> bool:
+        """False after it ended, for whatever cause; the link needs another owner then."""
+
+    @property
+    def is_alive(self) -> bool:
+        """It still carries out what it is asked, also while it ends."""
+
+    @property
+    def has_joined(self) -> bool:
+        """It knows which part of the messages is its own, if any."""
+
+    @property
+    def is_settled(self) -> bool:
+        """It has joined, and everything that it got is open."""
+
+    def wake(self) -> None:
+        """A link wants messages, or says something of those it has."""
+
+    def serve_alone(self, link_id: str, count: int) -> None:
+        """Give a link that has siblings so many messages, after what those have unread has gone back."""
+
+    def take_back(self, link_id: str) -> None:
+        """Take back what a link has unread, uncounted."""
+
+    def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
+        """Complete when every partition was read up to its position and the link has got what it asked for."""
+
+    def detach(self, link_id: str) -> None:
+        """Serve the link no longer. What its buffer still holds goes back uncounted."""
