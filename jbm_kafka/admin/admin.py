@@ -8,11 +8,11 @@ from typing import Self
 
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts, Tally, tallies
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
-from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSError
+from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSError, JMSSecurityError
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import KafkaTrouble, TopicDescription
+from jbm_kafka.ports import AccessRefused, KafkaTrouble, TopicDescription
 from jbm_kafka.sidecar.browse import Seen, browse
 from jbm_kafka.sidecar.topics import Topics
 
@@ -190,5 +190,7 @@ def _told(about: str) -> Iterator[None]:
     """What Kafka's client raises, as an error for the caller."""
     try:
         yield
+    except AccessRefused as error:
+        raise JMSSecurityError(f"{about}: {error}") from None
     except KafkaTrouble as error:
         raise JMSError(f"{about}: {error}") from None

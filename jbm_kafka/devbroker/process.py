@@ -26,12 +26,16 @@ _DETACH = 'log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!'
 
 
 def write_settings(folder: Path, *, port: int, controller_port: int, properties: Mapping[str, str]) -> Path:
-    """Writes server.properties, with `properties` over ours, and the log settings into `folder`; the former's path."""
+    """Writes server.properties, with `properties` over ours, and the log settings into `folder`; the former's path.
+
+    Listeners in `properties` come beside ours, which tells whether the broker is up.
+    """
+    clients = f"PLAINTEXT://127.0.0.1:{port}"
     own = {
         **properties,
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listeners": _beside(properties, "listeners", f"{clients},CONTROLLER://127.0.0.1:{controller_port}"),
+        "advertised.listeners": _beside(properties, "advertised.listeners", clients),
         "log.dirs": str(folder / "data"),
     }
     lines = "".join(f"{name}={value}\n" for name, value in own.items())
@@ -39,6 +43,10 @@ def write_settings(folder: Path, *, port: int, controller_port: int, properties:
     path.write_text(resource_text("common.properties") + "\n# This broker's own.\n" + lines, encoding="utf-8")
     (folder / "log4j2.properties").write_text(resource_text("log4j2.properties"), encoding="utf-8")
     return path
+
+
+def _beside(properties: Mapping[str, str], name: str, ours: str) -> str:
+    return f"{ours},{properties[name]}" if name in properties else ours
 
 
 def format_data(folder: Path, *, java: str, jars: Path) -> None:

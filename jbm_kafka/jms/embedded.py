@@ -10,10 +10,25 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.core.errors import InvalidSettingError, JMSError, MessageTooLargeError, SendTimeoutError
+from jbm_kafka.core.errors import (
+    InvalidSettingError,
+    JMSError,
+    JMSSecurityError,
+    MessageTooLargeError,
+    SendTimeoutError,
+)
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.clock import SystemClock
-from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, Sender, SendReport, UnknownTopic, Unreachable
+from jbm_kafka.ports import (
+    AccessRefused,
+    KafkaTrouble,
+    Outgoing,
+    RecordTooLarge,
+    Sender,
+    SendReport,
+    UnknownTopic,
+    Unreachable,
+)
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.browse import Seen, browse
@@ -103,6 +118,8 @@ class EmbeddedProvider:
             return gone(destination.name, about=str(destination))
         if isinstance(error, RecordTooLarge):
             return MessageTooLargeError(f"{error}; send less, or raise max.message.bytes of the topic")
+        if isinstance(error, AccessRefused):
+            return JMSSecurityError(str(error))
         if isinstance(error, Unreachable):
             return SendTimeoutError(f"{error}; the message counts as not sent")
         return JMSError(str(error))
@@ -143,6 +160,8 @@ class _Shared:
                 cluster_id = admin.cluster_id()
             finally:
                 admin.close()
+        except AccessRefused as error:
+            raise JMSSecurityError(f"cannot connect: {error}", bootstrap=installation.bootstrap) from None
         except KafkaTrouble as error:
             raise JMSError(f"cannot connect: {error}", bootstrap=installation.bootstrap) from None
         stores = Stores.open(

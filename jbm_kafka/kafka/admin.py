@@ -22,7 +22,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
     ResourceType,
 )
 
+from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, cause
+from jbm_kafka.kafka.first_contact import FirstContact
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.ports import CommittedOffset, TopicDescription, UnknownTopic
 
@@ -34,9 +36,13 @@ class ConfluentAdmin:
         self, settings: dict[str, Any], *, group_settings: dict[str, Any], bootstrap: str, timeout_s: float
     ) -> None:
         """`group_settings` are those of a consumer that asks for its group's offsets; its `group.id` is added here."""
-        self._client = AdminClient(settings)
+        self._faults = ConnectionFaults()
+        self._client = AdminClient({**settings, **self._faults.settings})
         self._group_settings = group_settings
-        self._questions = Questions(bootstrap=bootstrap, timeout_s=timeout_s)
+        self._bootstrap = bootstrap
+        self._questions = Questions(
+            bootstrap=bootstrap, timeout_s=timeout_s, faults=self._faults, poll=self._client.poll
+        )
 
     # -- topics ------------------------------------------------------------------------------------------------------
 
@@ -238,8 +244,10 @@ class ConfluentAdmin:
         return self._questions.ask(f"members of group {group}", question)
 
     def cluster_id(self) -> str:
+        contact = FirstContact(bootstrap=self._bootstrap, faults=self._faults, poll=self._client.poll)
+
         def question(deadline: Deadline) -> str:
-            return str(self._client.list_topics(timeout=deadline.remaining_s()).cluster_id)
+            return str(contact.answer(lambda: self._client.list_topics(timeout=deadline.remaining_s())).cluster_id)
 
         return self._questions.ask("describe the cluster", question)
 

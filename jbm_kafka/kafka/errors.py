@@ -2,7 +2,7 @@
 
 from confluent_kafka import KafkaError, KafkaException
 
-from jbm_kafka.ports import GroupFenced, KafkaTrouble, RecordTooLarge, UnknownTopic, Unreachable
+from jbm_kafka.ports import AccessRefused, GroupFenced, KafkaTrouble, RecordTooLarge, UnknownTopic, Unreachable
 
 FENCED = frozenset(
     {
@@ -48,6 +48,18 @@ UNREACHABLE = frozenset(
     }
 )
 
+REFUSED = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+"""The credentials, or what they may do."""
+
 
 def cause(error: KafkaException) -> KafkaError:
     """The error value inside what confluent-kafka raised."""
@@ -73,4 +85,6 @@ def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None 
         return RecordTooLarge(text)
     if code in UNREACHABLE:
         return Unreachable(f"{about}: no answer from Kafka at {bootstrap}: {one_line(error)}")
+    if code in REFUSED:
+        return AccessRefused(text)
     return KafkaTrouble(text)

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.errors import UNREACHABLE, cause, trouble
-from jbm_kafka.ports import KafkaTrouble, Unreachable
+from jbm_kafka.ports import AccessRefused, KafkaTrouble, Unreachable
 
 _T = TypeVar("_T")
 _PAUSE_S = 0.01
@@ -66,9 +67,14 @@ def only(futures: Mapping[Any, Future[Any]]) -> Future[Any]:
 class Questions:
     """Runs questions with the time limit and the address they share."""
 
-    def __init__(self, *, bootstrap: str, timeout_s: float) -> None:
+    def __init__(
+        self, *, bootstrap: str, timeout_s: float, faults: ConnectionFaults, poll: Callable[[float], object]
+    ) -> None:
+        """`poll` brings what the client has to say of its connections to `faults`."""
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
+        self._faults = faults
+        self._poll = poll
 
     def ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None = None) -> _T:
         """What `question` returns; it may raise KafkaException and is asked again while that may help.
@@ -77,6 +83,8 @@ class Questions:
         """
         deadline = Deadline(self._timeout_s) if timeout_s is None else Deadline(timeout_s, grace_s=0)
         pause_s = _PAUSE_S
+        self._poll(0)  # what is old goes first
+        self._faults.forget()
         while True:
             try:
                 return question(deadline)
@@ -102,4 +110,10 @@ class Questions:
         if error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
             text = f"{about}: a transaction on them is still open after {self._timeout_s:g} s"
             return Unreachable(f"{text} (Kafka at {self._bootstrap})")
+        if error.code() in UNREACHABLE:
+            self._poll(0)
+            if (fault := self._faults.fault) is not None:
+                if fault.is_refusal:
+                    return AccessRefused(f"{about}: {fault.text}")
+                return Unreachable(f"{about}: no answer from Kafka at {self._bootstrap}: {fault.text}")
         return trouble(error, about, self._bootstrap)

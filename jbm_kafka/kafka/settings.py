@@ -81,7 +81,7 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
 """librdkafka properties a user cannot set, each with the reason."""
 
 
-class _ClientLog:
+class ClientLog:
     """What confluent-kafka calls as its logger: librdkafka's levels are our levels, but for what is no news."""
 
     def log(self, level: int, message: str, *values: object) -> None:
@@ -127,7 +127,7 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
         "bootstrap.servers": bootstrap,
         # By default librdkafka's producers and admins let the broker make any topic they name, even in a question.
         "allow.auto.create.topics": False,
-        "logger": _ClientLog(),
+        "logger": ClientLog(),
         "error_cb": _log_client_error,
     }
 
@@ -145,7 +145,7 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
             raise InvalidSettingError(f"client setting {name!r}: None is no value; leave the setting out", name=name)
     try:
         # A client without brokers knows every property and connects to nothing; it is gone in a millisecond.
-        Producer({**client_settings, "logger": _ClientLog()})
+        Producer({**client_settings, "logger": ClientLog()})
     except KafkaException as error:
         text = error.args[0].str().replace("\n", " ")
         raise InvalidSettingError(f"client settings: {text}", settings=dict(client_settings)) from None

@@ -2,6 +2,7 @@
 
 from jbm_kafka.ports.clock import Clock as Clock
 from jbm_kafka.ports.kafka import UNREADABLE as UNREADABLE
+from jbm_kafka.ports.kafka import AccessRefused as AccessRefused
 from jbm_kafka.ports.kafka import CommittedOffset as CommittedOffset
 from jbm_kafka.ports.kafka import GroupConsumer as GroupConsumer
 from jbm_kafka.ports.kafka import GroupFenced as GroupFenced

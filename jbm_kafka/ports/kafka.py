@@ -66,6 +66,10 @@ class Unreachable(KafkaTrouble):
     """No broker answered in time. Retrying later may help; nothing is known about the call's effect."""
 
 
+class AccessRefused(KafkaTrouble):
+    """A broker is there, and refuses the credentials, their absence, or what they may do. Nothing was done."""
+
+
 class UnknownTopic(KafkaTrouble):
     """The topic or partition does not exist."""
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
-from jbm_kafka.ports import Clock, Kafka, KafkaTrouble
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError
+from jbm_kafka.ports import AccessRefused, Clock, Kafka, KafkaTrouble
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
@@ -107,6 +107,8 @@ class Sidecar:
                 partitions=self.settings_of(destination.name).partitions,
                 message_bytes_min=message_bytes_min,
             )
+        except AccessRefused as error:
+            raise JMSSecurityError(f"{destination}: {error}", destination=destination.name) from None
         except KafkaTrouble as error:
             raise JMSError(f"{destination}: {error}", destination=destination.name) from None
 

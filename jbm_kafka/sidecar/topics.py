@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Queue, colliding_name, with_namespace
-from jbm_kafka.core.errors import InvalidDestinationError, JMSError
-from jbm_kafka.ports import KafkaAdmin, KafkaTrouble, TopicDescription
+from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
+from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaTrouble, TopicDescription
 
 log = logging.getLogger(__name__)
 
@@ -168,6 +168,8 @@ class Topics:
             config["max.message.bytes"] = str(max(message_bytes_min, DEFAULT_MAX_MESSAGE_BYTES))
         try:
             self._admin.create_topic(topic, partitions=partitions, config=config)
+        except AccessRefused as error:
+            raise JMSSecurityError(f"{destination}: {error}", destination=destination.name) from None
         except KafkaTrouble as error:
             raise InvalidDestinationError(
                 f"{destination}: its topic cannot be created: {error}", destination=destination.name

@@ -1,0 +1,115 @@
+"""Why a client does not get through to its brokers: librdkafka's reasons, kept, and told with what to do.
+
+librdkafka goes on trying and tells nobody: its reasons go to a log and to an error callback, both of which run inside
+`poll` only, and whoever waits for an answer hears that there was none.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from jbm_kafka.kafka.settings import LOG, ClientLog
+
+CLOSED_TIMES = 2
+"""A broker that ends may close a connection that was open once; one that wants credentials does it each time."""
+
+_FAIL = re.compile(
+    r"FAIL \[[^\]]*\] \[thrd:[^\]]*\]: (?:\w+://)?(?P<broker>\S+?)(?:/\w+)?: (?P<reason>.*?)"
+    r"(?: \(after \d+ms in state (?P<state>\w+)[^)]*\))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionFault:
+    """One reason, for one line."""
+
+    text: str
+    """Broker, reason and remedy."""
+    is_refusal: bool
+    """The broker is there and does not let us in: another try with the same settings helps nobody."""
+
+
+class ConnectionFaults:
+    """What one client's `logger` and `error_cb` are told. The caller polls the client, on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._log = ClientLog()
+        self._last: ConnectionFault | None = None
+        self._refusal: ConnectionFault | None = None
+        self._closed_times = 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """librdkafka's settings that bring the reasons here."""
+        # A broker that wants credentials closes the connection, which is told only when closing is told.
+        return {"logger": self, "error_cb": self.note_error, "log.connection.close": True}
+
+    def log(self, level: int, message: str, *values: object) -> None:
+        """A line of the client's log; what it says of a connection is kept."""
+        self._log.log(level, message, *values)
+        found = _FAIL.fullmatch(message % values if values else message)
+        if found is None:
+            return
+        broker, reason, state = found["broker"], found["reason"], found["state"] or ""
+        self._closed_times += state == "UP" and "closed by peer" in reason
+        wants_credentials = self._closed_times >= CLOSED_TIMES
+        fault = ConnectionFault(_one_line(broker, reason, state), is_refusal=wants_credentials)
+        self._last = fault
+        if wants_credentials:
+            self._refusal = self._refusal or fault
+
+    def note_error(self, error: KafkaError) -> None:
+        """An error of the client's; its code tells a refusal from a bad connection."""
+        LOG.debug("Kafka client: %s; it keeps trying", error)
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            broker, _, reason = error.str().partition(": ")
+            reason = reason.partition(" (after ")[0]
+            self._refusal = ConnectionFault(_one_line(_bare(broker), reason, "AUTH"), is_refusal=True)
+
+    @property
+    def fault(self) -> ConnectionFault | None:
+        """The reason: a refusal rather than anything else, else the last; None when none is known."""
+        return self._refusal or self._last
+
+    def forget(self) -> None:
+        """What comes from now on is of another question."""
+        self._last = self._refusal = None
+        self._closed_times = 0
+
+
+def _bare(broker: str) -> str:
+    return broker.partition("://")[2].partition("/")[0] or broker.partition("/")[0]
+
+
+def _one_line(broker: str, reason: str, state: str) -> str:
+    reason = " ".join(reason.split()).removesuffix(":")
+    return f"{broker}: {reason}; {_remedy(reason, state)}"
+
+
+def _remedy(reason: str, state: str) -> str:
+    if "mechanism handshake failed" in reason:
+        if "supported mechanisms: " in reason:
+            return "name a sasl.mechanism that the broker supports in kafka={…}"
+        return (
+            "the broker asks for no credentials at this port: name its SASL port, or set security.protocol to "
+            "PLAINTEXT or SSL in kafka={…}"
+        )
+    if "SASL" in reason or state == "AUTH_REQ":
+        return "check sasl.username, sasl.password and sasl.mechanism in kafka={…}"
+    if "certificate" in reason:
+        return "check ssl.ca.location, and the name in the broker's certificate"
+    if "SSL handshake" in reason or state == "SSL_HANDSHAKE":
+        return (
+            "the port does not speak TLS, or not ours: name the broker's TLS port, or set security.protocol to "
+            "PLAINTEXT or SASL_PLAINTEXT in kafka={…}"
+        )
+    if state == "UP":
+        return (
+            "the broker takes no request without credentials: set security.protocol (SASL_SSL or SASL_PLAINTEXT), "
+            "sasl.mechanism, sasl.username and sasl.password in kafka={…}"
+        )
+    if "ApiVersion" in reason or state == "APIVERSION_QUERY":
+        return "if the port speaks TLS set security.protocol to SSL or SASL_SSL in kafka={…}"
+    return "start the broker, or correct the address"

@@ -1,0 +1,123 @@
+"""The first question to a cluster: nobody there, and a refusal, are told as soon as they are known.
+
+A client that finds nobody goes on looking, for brokers come back. Who connects for the first time has most likely a
+wrong address, or has not started the broker yet, and wants to hear that now; a broker that is slow, but there, has all
+the time that the question has.
+"""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TypeVar
+
+from jbm_kafka.kafka.connection_faults import ConnectionFaults
+from jbm_kafka.ports import AccessRefused, Unreachable
+
+_T = TypeVar("_T")
+_LOOK_S = 0.05
+_PATIENCE_S = 0.5
+"""A connected broker answers in milliseconds; one that has not in this time is looked for besides."""
+NOBODY_S = 2.0
+"""How long an address may go without taking a connection. A stopped or busy broker's system still takes them."""
+_PAUSE_S = 0.1
+_CONNECT_MIN_S = 0.2
+
+
+class FirstContact:
+    """Runs a question on a thread of its own, and looks meanwhile whether it can ever be answered."""
+
+    def __init__(self, *, bootstrap: str, faults: ConnectionFaults, poll: Callable[[float], object]) -> None:
+        """`poll` brings what the client has to say of its connections to `faults`."""
+        self._bootstrap = bootstrap
+        self._faults = faults
+        self._poll = poll
+        self._looks_at_s = time.monotonic() + _PATIENCE_S
+        self._watch: AddressWatch | None = None
+
+    def answer(self, question: Callable[[], _T]) -> _T:
+        """What `question` returns or raises; its thread is left to itself when the answer is known before it.
+
+        Raises:
+            AccessRefused: a broker is there and does not let us in.
+            Unreachable: nobody is at any address.
+        """
+        answer: Future[_T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(question())
+            except BaseException as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=run, name="jbm-first-contact", daemon=True).start()
+        try:
+            while True:
+                try:
+                    return answer.result(timeout=_LOOK_S)
+                except FutureTimeoutError:
+                    self._raise_if_hopeless()
+        finally:
+            if self._watch is not None:
+                self._watch.end()
+
+    def _raise_if_hopeless(self) -> None:
+        self._poll(0)
+        fault = self._faults.fault
+        if fault is not None and fault.is_refusal:
+            raise AccessRefused(fault.text)
+        if self._watch is None and time.monotonic() >= self._looks_at_s:
+            self._watch = AddressWatch(self._bootstrap)
+        nobody = None if self._watch is None else self._watch.nobody()
+        if nobody is not None:
+            raise Unreachable(f"nobody answers at {nobody}; start the broker, or correct the address")
+
+
+class AddressWatch:
+    """Looks with bare connections for somebody at some addresses, until one is there or NOBODY_S have passed."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._addresses = [address.strip() for address in bootstrap.split(",")]
+        self._reasons: dict[str, str] = {}
+        self._is_over = threading.Event()
+        self._ends_at_s = time.monotonic() + NOBODY_S
+        for address in self._addresses:
+            # A daemon: to ask for a name may take long, and nobody waits for it.
+            threading.Thread(target=self._look, args=(address,), name="jbm-address-watch", daemon=True).start()
+
+    def nobody(self) -> str | None:
+        """Each address with the reason why nobody is there; None while that is not known, or somebody is."""
+        if self._is_over.is_set() or time.monotonic() < self._ends_at_s or len(self._reasons) < len(self._addresses):
+            return None
+        return ", ".join(f"{address}: {self._reasons[address]}" for address in self._addresses)
+
+    def end(self) -> None:
+        """Look no more."""
+        self._is_over.set()
+
+    def _look(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        while not self._is_over.is_set() and time.monotonic() < self._ends_at_s:
+            try:
+                found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+            except (OSError, UnicodeError) as error:
+                self._reasons[address] = f"the name is not known ({getattr(error, 'strerror', None) or error})"
+            else:
+                for family, _, _, _, place in found:
+                    if self._connects(family, place, address):
+                        self.end()
+                        return
+            self._is_over.wait(_PAUSE_S)
+
+    def _connects(self, family: int, place: object, address: str) -> bool:
+        self._reasons.setdefault(address, "no answer")
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as connection:
+                connection.settimeout(max(_CONNECT_MIN_S, self._ends_at_s - time.monotonic()))
+                connection.connect(place)  # type: ignore[arg-type]  # what getaddrinfo gave
+        except OSError as error:
+            self._reasons[address] = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+            return False
+        return True

@@ -1,0 +1,115 @@
+"""Why a connection cannot be made: each cause says itself, in one line, with what to do."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka import ConnectionFactory
+from jbm_kafka.core.errors import JMSError, JMSSecurityError
+from jbm_kafka.devbroker.ports import free_port
+from tests.support.sasl import PASSWORD, USER, SaslBroker, sasl_broker
+
+NOBODY_S = 3.0
+SOON_S = 5.0
+NO_NAME = f"{'x' * 64}.example:9092"
+"""No name has a part of 64 letters, so no server is asked for it, which may take long."""
+BY_PASSWORD = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslBroker]:
+    with sasl_broker(tmp_path_factory.mktemp("sasl")) as running:
+        yield running
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Takes connections, as the system of a stopped broker does, and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def refusal(bootstrap: str, kafka: dict[str, object] | None = None) -> JMSError:
+    """What connecting raises."""
+    with pytest.raises(JMSError) as told:
+        ConnectionFactory(bootstrap, kafka=kafka).create_connection()
+    assert str(told.value).startswith("cannot connect: ")
+    assert "\n" not in str(told.value)
+    return told.value
+
+
+def test_a_closed_port_is_told_within_3_seconds() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    began = time.monotonic()
+    told = refusal(address)
+    assert time.monotonic() - began < NOBODY_S
+    assert f"nobody answers at {address}: Connection refused; start the broker, or correct the address" in str(told)
+    assert not isinstance(told, JMSSecurityError)
+
+
+def test_nobody_at_any_of_several_addresses_names_each_with_its_own_reason() -> None:
+    closed = f"127.0.0.1:{free_port()}"
+    began = time.monotonic()
+    told = str(refusal(f"{closed},{NO_NAME}"))
+    assert time.monotonic() - began < NOBODY_S
+    assert f"{closed}: Connection refused" in told
+    assert f"{NO_NAME}: the name is not known" in told
+
+
+def test_a_wrong_dns_name_is_told_as_one() -> None:
+    told = str(refusal("no-such-host.invalid:9092"))
+    assert "no-such-host.invalid:9092: the name is not known" in told
+    assert "correct the address" in told
+
+
+def test_a_broker_that_is_there_and_slow_has_its_10_seconds(silent: str) -> None:
+    began = time.monotonic()
+    refusal(f"{silent},127.0.0.1:{free_port()}")
+    assert time.monotonic() - began > 9
+
+
+def test_tls_to_a_plain_port_says_so(broker: SaslBroker) -> None:
+    told = refusal(broker.plain, {"security.protocol": "SSL"})
+    assert "SSL handshake failed" in str(told)
+    assert "the port does not speak TLS" in str(told)
+    assert "security.protocol" in str(told)
+
+
+def test_a_wrong_password_is_a_security_error_with_the_brokers_words(broker: SaslBroker) -> None:
+    began = time.monotonic()
+    told = refusal(broker.sasl, {**BY_PASSWORD, "sasl.password": "guessed"})
+    assert time.monotonic() - began < SOON_S
+    assert isinstance(told, JMSSecurityError)
+    assert "Authentication failed: Invalid username or password" in str(told)
+    assert "check sasl.username, sasl.password" in str(told)
+    assert "guessed" not in f"{told} {told.values}"
+
+
+def test_missing_credentials_are_a_security_error_that_says_which_to_give(broker: SaslBroker) -> None:
+    began = time.monotonic()
+    told = refusal(broker.sasl)
+    assert time.monotonic() - began < SOON_S
+    assert isinstance(told, JMSSecurityError)
+    assert "takes no request without credentials" in str(told)
+    assert "sasl.username" in str(told)
+
+
+def test_credentials_to_a_port_that_asks_for_none_say_so(broker: SaslBroker) -> None:
+    told = refusal(broker.plain, {**BY_PASSWORD, "sasl.password": PASSWORD})
+    assert isinstance(told, JMSSecurityError)
+    assert "the broker asks for no credentials at this port" in str(told)
+
+
+def test_a_mechanism_that_the_broker_does_not_have_says_which_it_has(broker: SaslBroker) -> None:
+    told = refusal(broker.sasl, {**BY_PASSWORD, "sasl.mechanism": "SCRAM-SHA-256", "sasl.password": PASSWORD})
+    assert isinstance(told, JMSSecurityError)
+    assert "supported mechanisms: PLAIN" in str(told)
+
+
+def test_the_right_password_connects(broker: SaslBroker) -> None:
+    with ConnectionFactory(broker.sasl, kafka={**BY_PASSWORD, "sasl.password": PASSWORD}).create_connection():
+        pass
