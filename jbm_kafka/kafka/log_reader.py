@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, one_line, trouble
 from jbm_kafka.kafka.header_names import mend_headers
@@ -22,6 +23,7 @@ class ConfluentLogReader:
         self._settings = settings
         self._bootstrap = bootstrap
         self._consumers: dict[bool, Consumer] = {}
+        self._heard_of: set[tuple[bool, str]] = set()
 
     def read(
         self, topic: str, ranges: Mapping[int, tuple[int, int]], *, timeout_s: float, committed_only: bool = True
@@ -30,6 +32,11 @@ class ConfluentLogReader:
         if not open_ranges:
             return ()
         consumer = self._consumer(committed_only)
+        if (committed_only, topic) not in self._heard_of:
+            # A client that is assigned a topic it has not heard of waits about a second before it looks for it.
+            with suppress(KafkaException):
+                consumer.list_topics(topic, timeout=timeout_s)
+            self._heard_of.add((committed_only, topic))
         consumer.assign([TopicPartition(topic, partition, begin) for partition, (begin, _) in open_ranges.items()])
         # Neither a new assignment nor an end of the old one lifts a pause of an earlier read.
         consumer.resume([TopicPartition(topic, partition) for partition in open_ranges])
