@@ -27,6 +27,9 @@ _LASTING = UNKNOWN_TOPIC | {
 }
 """Errors that stay until somebody changes something. All others are librdkafka's to get over."""
 
+_BROKEN = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
+"""A connection was lost, or every one."""
+
 _SEEK_TRIES = 20
 """Calls of `consume` in which a seek refused as too early is tried again before the partition is reassigned."""
 
@@ -63,7 +66,15 @@ class ConfluentGroupConsumer:
         self._errors: list[BaseException] = []
         self._kept: list[Message] = []
         """Records read by a call that had to raise; the next call returns them."""
-        self._consumer = Consumer(settings)
+        self._breaks = 0
+        tell_error = settings["error_cb"]
+
+        def note_error(error: KafkaError) -> None:
+            if error.code() in _BROKEN:
+                self._breaks += 1
+            tell_error(error)
+
+        self._consumer = Consumer({**settings, "error_cb": note_error})
         self._consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -200,6 +211,9 @@ class ConfluentGroupConsumer:
 
     def ends_reached(self) -> Mapping[int, int]:
         return dict(self._ends)
+
+    def breaks(self) -> int:
+        return self._breaks
 
     def joined(self) -> bool:
         return self._joined

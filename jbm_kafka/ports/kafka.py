@@ -149,6 +149,7 @@ class GroupConsumer(Protocol):
     def ends_reached(self) -> Mapping[int, int]:
         """Positions at which a partition held nothing more that is stable, as `consume` found them last."""
 
+    def breaks(self) -> int: ...  # connections lost so far: topics may have changed since
     def joined(self) -> bool:
         """True once a first assignment (possibly empty) has been received."""
 

@@ -129,6 +129,29 @@ class Assignment:
         elif partition not in self._data.opening:
             self.on_assigned([partition])
 
+    def topic_is(self, topic_id: str, partitions: int) -> None:
+        """What the cluster says of the topic: channels of another id are about a log that is gone.
+
+        They open anew, and their changelog, which names the old id, counts for nothing then: neither what the old log
+        had settled nor what was read in the middle of the new one and settled since.
+        """
+        data = self._data
+        stale = [channel for channel in data.channels.values() if channel.topic_id != topic_id]
+        if not stale:
+            return
+        log.warning(
+            "%s: its Kafka topic was made anew; the queue goes on at the new one's start, and what was received of it "
+            "is delivered again",
+            data.group,
+        )
+        for channel in stale:
+            if channel.is_closing or channel.partition >= partitions:
+                self.drop(channel)
+                continue
+            if channel.is_paused and data.consumer is not None:
+                data.consumer.resume([channel.partition])  # the channel that opens anew is not paused
+            self.reopen(channel)
+
     def reopen(self, channel: OwnedChannel) -> None:
         """It can no longer be trusted: recover it, the others go on."""
         partition = channel.partition

@@ -9,7 +9,7 @@ somebody has just got what he asked for and will ask again, it waits beside it, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.changes import Fetched
 from jbm_kafka.ports import GroupConsumer, KafkaRecord
@@ -21,9 +21,12 @@ from jbm_kafka.sidecar.intake import references_by_partition
 class Fetching:
     """The intake of one lane."""
 
-    def __init__(self, data: GroupData) -> None:
+    def __init__(self, data: GroupData, *, note_break: Callable[[], None]) -> None:
+        """`note_break` is told that a connection was lost."""
         self._data = data
         self._fetched_at_ms = 0
+        self._note_break = note_break
+        self._breaks = 0
 
     def ahead(self) -> int:
         """How many messages are read and, as far as is known without looking at their units, may be handed over."""
@@ -44,6 +47,10 @@ class Fetching:
         self._fetched_at_ms = now_ms
         count = max(numbers.FETCH_COUNT_MIN, min(wanted - ahead, numbers.FETCH_COUNT_MAX))
         records = consumer.consume(count, 0 if ahead else rest_s)
+        breaks = consumer.breaks()
+        if breaks != self._breaks:
+            self._breaks = breaks
+            self._note_break()
         self._take_in(records)
         return bool(records)
 

@@ -54,6 +54,8 @@ class LaneParts:
     """Gives the checkpointer a transfer."""
     target_of: Callable[[str], TopicInfo | None]
     """The topic of a dead-letter or expiry address; None while it is not known."""
+    look_at_topics: Callable[[], None]
+    """Asks whether topics are what they were."""
 
 
 class Lane:
@@ -65,7 +67,7 @@ class Lane:
         self.departures = Departures(self.data, submit=self._submit, target_of=parts.target_of)
         self.settle = Settle(self.data, self.departures, chance=parts.chance)
         self.dispatch = Dispatch(self.data, self.settle, self.departures)
-        self.fetching = Fetching(self.data)
+        self.fetching = Fetching(self.data, note_break=parts.look_at_topics)
         self.catch_up = CatchUp(self.data)
         self.checkpoint_part = CheckpointPart(
             self.data, self.settle, is_alive=lambda: self.is_alive, give_up=self._give_up

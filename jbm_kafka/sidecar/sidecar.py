@@ -11,6 +11,7 @@ import random
 import secrets
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedSettings
@@ -29,6 +30,7 @@ from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
+from jbm_kafka.sidecar.topic_watch import TopicWatch
 from jbm_kafka.sidecar.topics import MARGIN_BYTES, TopicInfo, Topics, dead_letter_queue
 from jbm_kafka.sidecar.transaction import TransactionWriter
 
@@ -60,6 +62,7 @@ class Sidecar:
         self._stores = stores
         self._admin = kafka.admin()
         self.topics = Topics(self._admin, namespace=config.namespace)
+        self._watch = TopicWatch(topics=self.topics, workers=self._workers, looked=self._tell_lanes)
         self._repository = AddressSettingsRepository(config.address_settings)
         self._lanes: dict[str, Lane] = {}
         self._lock = threading.Lock()
@@ -100,6 +103,8 @@ class Sidecar:
             InvalidDestinationError, JMSError: it cannot be used; the text says why.
         """
         shipped = destination.name in ("DLQ", "ExpiryQueue")
+        if not self._watch.is_started:
+            self._watch.start()
         try:
             return self.topics.ensure(
                 destination,
@@ -159,6 +164,12 @@ class Sidecar:
                 lane.attach(link)
             return lane
 
+    def _tell_lanes(self, info: TopicInfo) -> None:
+        """A topic may be another than it was."""
+        for lane in list(self._lanes.values()):
+            if lane.data.group.topic == info.topic:
+                lane.post(partial(lane.assignment.topic_is, info.topic_id, info.partitions))
+
     def lane_of(self, queue: Queue) -> Lane | None:
         """The lane that serves the queue here, if there is one."""
         return self._lanes.get(queue.group_id(self.config.namespace))
@@ -194,6 +205,7 @@ class Sidecar:
         for lane in lanes:
             if not lane.join(STOP_TIMEOUT_S):
                 log.warning("%s: its thread did not end in %g s", lane.data.group, STOP_TIMEOUT_S)
+        self._watch.stop()
         self._opener.close()
         self.checkpointer.stop(STOP_TIMEOUT_S)
         self._stores.close()
@@ -240,6 +252,7 @@ class Sidecar:
             note_dirty=self.checkpointer.note_dirty,
             submit=self.checkpointer.submit,
             target_of=self._target_of,
+            look_at_topics=self._watch.look_now,
         )
 
 

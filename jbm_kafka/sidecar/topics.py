@@ -53,6 +53,8 @@ class Topics:
         self._admin = admin
         self._namespace = namespace
         self._known: dict[str, TopicInfo] = {}
+        self._destinations: dict[str, Destination] = {}
+        """Of what is known, by name."""
         self._forgotten: dict[str, TopicInfo] = {}
         """What was known of topics that a send found gone; `known` tells it until more is."""
         self._lock = threading.Lock()
@@ -133,6 +135,28 @@ class Topics:
         with self._lock:
             return self._accept(destination, found)
 
+    def look(self) -> list[TopicInfo]:
+        """Ask the cluster again for everything that is known. A topic that is gone stays known: a send tells.
+
+        Raises:
+            KafkaTrouble: no answer.
+        """
+        known = dict(self._known)
+        found = self._admin.describe([info.topic for info in known.values()])
+        infos = []
+        for name, info in known.items():
+            now = found.get(info.topic)
+            if now is None:
+                continue
+            if (now.topic_id, now.partitions) != (info.topic_id, info.partitions):
+                try:
+                    info = self.refresh(self._destinations[name])
+                except JMSError as error:  # gone again, or it cannot be a destination any more
+                    log.warning("%s", error)
+                    continue
+            infos.append(info)
+        return infos
+
     def _accept(self, destination: Destination, found: TopicDescription) -> TopicInfo:
         if "compact" in found.config.get("cleanup.policy", "delete"):
             raise InvalidDestinationError(
@@ -146,6 +170,7 @@ class Topics:
         info = TopicInfo(
             found.name, found.topic_id, found.partitions, _size(found), is_log_append_time, keeps_compression
         )
+        self._destinations[destination.name] = destination
         self._known[destination.name] = info
         return info
 

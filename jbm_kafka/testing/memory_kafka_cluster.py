@@ -36,6 +36,8 @@ class Faults:
     """Whether a partition cannot be written now (topic, partition): plain sends to it wait."""
     alter: Callable[[str, Mapping[str, str]], None] | None = None
     """Called before a topic's configuration is changed (its name, the changes); it may refuse by raising."""
+    breaks: int = 0
+    """How many connections every group consumer has lost so far."""
     step: Callable[[str, str], None] | None = None
     """Called before every step of a transactional producer (its id, the step); it may raise, as a crash would."""
 

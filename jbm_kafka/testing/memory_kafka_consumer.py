@@ -100,6 +100,9 @@ class MemoryGroupConsumer:
     def ends_reached(self) -> Mapping[int, int]:
         return dict(self._ends)
 
+    def breaks(self) -> int:
+        return self._cluster.faults.breaks
+
     def joined(self) -> bool:
         return self._joined
 

@@ -58,6 +58,7 @@ def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None, opene
         note_dirty=lambda *_: None,
         submit=lambda _: None,
         target_of=lambda _: None,
+        look_at_topics=lambda: None,
     )
     lane = Lane(group=ChannelGroup.of_queue(Queue(channel.topic), namespace="", partitions=1), parts=parts)
     lane.data.channels[channel.partition] = channel

@@ -1,0 +1,80 @@
+"""Looks at the topics that this process uses, again and again: what is known of a topic is true for a while only.
+
+Kafka tells a client nothing when a topic is deleted and made anew, or given more partitions: the positions of the old
+log are fetched from the new one, and units are routed by the old count.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from jbm_kafka.ports import KafkaTrouble
+from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
+from jbm_kafka.sidecar.topics import TopicInfo, Topics
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 5.0
+"""How long anything may go by what is not so any more; a look is one question to one broker."""
+LOOK_AGAIN_S = 0.5
+"""After a look that was not answered."""
+STOP_TIMEOUT_S = 10.0
+
+
+class TopicWatch:
+    """From the first `start` to `stop`; any thread."""
+
+    def __init__(self, *, topics: Topics, workers: Workers, looked: Callable[[TopicInfo], None]) -> None:
+        """`looked` is told at each look what each topic is."""
+        self._topics = topics
+        self._workers = workers
+        self._looked = looked
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        self._is_stopping = False
+        self._worker: Worker | None = None
+        self.is_started = False
+
+    def start(self) -> None:
+        """Begin; again: nothing happens."""
+        with self._lock:
+            if not self.is_started and not self._is_stopping:
+                self.is_started = True
+                self._worker = self._workers.start("jbm-topics", self._run())
+
+    def look_now(self) -> None:
+        """Something happened after which topics may be others, such as the loss of a connection."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End, once a look that is under way has ended."""
+        with self._lock:
+            self._is_stopping = True
+        self._wake.set()
+        if self._worker is not None:
+            self._worker.wait_end(STOP_TIMEOUT_S)
+
+    def _run(self) -> Steps:
+        pause_s = LOOK_S
+        while True:
+            yield Wait(pause_s, self._wake)
+            self._wake.clear()
+            if self._is_stopping:
+                return
+            pause_s = LOOK_S if self._look() else LOOK_AGAIN_S
+
+    def _look(self) -> bool:
+        """True when the cluster answered."""
+        try:
+            found = self._topics.look()
+        except KafkaTrouble as error:
+            log.debug("cannot look at topics: %s; it is tried again", error)
+            return False
+        except Exception:
+            log.exception("a look at the topics failed; it is tried again")
+            return True
+        for info in found:
+            self._looked(info)
+        return True

@@ -1,0 +1,82 @@
+"""A topic that is deleted and made anew under a live consumer, and has outgrown the old position by the next fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka.codec.changelog import decode_entry
+from jbm_kafka.core.entries import Position
+from jbm_kafka.sidecar.link import Link
+from jbm_kafka.sidecar.topic_watch import LOOK_S
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_kafka import MemoryCluster
+from tests.sidecar.stepped import QUEUE, SteppedSidecar
+
+LOOK_MS = int(LOOK_S * 1000)
+
+
+@pytest.fixture
+def one() -> Iterator[SteppedSidecar]:
+    sidecar = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False))
+    yield sidecar
+    sidecar.crash()
+
+
+def make_anew(one: SteppedSidecar, *bodies: str) -> None:
+    """Between two fetches."""
+    with one.cluster.changed:
+        one.cluster.delete_topic(QUEUE.name)
+        one.cluster.create_topic(QUEUE.name, 1, {})
+        one.send(*bodies)
+
+
+def settle(one: SteppedSidecar, link: Link, offsets: list[int]) -> None:
+    """Acknowledged and recorded."""
+    link.taps[0].acked.extend(offsets)
+    one.run_for(200)
+
+
+def test_a_topic_made_anew_that_outgrew_the_old_position_is_read_from_its_start(one: SteppedSidecar) -> None:
+    """Of LOG-4: nothing of the new topic is passed over."""
+    link = one.attach("s")
+    one.send("old 0", "old 1", "old 2")
+    settle(one, link, one.receive(link, 3))
+    make_anew(one, *(f"new {n}" for n in range(6)))
+    one.run_for(LOOK_MS + 1_000)
+    assert one.receive(link, 6) == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_was_settled_since_a_topic_was_made_anew_comes_again(one: SteppedSidecar) -> None:
+    """Of LOG-4: it was settled of a topic that its reader took for another, and the changelog says so no more."""
+    link = one.attach("s")
+    one.send("old 0", "old 1", "old 2")
+    settle(one, link, one.receive(link, 3))
+    make_anew(one, *(f"new {n}" for n in range(6)))
+    in_the_middle = one.receive(link, 3)
+    assert in_the_middle == [3, 4, 5]
+    settle(one, link, in_the_middle)
+    one.run_for(LOOK_MS + 1_000)
+    assert one.receive(link, 6) == [0, 1, 2, 3, 4, 5]
+    log = one.cluster.log(QUEUE.changelog_topic(), 0)
+    told = [decode_entry(r.key(), r.value())[1] for r in log.read(0, 1_000, committed_only=True)[0] if r.value()]
+    assert [entry.topic_id for entry in told if isinstance(entry, Position)][-1] == (
+        one.cluster.topics[QUEUE.name].topic_id
+    )
+
+
+def test_after_a_break_of_a_connection_the_topic_is_looked_at_at_once(one: SteppedSidecar) -> None:
+    """A broker that was away may come back with another topic."""
+    link = one.attach("s")
+    one.send("old 0", "old 1", "old 2")
+    settle(one, link, one.receive(link, 3))
+    one.run_for(LOOK_MS + 1_000)
+    make_anew(one, *(f"new {n}" for n in range(6)))
+    one.cluster.faults.breaks += 1
+    one.run_for(100)
+    began_ms = one.clock.monotonic_ms()
+    link.wanted = 6
+    one.run(lambda: len(link.buffer) >= 6)
+    assert [granted.offset for granted in link.buffer] == [0, 1, 2, 3, 4, 5]
+    assert one.clock.monotonic_ms() - began_ms < LOOK_MS // 2
