@@ -88,8 +88,15 @@ class EmbeddedProvider:
         self.sidecar.submit(transfer_of(work))
 
     def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
-        """What a queue holds; see sidecar/browse.py."""
-        self.ensure(queue)
+        """What a queue holds; see sidecar/browse.py. A queue that does not exist is not made for it.
+
+        Raises:
+            InvalidDestinationError: there is no such queue.
+        """
+        try:
+            self.sidecar.topics.check_exists(queue)
+        except KafkaTrouble as error:
+            raise JMSError(f"browse {queue}: {error}") from None
         return browse(
             self._shared.kafka,
             queue,

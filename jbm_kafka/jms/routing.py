@@ -37,7 +37,8 @@ class Routing:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._turn = 0
-        self._partitions: dict[tuple[str, bytes], int] = {}
+        self._routes: dict[str, tuple[TopicInfo, dict[bytes, int]]] = {}
+        """Where units go, by topic; good for as long as the topic is what it was."""
 
     def unit(
         self,
@@ -74,12 +75,15 @@ class Routing:
     def partition(self, info: TopicInfo, key: bytes | None, duplicate_id: str | None, *, spread: bool) -> int:
         """Where the record goes: all of a unit to one partition, and all of a session's without a unit too."""
         if key is not None:
-            place = (info.topic, key)
-            partition = self._partitions.get(place)
+            found = self._routes.get(info.topic)
+            if found is None or found[0] is not info:
+                found = self._routes[info.topic] = (info, {})
+            partitions = found[1]
+            partition = partitions.get(key)
             if partition is None:
-                if len(self._partitions) >= CACHED_UNITS:
-                    self._partitions.clear()
-                partition = self._partitions[place] = partition_for(key, info.partitions)
+                if len(partitions) >= CACHED_UNITS:
+                    partitions.clear()
+                partition = partitions[key] = partition_for(key, info.partitions)
             return partition
         if duplicate_id is not None:
             return partition_for(_utf8(duplicate_id), info.partitions)

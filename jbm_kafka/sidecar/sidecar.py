@@ -225,7 +225,7 @@ class Sidecar:
             self._is_started = True
             try:
                 self.topics.ensure_system_topics()
-            except KafkaTrouble as error:
+            except (KafkaTrouble, JMSError) as error:
                 self._is_started = False
                 raise JMSError(f"cannot use the cluster: {error}") from None
             give_messages_time_to_die()

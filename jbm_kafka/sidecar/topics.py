@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Queue, colliding_name, with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
-from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaTrouble, TopicDescription
+from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaTrouble, TopicDescription, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +58,10 @@ class Topics:
         self._forgotten: dict[str, TopicInfo] = {}
         """What was known of topics that a send found gone; `known` tells it until more is."""
         self._lock = threading.Lock()
+        self._has_system_topics = False
+        """They were asked for: a process that only sends needs none."""
         self._told: set[str] = set()
-        """Topics that are too small and cannot be changed, told once."""
+        """What cannot be changed, each told once: topics that are too small, faults of our own ones."""
 
     @property
     def events_topic(self) -> str:
@@ -82,12 +84,49 @@ class Topics:
             self._forgotten[topic] = info
 
     def ensure_system_topics(self) -> None:
-        """Create what every installation needs."""
-        names = {self.events_topic: SYSTEM_PARTITIONS, self.registry_topic: 1}
-        found = self._admin.describe(list(names))
-        for name in [name for name in names if name not in found]:
-            config = EVENTS_CONFIG if name == self.events_topic else REGISTRY_CONFIG
-            self._admin.create_topic(name, partitions=names[name], config=config)
+        """Create what every installation needs; put right what is not as it must be. `look` does so again.
+
+        Raises:
+            JMSError: it cannot be put right; the text names the remedy.
+        """
+        self._has_system_topics = True
+        wanted = {
+            self.events_topic: (SYSTEM_PARTITIONS, EVENTS_CONFIG),
+            self.registry_topic: (1, REGISTRY_CONFIG),
+        }
+        found = self._admin.describe(list(wanted), with_config=True)
+        for name, (partitions, config) in wanted.items():
+            topic = found.get(name)
+            if topic is None:
+                self._admin.create_topic(name, partitions=partitions, config=config)
+                continue
+            if topic.partitions < partitions:
+                _repair(
+                    f"topic {name} has {topic.partitions} partitions and needs {partitions}",
+                    lambda name=name, count=partitions: self._admin.add_partitions(name, count),  # type: ignore[misc]
+                )
+            self._ensure_policy(topic, config)
+
+    def _ensure_policy(self, found: TopicDescription, config: Mapping[str, str]) -> None:
+        """Give a topic of ours its cleanup policy back, with the retention that goes with it."""
+        policy, wanted = found.config.get("cleanup.policy", "delete"), config["cleanup.policy"]
+        if policy == wanted:
+            return
+        changes = {name: config[name] for name in ("cleanup.policy", "retention.ms") if name in config}
+        _repair(
+            f"topic {found.name} has cleanup.policy={policy} and needs {wanted}",
+            lambda: self._admin.alter_config(found.name, changes),
+        )
+
+    def check_exists(self, destination: Destination) -> None:
+        """Ask the cluster; nothing is made.
+
+        Raises:
+            InvalidDestinationError: there is no such topic.
+        """
+        topic = destination.kafka_topic(self._namespace)
+        if topic not in self._admin.describe([topic]):
+            raise _missing(destination)
 
     def ensure(
         self, destination: Destination, *, create: bool, partitions: int, message_bytes_min: int = 0
@@ -109,11 +148,7 @@ class Topics:
             found = self._describe(destination)
             if found is None:
                 if not create:
-                    raise InvalidDestinationError(
-                        f"{destination}: there is no Kafka topic {destination.name!r}; create it "
-                        f"(jbm-kafka create {destination.name}) or connect with auto_create=True",
-                        destination=destination.name,
-                    )
+                    raise _missing(destination)
                 self._create(destination, partitions, message_bytes_min)
                 found = self._describe(destination)
             if found is None:
@@ -138,9 +173,12 @@ class Topics:
     def look(self) -> list[TopicInfo]:
         """Ask the cluster again for everything that is known. A topic that is gone stays known: a send tells.
 
+        What is ours is put right; what cannot be is told once.
+
         Raises:
             KafkaTrouble: no answer.
         """
+        self._look_at_ours()
         known = dict(self._known)
         found = self._admin.describe([info.topic for info in known.values()])
         infos = []
@@ -157,6 +195,19 @@ class Topics:
             infos.append(info)
         return infos
 
+    def _look_at_ours(self) -> None:
+        if not self._has_system_topics:
+            return
+        changelogs = [each.changelog_topic(self._namespace) for each in list(self._destinations.values())]
+        try:
+            self.ensure_system_topics()
+            for found in self._admin.describe(changelogs, with_config=True).values():
+                self._ensure_policy(found, CHANGELOG_CONFIG)
+        except JMSError as error:
+            if str(error) not in self._told:
+                self._told.add(str(error))
+                log.warning("%s", error)
+
     def _accept(self, destination: Destination, found: TopicDescription) -> TopicInfo:
         if "compact" in found.config.get("cleanup.policy", "delete"):
             raise InvalidDestinationError(
@@ -171,8 +222,9 @@ class Topics:
             found.name, found.topic_id, found.partitions, _size(found), is_log_append_time, keeps_compression
         )
         self._destinations[destination.name] = destination
-        self._known[destination.name] = info
-        return info
+        if self._known.get(destination.name) != info:  # the same one stays: what is derived from it stays good
+            self._known[destination.name] = info
+        return self._known[destination.name]
 
     def _describe(self, destination: Destination) -> TopicDescription | None:
         topic = destination.kafka_topic(self._namespace)
@@ -210,6 +262,7 @@ class Topics:
             return
         if existing.partitions < found.partitions:
             self._admin.add_partitions(name, found.partitions)
+        self._ensure_policy(existing, CHANGELOG_CONFIG)
         if _size(existing) < size:
             self._enlarged(existing, size, is_ours=True)
 
@@ -234,6 +287,29 @@ class Topics:
                 fault,
             )
         return found
+
+
+def _missing(destination: Destination) -> InvalidDestinationError:
+    return InvalidDestinationError(
+        f"{destination}: there is no Kafka topic {destination.name!r}; create it "
+        f"(jbm-kafka create {destination.name}) or connect with auto_create=True, which sending and receiving go by",
+        destination=destination.name,
+    )
+
+
+def _repair(fault: str, repair: Callable[[], None]) -> None:
+    """Put a topic of our own right, and say so.
+
+    Raises:
+        JMSError: Kafka does not allow it.
+    """
+    try:
+        repair()
+    except Unreachable:
+        raise
+    except KafkaTrouble as error:
+        raise JMSError(f"{fault}; it cannot be put right from here ({error}): do so with Kafka's tools") from None
+    log.warning("%s; put right", fault)
 
 
 def gone(topic: str, *, about: str) -> InvalidDestinationError:

@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.entries import Position
-from jbm_kafka.sidecar.link import Link
+from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.topic_watch import LOOK_S
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import MemoryCluster
@@ -80,3 +80,17 @@ def test_after_a_break_of_a_connection_the_topic_is_looked_at_at_once(one: Stepp
     one.run(lambda: len(link.buffer) >= 6)
     assert [granted.offset for granted in link.buffer] == [0, 1, 2, 3, 4, 5]
     assert one.clock.monotonic_ms() - began_ms < LOOK_MS // 2
+
+
+def test_events_and_registry_deleted_while_running_stop_nothing_for_long(one: SteppedSidecar) -> None:
+    """Nothing was recorded any more, and each commit was in doubt after a minute."""
+    link = one.attach("s")
+    one.send("a", "b")
+    settle(one, link, one.receive(link, 1))
+    for name in ("jbm.events", "jbm.registry"):
+        one.cluster.delete_topic(name)
+    recorded = one.sidecar.checkpointer.checkpoints
+    settle(one, link, one.receive(link, 1))
+    one.run_for(LOOK_MS + 3_000)
+    assert one.sidecar.checkpointer.checkpoints > recorded
+    assert not one.lane.data.channels[0].needs_checkpoint

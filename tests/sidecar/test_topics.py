@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from jbm_kafka.core.destination import Queue, TemporaryQueue
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.errors import InvalidDestinationError, JMSError
 from jbm_kafka.ports import KafkaTrouble
 from jbm_kafka.sidecar.topics import DESTINATION_CONFIG, MARGIN_BYTES, TopicInfo, Topics
 from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
@@ -104,3 +104,61 @@ def test_a_changelog_grows_when_its_destination_did(cluster: MemoryCluster) -> N
 
 def refused(topic: str, config: Mapping[str, str]) -> None:
     raise KafkaTrouble(f"change {', '.join(config)} of topic {topic}: Topic authorization failed")
+
+
+def test_a_browsed_name_that_does_not_exist_is_refused_and_makes_no_topic(cluster: MemoryCluster) -> None:
+    """Browsing a mistyped name made a topic of 16 partitions."""
+    with pytest.raises(InvalidDestinationError, match="there is no Kafka topic 'letters'; create it"):
+        topics_of(cluster).check_exists(LETTERS)
+    assert not cluster.topics
+
+
+def test_system_topics_that_somebody_mis_made_are_put_right(
+    cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster.create_topic("jbm.events", 1, {"cleanup.policy": "compact"})
+    cluster.create_topic("jbm.registry", 1, {})
+    topics_of(cluster).ensure_system_topics()
+    assert len(cluster.topics["jbm.events"].logs) == 16
+    assert [cluster.topics[name].config["cleanup.policy"] for name in ("jbm.events", "jbm.registry")] == [
+        "delete",
+        "compact",
+    ]
+    assert "topic jbm.events has 1 partitions and needs 16; put right" in warnings(caplog)
+
+
+def test_a_system_topic_that_cannot_be_put_right_is_refused_with_the_remedy(cluster: MemoryCluster) -> None:
+    cluster.create_topic("jbm.registry", 1, {})
+    cluster.faults.alter = refused
+    with pytest.raises(JMSError, match=r"jbm.registry has cleanup.policy=delete and needs compact.*Kafka's tools"):
+        topics_of(cluster).ensure_system_topics()
+
+
+def test_a_changelog_that_deletes_by_time_is_put_right_at_the_start(cluster: MemoryCluster) -> None:
+    """Of LOG-7: what it forgets is delivered again."""
+    ensure(topics_of(cluster), 0)
+    MemoryKafka(cluster).admin().alter_config("letters.jbm-changelog", {"cleanup.policy": "delete"})
+    ensure(topics_of(cluster), 0)
+    assert cluster.topics["letters.jbm-changelog"].config["cleanup.policy"] == "compact"
+
+
+def test_what_is_lost_while_running_is_put_right_by_the_next_look(cluster: MemoryCluster) -> None:
+    topics = topics_of(cluster)
+    topics.ensure_system_topics()
+    ensure(topics, 0)
+    for name in ("jbm.events", "jbm.registry"):
+        cluster.delete_topic(name)
+    MemoryKafka(cluster).admin().alter_config("letters.jbm-changelog", {"cleanup.policy": "compact,delete"})
+    topics.look()
+    assert [len(cluster.topics[name].logs) for name in ("jbm.events", "jbm.registry")] == [16, 1]
+    assert cluster.topics["letters.jbm-changelog"].config["cleanup.policy"] == "compact"
+
+
+def test_a_topic_that_got_more_partitions_is_known_with_them_after_a_look(cluster: MemoryCluster) -> None:
+    topics = topics_of(cluster)
+    before = ensure(topics, 0)
+    assert topics.look() == [before]
+    assert ensure(topics, 0) is before
+    cluster.add_partitions("letters", 4)
+    topics.look()
+    assert ensure(topics, 0).partitions == 4
