@@ -11,7 +11,7 @@ import pytest
 
 from jbm_kafka import compiled
 from jbm_kafka.devbroker import LocalBroker
-from jbm_kafka.jms import embedded
+from jbm_kafka.providers import embedded
 from tests.support.broker import local_broker, open_broker, wanted_broker
 from tests.support.compiled_files import stale_modules
 from tests.support.topics import create_topic, delete_topics_beginning_with

@@ -13,7 +13,8 @@ from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaTrouble, TopicDescription
-from jbm_kafka.sidecar.browse import Seen, browse
+from jbm_kafka.ports.provider import Seen
+from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.topics import Topics
 
 DEFAULT_PARTITIONS = 16

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jbm_kafka.sidecar.browse import Seen
+from jbm_kafka.ports.provider import Seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,10 @@ from typing import Self
 from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.jms.completions import Completions
-from jbm_kafka.jms.embedded import EmbeddedProvider
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.troubles import ExceptionListener, Troubles
-from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.ports.provider import Provider
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 CLOSE_TIMEOUT_S = 60.0
@@ -49,9 +48,8 @@ class ConnectionDefaults:
 class Connection:
     """Made by `factory.create_connection()`, stopped; entering it as a context manager starts it. Thread-safe."""
 
-    def __init__(self, provider: EmbeddedProvider, config: SidecarConfig, defaults: ConnectionDefaults) -> None:
+    def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
         self.provider = provider
-        self.config = config
         self.prefetch = defaults.prefetch
         self.block_on_acknowledge = defaults.block_on_acknowledge
         self.default_unit_of_order = defaults.default_unit_of_order

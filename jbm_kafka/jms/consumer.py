@@ -38,7 +38,7 @@ class MessageConsumer:
         self.prefetch = prefetch
         self.selector: str | None = None
         self.listener: MessageListener | None = None
-        self._is_careful = session.connection.config.persist_delivery_count_before_delivery
+        self._is_careful = session.connection.provider.traits.records_attempts
         self.is_closed = False
         self.link: Link = Link(
             link_id=f"{session.session_id}/{len(session.consumers) + 1}-{id(self):x}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib import import_module
+from typing import cast
 
 from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings
@@ -12,11 +14,12 @@ from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, 
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
 from jbm_kafka.jms.connection import Connection, ConnectionDefaults
 from jbm_kafka.jms.context import Context
-from jbm_kafka.jms.embedded import EmbeddedProvider, Installation
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.kafka.settings import check_client_settings
-from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.ports.installation import Installation, SidecarConfig
+from jbm_kafka.ports.provider import ProviderModule
 
+PROVIDERS = {"kafka": "jbm_kafka.providers.embedded"}
+"""Module by scheme."""
 _DAY_MS = 86_400_000
 _HOSTS = re.compile(r"[^,/\s]+:\d+(,[^,/\s]+:\d+)*")
 
@@ -72,7 +75,6 @@ class ConnectionFactory:
         _check_type("state_dir", state_dir, str, "the path of a folder as a str, or None")
         _check_type("kafka", kafka, Mapping, "a dict of librdkafka properties, or None")
         _check_type("address_settings", address_settings, Mapping, "a dict from pattern to AddressSettings, or None")
-        check_client_settings(kafka or {})
         self._installation = Installation(
             bootstrap=_bootstrap(url),
             client_settings=dict(kafka or {}),
@@ -93,6 +95,8 @@ class ConnectionFactory:
                 auto_create=_flag("auto_create", auto_create),
             ),
         )
+        self._provider = _provider("kafka")
+        self._provider.check(self._installation)
         self._defaults = ConnectionDefaults(
             client_id=client_id,
             prefetch=_whole("prefetch", prefetch, 1, 1_000_000, "messages"),
@@ -111,11 +115,16 @@ class ConnectionFactory:
             raise JMSSecurityError(
                 "an embedded sidecar has no users of its own; give Kafka's in kafka={'sasl.username': …}"
             )
-        return Connection(EmbeddedProvider(self._installation), self._installation.config, self._defaults)
+        return Connection(self._provider.connect(self._installation), self._defaults)
 
     def create_context(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Context:
         """Connection and session in one, started at its first consumer (JMS 2.0)."""
         return Context(self.create_connection(), acknowledge_mode)
+
+
+def _provider(scheme: str) -> ProviderModule:
+    """What serves a URL's scheme. By name: nothing here needs what only one of them needs."""
+    return cast(ProviderModule, import_module(PROVIDERS[scheme]))
 
 
 def _bootstrap(url: str) -> str:

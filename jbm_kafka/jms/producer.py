@@ -26,7 +26,7 @@ from jbm_kafka.jms.stamping import (
     stamp,
 )
 from jbm_kafka.ports import KafkaTrouble, Outgoing
-from jbm_kafka.sidecar.topics import TopicInfo
+from jbm_kafka.ports.provider import TopicInfo
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.session import Session
@@ -207,7 +207,7 @@ class MessageProducer:
         size = batch_bytes(record.key, record.value, record.headers)
         if size <= info.max_message_bytes:
             return
-        may_shrink = info.keeps_compression and self.session.connection.provider.compresses
+        may_shrink = info.keeps_compression and self.session.connection.provider.traits.compresses
         if may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= info.max_message_bytes:
             return
         raise MessageTooLargeError(

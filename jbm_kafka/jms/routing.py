@@ -12,7 +12,7 @@ from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker,
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.properties import GROUP_ID
-from jbm_kafka.sidecar.topics import TopicInfo
+from jbm_kafka.ports.provider import TopicInfo
 
 if TYPE_CHECKING:
     from jbm_kafka.jms.session import Session
@@ -63,7 +63,7 @@ class Routing:
             return self._of_group(group, message)
         connection = self._session.connection
         for default in (
-            connection.provider.sidecar.settings_of(target.name).default_unit_of_order,
+            connection.provider.settings_of(target.name).default_unit_of_order,
             connection.default_unit_of_order,
         ):
             if default is NO_UNIT:

@@ -47,7 +47,7 @@ class Session:
         self.filled = threading.Condition(self.lock)
         self.guard = CallGuard(self.filled)
         self.consumers: list[MessageConsumer] = []
-        self.outbox: Outbox[Outgoing] = Outbox(budget_bytes=connection.config.memory_budget_bytes // 4)
+        self.outbox: Outbox[Outgoing] = Outbox(budget_bytes=connection.provider.traits.transaction_bytes_max)
         self.is_closed = False
         self.default_prefetch = connection.prefetch
         self.settling: Settling = settling_for(self)

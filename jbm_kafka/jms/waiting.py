@@ -75,7 +75,7 @@ class Waiting:
             JMSError: not so within the time that joining may take.
         """
         consumer, link = self._consumer, self._link
-        join_timeout_s = consumer.session.connection.config.join_timeout_s
+        join_timeout_s = consumer.session.connection.provider.traits.join_timeout_s
         deadline = time.monotonic() + join_timeout_s
         while not consumer.is_over():
             consumer.stay_attached()
@@ -182,7 +182,7 @@ class Waiting:
             if not is_asked and lane.is_settled:
                 is_asked = True
                 left_s = max(deadline - time.monotonic(), 0.0)
-                ends = consumer.session.connection.provider.sidecar.end_positions(consumer.destination, left_s)
+                ends = consumer.session.connection.provider.end_positions(consumer.destination, left_s)
                 lane.watch(link.link_id, ends, done)
             granted = self._wait_filled(deadline if is_asked else min(deadline, time.monotonic() + LOOK_S))
             if granted is not None or consumer.is_over():

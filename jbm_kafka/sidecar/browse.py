@@ -6,7 +6,6 @@ Of partitions that this process owns, what sessions have in hand is told as well
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from jbm_kafka.core.channel_state import ChannelState
@@ -15,6 +14,7 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaRecord, LogReader
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.provider import Seen
 from jbm_kafka.sidecar.intake import reference_of
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.store.changelog_reader import ChangelogScope
@@ -24,19 +24,6 @@ READ_TIMEOUT_S = 30.0
 CHUNK = 10_000
 """Offsets read at a time and partition, so that a browse of a long queue needs little memory."""
 HAND_TIMEOUT_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One message as a browser shows it."""
-
-    record: KafkaRecord
-    state: MessageState
-    attempts: int
-    due_at_ms: int
-    """Held back until then; 0: not delayed."""
-    is_deliverable: bool
-    """It could be handed over now: first of its unit, not delayed, in nobody's hand, not expired."""
 
 
 class _NoJournal:

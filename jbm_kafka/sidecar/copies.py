@@ -11,7 +11,7 @@ from jbm_kafka.core.departure import EXPIRED, Departure
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import Headers, KafkaRecord, Outgoing
-from jbm_kafka.sidecar.topics import TopicInfo
+from jbm_kafka.ports.provider import TopicInfo
 
 RECORD_OVERHEAD_BYTES = 512
 """Generous room for a record batch's own fields, so that a copy judged to fit does fit."""

@@ -14,12 +14,12 @@ from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import LEAVING, Reference
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.checkpoint_parts import Settling
 from jbm_kafka.sidecar.config import COPY_RETRY_MS
 from jbm_kafka.sidecar.copies import copy_of
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.topics import TopicInfo
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jbm_kafka.ports import GroupConsumer
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.mailbox import Mailbox
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steady_clock import SteadyClock

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.ports import GroupConsumer, Kafka, KafkaTrouble, Outgoing, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.assignment import Assignment
 from jbm_kafka.sidecar.catch_up import CatchUp
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
-from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.dispatch import Dispatch
 from jbm_kafka.sidecar.fetching import Fetching
@@ -32,7 +33,6 @@ from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
-from jbm_kafka.sidecar.topics import TopicInfo
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.ports.installation import SidecarConfig
 
 
 class Receiver(Protocol):

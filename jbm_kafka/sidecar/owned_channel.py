@@ -18,7 +18,7 @@ from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.verdicts import decide_kept
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.grants import Tap
-from jbm_kafka.sidecar.config import RESERVE_OFFSETS
+from jbm_kafka.ports.installation import RESERVE_OFFSETS
 
 
 class OwnedChannel:

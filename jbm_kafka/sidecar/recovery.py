@@ -11,8 +11,8 @@ from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaTrouble
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import Topics

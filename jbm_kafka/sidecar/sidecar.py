@@ -18,12 +18,13 @@ from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedS
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.ports import AccessRefused, Clock, Kafka, KafkaTrouble
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.checkpointer import Checkpointer
 from jbm_kafka.sidecar.collector import give_messages_time_to_die
-from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.recovery import ChannelOpener
@@ -31,7 +32,7 @@ from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.topic_watch import TopicWatch
-from jbm_kafka.sidecar.topics import MARGIN_BYTES, TopicInfo, Topics, dead_letter_queue
+from jbm_kafka.sidecar.topics import MARGIN_BYTES, Topics, dead_letter_queue
 from jbm_kafka.sidecar.transaction import TransactionWriter
 
 log = logging.getLogger(__name__)

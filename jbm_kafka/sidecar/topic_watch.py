@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable
 
 from jbm_kafka.ports import KafkaTrouble
+from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
-from jbm_kafka.sidecar.topics import TopicInfo, Topics
+from jbm_kafka.sidecar.topics import Topics
 
 log = logging.getLogger(__name__)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Queue, colliding_name, with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaTrouble, TopicDescription, Unreachable
+from jbm_kafka.ports.provider import TopicInfo
 
 log = logging.getLogger(__name__)
 
@@ -30,20 +31,6 @@ CHANGELOG_CONFIG: Mapping[str, str] = {
 EVENTS_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
 REGISTRY_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
 SYSTEM_PARTITIONS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class TopicInfo:
-    """What is needed to send to a destination and to own its channels."""
-
-    topic: str
-    topic_id: str
-    partitions: int
-    max_message_bytes: int
-    is_log_append_time: bool = False
-    """The brokers stamp its records themselves, so the time of sending needs a header."""
-    keeps_compression: bool = True
-    """The brokers measure a record as its producer compressed it, or better compressed."""
 
 
 class Topics:

@@ -9,9 +9,9 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports import HeldStore
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.owned_channel import OwnedChannel

@@ -8,8 +8,8 @@ from dataclasses import replace
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports import Clock, Outgoing
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores

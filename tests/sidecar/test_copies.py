@@ -7,8 +7,8 @@ from jbm_kafka.core.departure import Departure
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.jms.messages_wire import from_record
+from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.copies import copy_of
-from jbm_kafka.sidecar.topics import TopicInfo
 from tests.support.records import Record
 
 DLQ = TopicInfo("DLQ", "d", 1, 1_000_000)

@@ -14,7 +14,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.ports import KafkaRecord
-from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.intake import reference_of
 from jbm_kafka.sidecar.recovery import ChannelOpener

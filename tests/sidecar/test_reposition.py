@@ -11,8 +11,8 @@ from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.kafka.clock import SystemClock
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.config import SidecarConfig
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.testing.memory_held import MemoryHeldStore

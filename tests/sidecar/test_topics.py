@@ -8,7 +8,8 @@ import pytest
 from jbm_kafka.core.destination import Queue, TemporaryQueue
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError
 from jbm_kafka.ports import KafkaTrouble
-from jbm_kafka.sidecar.topics import DESTINATION_CONFIG, MARGIN_BYTES, TopicInfo, Topics
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.sidecar.topics import DESTINATION_CONFIG, MARGIN_BYTES, Topics
 from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
 
 LETTERS = Queue("letters")

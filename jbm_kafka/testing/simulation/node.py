@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores

@@ -12,7 +12,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.entries import Held, Position
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_journal import MemoryJournal

@@ -6,9 +6,9 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
+from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import (
     InvalidSettingError,
@@ -19,6 +19,7 @@ from jbm_kafka.core.errors import (
 )
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.clock import SystemClock
+from jbm_kafka.kafka.settings import check_client_settings
 from jbm_kafka.ports import (
     AccessRefused,
     KafkaTrouble,
@@ -29,46 +30,36 @@ from jbm_kafka.ports import (
     UnknownTopic,
     Unreachable,
 )
+from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.provider import Seen, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
-from jbm_kafka.sidecar.browse import Seen, browse
-from jbm_kafka.sidecar.config import SidecarConfig
+from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.lane import Lane, transfer_of
 from jbm_kafka.sidecar.sidecar import Sidecar, state_path
 from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.sidecar.topics import TopicInfo, gone
+from jbm_kafka.sidecar.topics import gone
 
 log = logging.getLogger(__name__)
 
 FLUSH_TIMEOUT_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
-    """What makes two factories share one sidecar, and all that it is made from."""
-
-    bootstrap: str
-    client_settings: Mapping[str, object]
-    state_dir: str | None
-    config: SidecarConfig
-
-    @property
-    def key(self) -> tuple[str, str, str | None]:
-        """Process-wide identity."""
-        return self.bootstrap, self.config.namespace, self.state_dir
-
-
 class EmbeddedProvider:
-    """One connection's way to the sidecar, and its own producer for plain sends."""
+    """Implements `Provider`: one connection's way to the sidecar, and its own producer for plain sends."""
 
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
         self._shared = _acquire(installation)
         self.sidecar = self._shared.sidecar
         self.clock = self._shared.clock
-        kafka = installation.client_settings
-        self.compresses = kafka.get("compression.type", kafka.get("compression.codec", "lz4")) in TRUSTED_COMPRESSION
-        """What is sent is compressed as well as codec/record_size.py estimates."""
+        kafka, config = installation.client_settings, installation.config
+        self.traits = Traits(
+            compresses=kafka.get("compression.type", kafka.get("compression.codec", "lz4")) in TRUSTED_COMPRESSION,
+            records_attempts=config.persist_delivery_count_before_delivery,
+            transaction_bytes_max=config.memory_budget_bytes // 4,
+            join_timeout_s=config.join_timeout_s,
+        )
         self._sender: Sender | None = None
         self._lock = threading.Lock()
         self._is_closed = False
@@ -80,6 +71,14 @@ class EmbeddedProvider:
     def attach(self, queue: Queue, link: Link) -> Lane:
         """Begin to serve a receiver."""
         return self.sidecar.attach(queue, link)
+
+    def settings_of(self, name: str) -> ResolvedSettings:
+        """The address settings in force for a destination."""
+        return self.sidecar.settings_of(name)
+
+    def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
+        """The stable end of our partitions of the queue, as of now; none when the cluster does not say so in time."""
+        return self.sidecar.end_positions(queue, timeout_s)
 
     def submit(self, work: UnitOfWork) -> None:
         """Commit a session's transaction, after the connection's outstanding plain sends."""
@@ -151,6 +150,21 @@ class EmbeddedProvider:
                 if self._sender is None:
                     self._sender = self._shared.kafka.sender()
         return self._sender
+
+
+def check(installation: Installation) -> None:
+    """Raises InvalidSettingError for what can be seen to be wrong without a connection."""
+    check_client_settings(installation.client_settings)
+
+
+def connect(installation: Installation) -> EmbeddedProvider:
+    """A connection's provider; the first one of an installation starts its sidecar.
+
+    Raises:
+        JMSError: the cluster cannot be reached, or the state folder not used.
+        InvalidSettingError: a connection that this one would share the sidecar of was made with other `kafka`.
+    """
+    return EmbeddedProvider(installation)
 
 
 class _Shared:

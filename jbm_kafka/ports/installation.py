@@ -1,0 +1,53 @@
+"""What a connection factory says: which cluster, which folder, and how the sidecar shall work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jbm_kafka.core.address_settings import AddressSettings
+
+RESERVE_OFFSETS = 16_384
+"""How far ahead of hand-over `offered` is recorded at least: seldom enough to cost nothing, near enough to flag few
+messages. A fast channel's is a second of its traffic: core/offered_target.py."""
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarConfig:
+    """What a connection factory sets; durations in milliseconds, sizes in bytes."""
+
+    namespace: str = ""
+    session_timeout_ms: int = 10_000
+    checkpoint_interval_ms: int = 50
+    memory_budget_bytes: int = 256 * 2**20
+    address_settings: Mapping[str, AddressSettings] = field(default_factory=dict)
+    persist_delivery_count_before_delivery: bool = False
+    auto_create: bool = True
+    revoke_drain_ms: int = 2_000
+    """How long a rebalance waits for what the application has in hand."""
+    membership_idle_ms: int = 60_000
+    """How long an open, started consumer that pauses keeps its process in the group. Each leave and join moves
+    partitions, and so may take from others what they have in hand."""
+    linger_ms: int = 10_000
+    """How long membership outlives the last receiver: stock brokers delay a first join by 3 s."""
+    receiver_idle_ms: int = 3_000
+    """After so long without a receive an unread buffer goes back, so that it starves nobody."""
+    transaction_timeout_ms: int = 10_000
+    """A crash in the middle of a checkpoint stalls readers of the touched partitions that long, not longer."""
+    join_timeout_s: float = 60.0
+    reserve_offsets: int = RESERVE_OFFSETS
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What makes two factories share one provider, and all that it is made from."""
+
+    bootstrap: str
+    client_settings: Mapping[str, object]
+    state_dir: str | None
+    config: SidecarConfig
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        """Process-wide identity."""
+        return self.bootstrap, self.config.namespace, self.state_dir

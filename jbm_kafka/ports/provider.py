@@ -1,0 +1,134 @@
+"""What stands behind a connection: everything that applications get and give goes through a provider.
+
+`providers/` implements it: a sidecar in this process, later a broker in memory and one that speaks AMQP. A provider
+serves many sessions at once; each receiver has a link of its own, and the provider gives that its owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.states import MessageState
+from jbm_kafka.ports.clock import Clock
+from jbm_kafka.ports.installation import Installation
+from jbm_kafka.ports.kafka import KafkaRecord, KafkaTrouble, Outgoing, SendReport
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.link_owner import LinkOwner
+from jbm_kafka.ports.unit_of_work import UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a session must know of its provider."""
+
+    compresses: bool
+    """What is sent is compressed as well as codec/record_size.py estimates."""
+    records_attempts: bool
+    """An attempt is durable before the application sees the message (REDELIVER-7)."""
+    transaction_bytes_max: int
+    """How much an open transaction may send."""
+    join_timeout_s: float
+    """How long a receiver may wait for its first messages to be assigned."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """What is needed to send to a destination and to own its channels."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    max_message_bytes: int
+    is_log_append_time: bool = False
+    """The brokers stamp its records themselves, so the time of sending needs a header."""
+    keeps_compression: bool = True
+    """The brokers measure a record as its producer compressed it, or better compressed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One message as a browser shows it."""
+
+    record: KafkaRecord
+    state: MessageState
+    attempts: int
+    due_at_ms: int
+    """Held back until then; 0: not delayed."""
+    is_deliverable: bool
+    """It could be handed over now: first of its unit, not delayed, in nobody's hand, not expired."""
+
+
+class Provider(Protocol):
+    """One connection's way to its messages. Any thread."""
+
+    @property
+    def clock(self) -> Clock:
+        """By which delays and expiry are judged."""
+
+    @property
+    def traits(self) -> Traits:
+        """What it is like."""
+
+    def settings_of(self, name: str) -> ResolvedSettings:
+        """The address settings in force for a destination."""
+
+    def ensure(self, destination: Destination) -> TopicInfo:
+        """The destination, made when the settings say so.
+
+        Raises:
+            InvalidDestinationError, JMSError: it cannot be used; the text says why.
+        """
+
+    def attach(self, queue: Queue, link: Link) -> LinkOwner:
+        """Begin to serve a receiver; again when its owner has ended.
+
+        Raises:
+            InvalidDestinationError, JMSError: the queue cannot be used.
+        """
+
+    def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
+        """Where this process's partitions of the queue end now, by partition; none when that is not known in time."""
+
+    def submit(self, work: UnitOfWork) -> None:
+        """Commit a session's transaction, after the connection's outstanding plain sends; `work.done` tells its end."""
+
+    def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
+        """What a queue holds: the "deliverable" or "all" of it, consuming nothing."""
+
+    def prepare_to_send(self) -> None:
+        """Plain sends are about to come."""
+
+    def send(self, record: Outgoing, report: SendReport | None) -> None:
+        """Send outside of transactions.
+
+        Raises:
+            KafkaTrouble: nothing was sent; `send_error` says it to the caller.
+        """
+
+    def send_error(self, error: KafkaTrouble, destination: Destination) -> JMSError:
+        """What the caller of a send should see."""
+
+    def flush(self, timeout_s: float) -> bool:
+        """True when every plain send was reported."""
+
+    def close(self) -> None:
+        """Flush the sends and let go of everything. Again: nothing happens."""
+
+
+class ProviderModule(Protocol):
+    """A module of `providers/`: what a URL's scheme stands for."""
+
+    def check(self, installation: Installation) -> None:
+        """Raises InvalidSettingError for a setting that can be seen to be wrong without connecting."""
+
+    def connect(self, installation: Installation) -> Provider:
+        """A provider for one connection.
+
+        Raises:
+            JMSError: it cannot be reached, or the state folder not be used.
+        """

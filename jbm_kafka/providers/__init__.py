@@ -1,0 +1,1 @@
+"""What stands behind a connection, each chosen by the scheme of its URL: ports/provider.py says what all of them do."""
