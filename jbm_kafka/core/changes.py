@@ -211,15 +211,9 @@ Change = (
     Fetched
     | Offered
     | Acknowledged
-    | AcknowledgedEarly
     | Returned
     | Transferred
-    | OfferedAgain
-    | Withdrawn
     | TimePassed
-    | AddedUncommitted
-    | SendsCommitted
-    | SendsRolledBack
     | Spilled
     | Unspilled
     | KeptForOperator
@@ -228,3 +222,9 @@ Change = (
     | FreezeDurable
     | FreezeFailed
 )
+"""What happens to a channel over Kafka."""
+
+ContractChange = (
+    Change | AcknowledgedEarly | OfferedAgain | Withdrawn | AddedUncommitted | SendsCommitted | SendsRolledBack
+)
+"""What happens to a contract channel (`jbm_kafka.local`)."""

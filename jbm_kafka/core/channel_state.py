@@ -1,30 +1,50 @@
 """The unsettled messages of one channel, and the only way they change.
 
-`ChannelState.apply` is the one mutator. It serves the live path (changes, core/changes.py) and recovery (changelog
-entries, core/entries.py) alike, so a channel rebuilt from its changelog has the durable part of the channel that
-wrote it: watermark, settled offsets, `fetched`, `offered`, and what is remembered of returned messages.
+`ChannelState.apply` is the one mutator, one `match` over all that can happen. It serves the live path (changes,
+core/changes.py) and recovery (changelog entries, core/entries.py) alike, so a channel rebuilt from its changelog has
+the durable part (core/durable_state.py) of the channel that wrote it: watermark, settled offsets, `fetched`, `offered`,
+and what is remembered of returned messages.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.durable_state import DurableState
+from jbm_kafka.core.durable_state import DurableState, Past
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.owed import OwedOffsets
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, LEAVING, GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import NOTHING_WAITS, Gate, Gates
 
 
-class ChannelState(DurableState):
+class ChannelState:
     """One partition of one queue or subscription. Only `apply` changes it; everything else reads."""
 
-    __slots__ = ("arrivals", "gates", "in_hand", "uncommitted")
+    __slots__ = (
+        "arrivals",
+        "cursor",
+        "durable",
+        "gates",
+        "handed_to",
+        "in_hand",
+        "set_back_ms",
+        "time_ms",
+        "uncommitted",
+    )
 
     def __init__(self) -> None:
-        super().__init__()
+        self.durable = DurableState()
+        self.cursor = 0
+        """Live head: one past the last offset read since this state was built; below `fetched` while catching up."""
+        self.handed_to = 0
+        """One past the highest offset really handed over."""
+        self.time_ms = 0
+        """The latest time this channel was told; tell it before recovery."""
+        self.set_back_ms = 0
+        """How far the wall clock was behind then."""
         self.arrivals: deque[Reference] = deque()
         """Fetched and not yet looked at, ascending; all of default priority and without history."""
         self.gates = Gates()
@@ -35,7 +55,84 @@ class ChannelState(DurableState):
 
     def apply(self, change: c.Change | Entry) -> None:
         """Make one change. The caller has decided that it is legal; what is not is a bug and asserts."""
-        _APPLY[type(change)](self, change)
+        durable = self.durable
+        match change:
+            case c.Offered():
+                self._offered(change)
+            case c.Acknowledged():
+                self._acknowledged(change)
+            case c.Fetched():
+                self._fetched(change)
+            case c.TimePassed():
+                self._time_passed(change)
+            case c.Returned():
+                self._returned(change)
+            case c.Transferred():
+                self._transferred(change)
+            case c.Spilled():
+                self._spilled(change)
+            case c.Unspilled():
+                self._unspilled(change)
+            case c.KeptForOperator():
+                durable.keep(change)
+            case c.OfferedRaised():
+                durable.raise_offered(change)
+            case c.Frozen():
+                durable.mark_frozen(change)
+            case c.FreezeDurable():
+                durable.mark_durable(change)
+            case c.FreezeFailed():
+                durable.mark_failed(change)
+            case Position():
+                durable.recover_position(change)
+                self.cursor, self.handed_to = change.watermark, change.offered
+            case Settled():
+                durable.recover_settled(change)
+            case Attempted():
+                durable.recover_attempted(change)
+            case Held():
+                durable.recover_held(change, self.time_ms)
+            case HeldGone():
+                durable.recover_held_gone(change)
+            case _:
+                assert_never(change)
+
+    # -- what the changelog remembers, for readers -------------------------------------------------------------
+
+    @property
+    def owed(self) -> OwedOffsets:
+        """Known and not settled."""
+        return self.durable.owed
+
+    @property
+    def past(self) -> Mapping[int, Past]:
+        """Owed messages with a history, by offset."""
+        return self.durable.past
+
+    @property
+    def fetched(self) -> int:
+        """Durable head: one past the highest offset ever seen."""
+        return self.durable.fetched
+
+    @property
+    def offered(self) -> int:
+        """Offsets below may be handed over."""
+        return self.durable.offered
+
+    @property
+    def suspect_below(self) -> int:
+        """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
+        return self.durable.suspect_below
+
+    @property
+    def watermark(self) -> int:
+        """Every offset below is settled: where a restarted reader must resume."""
+        return self.durable.watermark
+
+    @property
+    def is_dirty(self) -> bool:
+        """A checkpoint has something to write."""
+        return self.durable.is_dirty
 
     # -- live changes ------------------------------------------------------------------------------------------
 
@@ -47,9 +144,7 @@ class ChannelState(DurableState):
         else:
             self._owe(references, change.end)
         self.cursor = change.end
-        if change.end > self.fetched:
-            self.fetched = change.end
-            self.is_dirty = True
+        self.durable.fetch(change.end)
         self._arrive(references)
 
     def _owe(self, references: Sequence[Reference], end: int) -> None:
@@ -69,9 +164,9 @@ class ChannelState(DurableState):
         present = {reference.offset for reference in known}
         gaps = [o for o in self.owed.within(change.begin, min(change.end, self.fetched)) if o not in present]
         if gaps:
-            self.settle(gaps)
+            self.durable.settle(gaps)
             for offset in gaps:
-                self.forget_past(offset)
+                self.durable.forget_past(offset)
         self.owed.add([offset for offset in present if offset >= self.fetched])
         return known
 
@@ -158,9 +253,9 @@ class ChannelState(DurableState):
             elif gate is not None and gates.finish_one(gate):
                 self._relist(gate)
             if past:
-                self.forget_past(offset, durable=change.durable)
+                self.durable.forget_past(offset, durable=change.durable)
         self._drop_empty_hand(change.session)
-        self.settle(change.offsets, durable=change.durable)
+        self.durable.settle(change.offsets, durable=change.durable)
 
     def _returned(self, change: c.Returned) -> None:
         hand = self.in_hand[change.session]
@@ -168,22 +263,22 @@ class ChannelState(DurableState):
         for message in change.messages:
             reference = hand.pop(message.offset)
             groups.setdefault(reference.gate_key, []).append(reference)
-            self.remember(message, reference)
+            self.durable.remember(message, reference)
         for key, references in groups.items():
             gate = self.gates.gate(key)
             if isinstance(key, int) and not gate.in_hand:
                 gate.in_hand = 1  # handed over straight from the arrivals, which makes no gate
             self.gates.put_back(gate, references)
             self._relist(gate)
-        if self.written_attempted:
-            self.is_dirty = True  # the changelog must not go on saying that they are in hand
+        if self.durable.written_attempted:
+            self.durable.is_dirty = True  # the changelog must not go on saying that they are in hand
         self._drop_empty_hand(change.session)
 
     def _transferred(self, change: c.Transferred) -> None:
         hand, leaving = self.in_hand[change.session], self._hand(LEAVING)
         for message in change.messages:
             reference = leaving[message.offset] = hand.pop(message.offset)
-            self.remember(message, reference)
+            self.durable.remember(message, reference)
             gate = self.gates.by_key.get(reference.gate_key)
             if gate is not None:
                 assert gate.in_hand == 1, (gate.key, gate.in_hand)
@@ -261,26 +356,3 @@ class ChannelState(DurableState):
                 due_at_ms = 0
             blocked = head.offset in self.uncommitted
         self.gates.list_head(gate, due_at_ms=due_at_ms, blocked=blocked)
-
-
-_APPLY: Final[Mapping[type, Callable[[ChannelState, Any], None]]] = {
-    c.Fetched: ChannelState._fetched,
-    c.Offered: ChannelState._offered,
-    c.Acknowledged: ChannelState._acknowledged,
-    c.Returned: ChannelState._returned,
-    c.Transferred: ChannelState._transferred,
-    c.TimePassed: ChannelState._time_passed,
-    c.Spilled: ChannelState._spilled,
-    c.Unspilled: ChannelState._unspilled,
-    c.KeptForOperator: DurableState.keep,
-    c.OfferedRaised: DurableState.raise_offered,
-    c.Frozen: DurableState.mark_frozen,
-    c.FreezeDurable: DurableState.mark_durable,
-    c.FreezeFailed: DurableState.mark_failed,
-    Attempted: DurableState.recover_attempted,
-    Position: DurableState.recover_position,
-    Settled: DurableState.recover_settled,
-    Held: DurableState.recover_held,
-    HeldGone: DurableState.recover_held_gone,
-}
-"""Which leaf makes which change; those of contract channels are in local/contract_state.py."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jbm_kafka.core.durable_state import DurableState
+from jbm_kafka.core.channel_state import ChannelState
 
 
 class Delivery:
@@ -35,7 +35,7 @@ class Delivery:
 FIRST_DELIVERY: Final = Delivery(0, 1, False)
 
 
-def delivery_of(state: DurableState, offset: int) -> Delivery:
+def delivery_of(state: ChannelState, offset: int) -> Delivery:
     """The delivery count and redelivered flag of a message about to be handed over (REDELIVER-1, REDELIVER-7)."""
     past = state.past.get(offset)
     attempts = 0 if past is None else past.attempts

@@ -1,4 +1,4 @@
-"""The part of a channel that its changelog remembers.
+"""The part of a channel that its changelog remembers. `ChannelState` holds it, and changes it within `apply` only.
 
 `replaying` the entries of all durable freezes gives an equal `DurableState`; that is what recovery does.
 """
@@ -32,18 +32,14 @@ class DurableState:
 
     __slots__ = (
         "attempted_before",
-        "cursor",
         "dirty_blocks",
         "dirty_held",
         "fetched",
-        "handed_to",
         "is_dirty",
         "offered",
         "owed",
         "past",
-        "set_back_ms",
         "suspect_below",
-        "time_ms",
         "written_attempted",
         "written_blocks",
         "written_held",
@@ -54,20 +50,12 @@ class DurableState:
         """Known and not settled. After recovery: everything below `fetched` that is not known to be settled."""
         self.fetched = 0
         """Durable head: one past the highest offset ever seen."""
-        self.cursor = 0
-        """Live head: one past the last offset read since this state was built; below `fetched` while catching up."""
         self.offered = 0
         """Offsets below may be handed over: the changelog says that they may have been."""
-        self.handed_to = 0
-        """One past the highest offset really handed over."""
         self.suspect_below = 0
         """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
         self.past: dict[int, Past] = {}
         """Owed messages with a history, by offset."""
-        self.time_ms = 0
-        """The latest time this channel was told; tell it before recovery."""
-        self.set_back_ms = 0
-        """How far the wall clock was behind then."""
         self.attempted_before: set[int] = set()
         """Offsets that an earlier owner recorded as handed over, and that were not settled: one more attempt each."""
         self.is_dirty = False
@@ -84,6 +72,12 @@ class DurableState:
     def watermark(self) -> int:
         """Every offset below is settled: where a restarted reader must resume."""
         return self.owed.first(self.fetched)
+
+    def fetch(self, end: int) -> None:
+        """The log was read up to there."""
+        if end > self.fetched:
+            self.fetched = end
+            self.is_dirty = True
 
     # -- checkpoints -------------------------------------------------------------------------------------------
 
@@ -116,8 +110,8 @@ class DurableState:
 
     def recover_position(self, entry: Position) -> None:
         assert not self.fetched, "a position is applied first, and once"
-        self.fetched, self.cursor = entry.fetched, entry.watermark
-        self.offered = self.handed_to = self.suspect_below = entry.offered
+        self.fetched = entry.fetched
+        self.offered = self.suspect_below = entry.offered
         self.owed.add_range(entry.watermark, entry.fetched)
 
     def recover_settled(self, entry: Settled) -> None:
@@ -127,11 +121,11 @@ class DurableState:
             for offset in [offset for offset in self.past if offset not in self.owed]:
                 del self.past[offset]
 
-    def recover_held(self, entry: Held) -> None:
+    def recover_held(self, entry: Held, time_ms: int) -> None:
         self.written_held.add(entry.offset)
         if entry.offset in self.owed:
             # The clock of whoever wrote this may have been ahead of ours: nobody waits longer than the delay itself.
-            due_at_ms = min(entry.due_at_ms, self.time_ms + entry.delay_ms) if self.time_ms else entry.due_at_ms
+            due_at_ms = min(entry.due_at_ms, time_ms + entry.delay_ms) if time_ms else entry.due_at_ms
             if due_at_ms != entry.due_at_ms:
                 # Recorded anew, or owners that follow each other quickly would each begin the wait again.
                 self.dirty_held.add(entry.offset)

@@ -53,9 +53,9 @@ def freeze(
     assert offered >= state.suspect_below, (offered, state.suspect_below)
     assert offered >= state.handed_to or not _is_in_hand(state), (offered, state.handed_to)
     watermark = state.owed.first_without(state.fetched, tentative) if tentative else state.watermark
-    blocks = state.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
-    blocks |= {number for number in state.written_blocks if (number + 1) << BLOCK_BITS <= watermark}
-    held = state.dirty_held | {offset for offset in tentative if offset in state.written_held}
+    blocks = state.durable.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
+    blocks |= {number for number in state.durable.written_blocks if (number + 1) << BLOCK_BITS <= watermark}
+    held = state.durable.dirty_held | {offset for offset in tentative if offset in state.durable.written_held}
     settled, blocks_gone = _settled_entries(state, blocks, watermark, tentative)
     remembered, held_gone = _held_entries(state, held, tentative)
     attempted = _attempted(state, tentative, records_attempts=records_attempts)
@@ -92,9 +92,9 @@ def _attempted(state: ChannelState, tentative: Collection[int], *, records_attem
             if offset not in tentative:
                 now.setdefault(offset >> BLOCK_BITS, []).append(offset & (BLOCK_SIZE - 1))
     changed: dict[int, bytes | None] = {}
-    for number in sorted(now.keys() | state.written_attempted.keys()):
+    for number in sorted(now.keys() | state.durable.written_attempted.keys()):
         bitmap = BitMap(now[number]).serialize() if number in now else None
-        if bitmap != state.written_attempted.get(number):
+        if bitmap != state.durable.written_attempted.get(number):
             changed[number] = bitmap
     return changed
 
@@ -111,7 +111,7 @@ def _settled_entries(
             entries.append(Settled(block=number, bitmap=settled.serialize()))
         else:
             gone.add(number)
-            if number in state.written_blocks:
+            if number in state.durable.written_blocks:
                 entries.append(Settled(block=number, bitmap=None))
     return entries, frozenset(gone)
 
@@ -136,6 +136,6 @@ def _held_entries(
             )
             continue
         gone.add(offset)
-        if offset in state.written_held:
+        if offset in state.durable.written_held:
             entries.append(HeldGone(offset=offset))
     return entries, frozenset(gone)

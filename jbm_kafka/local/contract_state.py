@@ -7,8 +7,7 @@ held NOT_COMMITTED (STATE-2), an acknowledgement may come first (STATE-6), and a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
@@ -26,13 +25,23 @@ class ContractChannelState(ChannelState):
         self.early: set[tuple[SessionId, int]] = set()
         """Acknowledgements that came before their delivery was recorded; the messages are in the session's hand."""
 
-    def apply(self, change: c.Change | Entry) -> None:
+    def apply(self, change: c.ContractChange | Entry) -> None:
         """Make one change. The caller has decided that it is legal; what is not is a bug and asserts."""
-        leaf = _APPLY.get(type(change))
-        if leaf is None:
-            super().apply(change)
-        else:
-            leaf(self, change)
+        match change:
+            case c.AcknowledgedEarly():
+                self._acknowledged_early(change)
+            case c.OfferedAgain():
+                self._offered_again(change)
+            case c.Withdrawn():
+                self._withdrawn(change)
+            case c.AddedUncommitted():
+                self._added_uncommitted(change)
+            case c.SendsCommitted():
+                self._sends_committed(change)
+            case c.SendsRolledBack():
+                self._sends_rolled_back(change)
+            case _:
+                super().apply(change)
 
     def _acknowledged(self, change: c.Acknowledged) -> None:
         super()._acknowledged(change)
@@ -52,14 +61,14 @@ class ContractChannelState(ChannelState):
     def _offered_again(self, change: c.OfferedAgain) -> None:
         hand = self.in_hand[change.session]
         for message in change.messages:
-            self.remember(message, hand[message.offset])
+            self.durable.remember(message, hand[message.offset])
 
     def _withdrawn(self, change: c.Withdrawn) -> None:
         self._take_waiting(change.references)
         offsets = sorted(reference.offset for reference in change.references)
-        self.settle(offsets)
+        self.durable.settle(offsets)
         for offset in offsets:
-            self.forget_past(offset)
+            self.durable.forget_past(offset)
 
     def _added_uncommitted(self, change: c.AddedUncommitted) -> None:
         self._look_at_all_arrivals()
@@ -67,7 +76,8 @@ class ContractChannelState(ChannelState):
             assert reference.offset >= self.fetched, (reference.offset, self.fetched)
             self.uncommitted[reference.offset] = change.transaction
             self.owed.add([reference.offset])
-            self.fetched = self.cursor = reference.offset + 1
+            self.cursor = reference.offset + 1
+            self.durable.fetched = self.cursor
             self._wait(reference)
 
     def _sends_committed(self, change: c.SendsCommitted) -> None:
@@ -80,7 +90,7 @@ class ContractChannelState(ChannelState):
         for reference in gone:
             del self.uncommitted[reference.offset]
         self._take_waiting(gone)
-        self.settle(sorted(reference.offset for reference in gone))
+        self.durable.settle(sorted(reference.offset for reference in gone))
 
     # -- leaves ------------------------------------------------------------------------------------------------
 
@@ -101,15 +111,3 @@ class ContractChannelState(ChannelState):
             gate.waiting = kept
             self.gates.waiting_count -= len(offsets)
             self._relist(gate)
-
-
-_APPLY: Mapping[type, Callable[[ContractChannelState, Any], None]] = {
-    c.AcknowledgedEarly: ContractChannelState._acknowledged_early,
-    c.OfferedAgain: ContractChannelState._offered_again,
-    c.Withdrawn: ContractChannelState._withdrawn,
-    c.AddedUncommitted: ContractChannelState._added_uncommitted,
-    c.SendsCommitted: ContractChannelState._sends_committed,
-    c.SendsRolledBack: ContractChannelState._sends_rolled_back,
-    c.Acknowledged: ContractChannelState._acknowledged,
-}
-"""Which leaf makes which change; all others are those of a channel over Kafka."""

@@ -50,7 +50,7 @@ def heads(state: ContractChannelState) -> Iterator[tuple[Reference, SessionId | 
             yield gate.waiting[0], gate.owner
 
 
-def decide_delivery(state: ContractChannelState, session: SessionId, reference: Reference) -> c.Change | None:
+def decide_delivery(state: ContractChannelState, session: SessionId, reference: Reference) -> c.ContractChange | None:
     """Record that the session was handed the message.
 
     When its acknowledgement is here already, that settles it (STATE-6). None when the message may not be in this
@@ -68,7 +68,7 @@ def decide_delivery(state: ContractChannelState, session: SessionId, reference: 
     return c.Offered(session, heads=(taken,), examined=0, fresh=(), expired=(), blocked=())
 
 
-def decide_acknowledgement(state: ContractChannelState, session: SessionId, reference: Reference) -> c.Change:
+def decide_acknowledgement(state: ContractChannelState, session: SessionId, reference: Reference) -> c.ContractChange:
     """A session acknowledges one message, which it holds or, when its delivery is not recorded yet, will have held.
 
     Raises:

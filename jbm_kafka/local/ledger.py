@@ -53,7 +53,7 @@ class Ledger:
             self.core.apply(decide_examination(self.core))
         self._enter(added)
 
-    def change(self, *changes: c.Change, committed: Iterable[Reference] = ()) -> None:
+    def change(self, *changes: c.ContractChange, committed: Iterable[Reference] = ()) -> None:
         """Make these changes as one. `committed` are messages that become NEW by them.
 
         When the persistence manager raises before anything settled, nothing changed.
@@ -138,7 +138,7 @@ class Ledger:
         self.held[message_id_of(reference)] = reference
         self.by_offset[reference.offset] = reference
 
-    def _touched_by(self, change: c.Change) -> Sequence[int]:
+    def _touched_by(self, change: c.ContractChange) -> Sequence[int]:
         """Messages of which more than their place in memory changes, but which stay."""
         match change:
             case c.Offered(heads=heads):
@@ -187,7 +187,7 @@ def message_id_of(reference: Reference) -> str:
     return contract_reference(reference).message_id
 
 
-def _settled_by(change: c.Change) -> Sequence[int]:
+def _settled_by(change: c.ContractChange) -> Sequence[int]:
     match change:
         case c.Acknowledged(offsets=offsets):
             return offsets

@@ -76,7 +76,7 @@ class TransactionPart(Ledger):
                 self.rollback_transaction(transaction_id)
                 raise
             sent = self._sent_in(transaction_id)
-            changes: list[c.Change] = [c.SendsCommitted(transaction_id)]
+            changes: list[c.ContractChange] = [c.SendsCommitted(transaction_id)]
             for offset, (receiver_id, transaction) in self.submitted.items():
                 if transaction == transaction_id and offset in self.by_offset:
                     changes += self._effective(receiver_id, self.by_offset[offset])
@@ -97,7 +97,7 @@ class TransactionPart(Ledger):
         """The transaction that sent this message can only be rolled back."""
         self.doomed[self.core.uncommitted[reference.offset]] = reason
 
-    def _effective(self, receiver_id: str, reference: Reference) -> list[c.Change]:
+    def _effective(self, receiver_id: str, reference: Reference) -> list[c.ContractChange]:
         """A submitted acknowledgement, now that it counts; nothing when the message was settled otherwise meanwhile."""
         try:
             change = decide_acknowledgement(self.core, receiver_id, reference)

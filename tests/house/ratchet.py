@@ -25,7 +25,7 @@ MODULE_CIRCLES = [
 FOLDER_CIRCLES = ["jbm_spark jbm_spark.jobs"]
 
 LARGE_CLASSES = """
-    BytesMessage Checkpointer ChannelState ConfluentGroupConsumer Connection ContractChannelState DurableState Epoch
+    BytesMessage Checkpointer ConfluentGroupConsumer Connection Epoch
     Lane Link LocalChannelState MemoryGroupConsumer MessageConsumer OwnedChannel Paper Session Sidecar TextMessage
     TransactionPart TransactionWriter World _Offering
 """

@@ -135,9 +135,9 @@ def an_aborted_checkpoint_counts_as_recorded(patch: pytest.MonkeyPatch) -> None:
             part.channel.state.apply(part.freeze.durable)
         real(self, frozen, durable=durable)
         for part in frozen.channels if not durable else ():
-            part.channel.state.dirty_blocks.clear()
-            part.channel.state.dirty_held.clear()
-            part.channel.state.is_dirty = False
+            part.channel.state.durable.dirty_blocks.clear()
+            part.channel.state.durable.dirty_held.clear()
+            part.channel.state.durable.is_dirty = False
 
     patch.setattr(CheckpointPart, "finish", finish)
 
