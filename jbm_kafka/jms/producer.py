@@ -175,6 +175,7 @@ class MessageProducer:
             value=encoded.value,
             headers=encoded.headers,
             timestamp_ms=message.timestamp if stamps else None,
+            batch_bytes_max=info.max_message_bytes,
         )
 
     def _dispatch(

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from jbm_kafka.kafka.bounded_call import bounded
 from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
+from jbm_kafka.kafka.small_batches import SmallBatches
 from jbm_kafka.kafka.wrongly_refused import is_wrongly_refused
 from jbm_kafka.ports import (
     CommittedOffset,
@@ -77,6 +78,7 @@ class ConfluentTransactionalProducer:
         self._bootstrap = bootstrap
         self._id = str(settings["transactional.id"])
         self._timeout_s = settings["transaction.timeout.ms"] / 1000
+        self._small_batches = SmallBatches(lambda: self._producer.flush(self._timeout_s))
         self._in_transaction = False
         """It is open, and ours to end."""
         self._failed: dict[object, str] = {}
@@ -95,6 +97,7 @@ class ConfluentTransactionalProducer:
         self._failed = {}
         self._unanswered = set()
         self._written = {}
+        self._small_batches.clear()
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -105,6 +108,7 @@ class ConfluentTransactionalProducer:
         deadline = time.monotonic() + self._timeout_s
         report = _Report(self._failed, self._unanswered, self._written, record, token)
         is_retry = False
+        self._small_batches.make_room(record)
         while True:
             try:
                 self._producer.produce(

@@ -44,6 +44,8 @@ class Outgoing:
     headers: Headers = ()
     timestamp_ms: int | None = None
     """Record time; None lets the client stamp it."""
+    batch_bytes_max: int = 0
+    """What the topic takes in one batch (its `max.message.bytes`); 0: not known, and assumed to be plenty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,9 @@ def copy_of(
     if not fits and value is not None and trusts_compression:
         # The broker measures what is compressed, and so did the source when it took the original.
         fits = size + COMPRESSION_DOUBT * len(zlib.compress(value, 1)) <= target.max_message_bytes
-    return Outgoing(target.topic, partition, key, value if fits else None, headers), fits
+    return Outgoing(
+        target.topic, partition, key, value if fits else None, headers, None, target.max_message_bytes
+    ), fits
 
 
 def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_ms: int) -> Headers:

@@ -30,11 +30,11 @@ Submit = Callable[[str, Outgoing, Settling, Completion], None]
 class Departures:
     """The copies of one channel group's messages."""
 
-    def __init__(self, data: GroupData, *, submit: Submit, target_of: Callable[[str], TopicInfo | None]) -> None:
+    def __init__(self, data: GroupData, *, submit: Submit, target_of: Callable[[str], TopicInfo]) -> None:
         self._data = data
         self._submit = submit
         self._target_of = target_of
-        """The topic of an address; None while it is not known."""
+        """The topic of an address; raises JMSError while it is not known."""
         self._to_retry: list[tuple[int, OwnedChannel, Departure]] = []
         """(when, channel, message): copies that could not be written; their units stay held."""
 
@@ -55,9 +55,10 @@ class Departures:
             channel.note(event)
             return
         done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, error)))
-        target = self._target_of(address)
-        if target is None:
-            done.complete(JMSError(f"the address {address!r} is no queue that can be written to now"))
+        try:
+            target = self._target_of(address)
+        except JMSError as error:
+            done.complete(error)
             return
         copy = self._copy(channel, leaving, address, target, trusts_compression=is_first_try)
         settling = Settling(channel=channel, session=LEAVING, offsets=(offset,), events=(event,))

@@ -52,7 +52,7 @@ class LaneParts:
     """Tells the checkpointer that there is work, and whether somebody waits for it."""
     submit: Callable[[Transfer], None]
     """Gives the checkpointer a transfer."""
-    target_of: Callable[[str], TopicInfo | None]
+    target_of: Callable[[str], TopicInfo]
     """The topic of a dead-letter or expiry address; None while it is not known."""
     look_at_topics: Callable[[], None]
     """Asks whether topics are what they were."""

@@ -31,6 +31,7 @@ from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
+from jbm_kafka.sidecar.targets import Targets
 from jbm_kafka.sidecar.topic_watch import TopicWatch
 from jbm_kafka.sidecar.topics import MARGIN_BYTES, Topics, dead_letter_queue
 from jbm_kafka.sidecar.transaction import TransactionWriter
@@ -64,6 +65,7 @@ class Sidecar:
         self._admin = kafka.admin()
         self.topics = Topics(self._admin, namespace=config.namespace)
         self._watch = TopicWatch(topics=self.topics, workers=self._workers, looked=self._tell_lanes)
+        self._targets = Targets(topics=self.topics, ensure=self._ensure_target, workers=self._workers)
         self._repository = AddressSettingsRepository(config.address_settings)
         self._lanes: dict[str, Lane] = {}
         self._lock = threading.Lock()
@@ -118,8 +120,8 @@ class Sidecar:
         except KafkaTrouble as error:
             raise JMSError(f"{destination}: {error}", destination=destination.name) from None
 
-    def _target_of(self, address: str) -> TopicInfo | None:
-        return self.topics.known(address)
+    def _ensure_target(self, address: str, message_bytes_min: int) -> TopicInfo:
+        return self.ensure(dead_letter_queue(address), message_bytes_min=message_bytes_min)
 
     def _ensure_targets(self, source: Queue, info: TopicInfo) -> None:
         """Dead-letter and expiry addresses must be there before the first message needs them, with room for any.
@@ -252,7 +254,7 @@ class Sidecar:
             chance=self._chance,
             note_dirty=self.checkpointer.note_dirty,
             submit=self.checkpointer.submit,
-            target_of=self._target_of,
+            target_of=self._targets.topic_of,
             look_at_topics=self._watch.look_now,
         )
 

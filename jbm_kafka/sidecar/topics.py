@@ -64,6 +64,10 @@ class Topics:
         """What was found earlier, without asking the cluster."""
         return self._known.get(name) or self._forgotten.get(name)
 
+    def usable(self, name: str) -> TopicInfo | None:
+        """As `known`, but nothing of a topic that a send found gone, or that refused one."""
+        return self._known.get(name)
+
     def forget(self, topic: str) -> None:
         """A send found it gone: `ensure` asks the cluster again, and creates it where it may."""
         info = self._known.pop(topic, None)

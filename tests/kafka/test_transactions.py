@@ -1,6 +1,7 @@
 """Contract: records and offsets of a transaction appear together or not at all, and failures say what to do."""
 
 import os
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -101,6 +102,18 @@ def test_a_record_too_large_is_named_and_the_producer_goes_on(kafka: Kafka, kafk
     transaction.commit(WAIT_S)
     end = kafka.admin().end_positions(topic, [0], stable=True)[0]
     assert values(kafka.log_reader().read(topic, {0: (0, end)}, timeout_s=WAIT_S)) == [2]
+    transaction.close()
+
+
+def test_records_that_fit_commit_although_one_batch_of_them_would_not(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Of REDELIVER-4: librdkafka's batches are of one size for all topics."""
+    topic = make_topic(config={"max.message.bytes": "10000"})
+    transaction = producer(ConfluentKafka(bootstrap))
+    transaction.begin()
+    for number in range(12):
+        value = random.Random(number).randbytes(3_000)
+        transaction.produce(Outgoing(topic, 0, None, value, batch_bytes_max=10_000))
+    assert transaction.commit(WAIT_S) == {(topic, 0): 12}
     transaction.close()
 
 

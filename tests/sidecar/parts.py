@@ -8,9 +8,11 @@ from typing import cast
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import JMSError
 from jbm_kafka.ports import HeldStore
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
@@ -45,6 +47,10 @@ def link_of(session: str) -> Link:
     return Link(link_id=f"{session}/1", session_id=session, prefetch=10, filled=threading.Condition(lock), lock=lock)
 
 
+def _no_target(address: str) -> TopicInfo:
+    raise JMSError(f"{address}: there is no Kafka topic")
+
+
 def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None, opener: ChannelOpener | None = None) -> Lane:
     """A lane that was never started, with that channel and these links."""
     parts = LaneParts(
@@ -57,7 +63,7 @@ def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None, opene
         chance=lambda: 0.5,
         note_dirty=lambda *_: None,
         submit=lambda _: None,
-        target_of=lambda _: None,
+        target_of=_no_target,
         look_at_topics=lambda: None,
     )
     lane = Lane(group=ChannelGroup.of_queue(Queue(channel.topic), namespace="", partitions=1), parts=parts)

@@ -1,0 +1,48 @@
+"""Keeps the batches for a topic that takes only small ones within what it takes.
+
+librdkafka fills batches to one size for all topics, and a broker refuses a batch that is larger than its topic's
+`max.message.bytes`, though each record in it would fit.
+"""
+
+from collections.abc import Callable
+
+from jbm_kafka.kafka.profiles import BATCH_BYTES
+from jbm_kafka.ports import Outgoing
+
+_BATCH_FRAME_BYTES = 61
+_RECORD_FRAME_BYTES = 32
+_HEADER_FRAME_BYTES = 10
+_UTF8_BYTES_MAX = 4
+
+
+class SmallBatches:
+    """What one producer has queued since its last flush for such topics. The producer's thread only."""
+
+    def __init__(self, flush: Callable[[], object]) -> None:
+        self._flush = flush
+        self._queued_bytes: dict[tuple[str, int], int] = {}
+
+    def make_room(self, record: Outgoing) -> None:
+        """Before the record is queued: what is queued for its partition goes first if both are too much together."""
+        limit_bytes = record.batch_bytes_max
+        if not 0 < limit_bytes < BATCH_BYTES:
+            return
+        place = (record.topic, record.partition)
+        size = _bytes_at_most(record)
+        queued_bytes = self._queued_bytes.get(place, 0)
+        if queued_bytes and _BATCH_FRAME_BYTES + queued_bytes + size > limit_bytes:
+            self._flush()
+            self._queued_bytes.clear()
+            queued_bytes = 0
+        self._queued_bytes[place] = queued_bytes + size
+
+    def clear(self) -> None:
+        """Nothing is queued."""
+        self._queued_bytes.clear()
+
+
+def _bytes_at_most(record: Outgoing) -> int:
+    size = _RECORD_FRAME_BYTES + len(record.key or b"") + len(record.value or b"")
+    for name, content in record.headers:
+        size += _HEADER_FRAME_BYTES + _UTF8_BYTES_MAX * len(name) + len(content or b"")
+    return size
