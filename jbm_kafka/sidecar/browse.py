@@ -129,11 +129,13 @@ def _seen(
     reference = reference_of(record)
     past = state.past.get(reference.offset)
     due_at_ms = max(reference.delivery_time_ms, 0 if past is None else past.due_at_ms)
-    is_first = reference.unit is None or reference.unit not in units_seen
-    if reference.unit is not None:
-        units_seen.add(reference.unit)
     is_held = reference.offset in in_hand
-    may_go = is_first and not is_held and due_at_ms <= now_ms and not is_expired(reference.expiration_ms, now_ms)
+    is_gone = not is_held and is_expired(reference.expiration_ms, now_ms)
+    is_first = reference.unit is None or reference.unit not in units_seen
+    # One that is expired leaves as soon as anybody receives, and what follows in its unit does not wait for it.
+    if reference.unit is not None and not is_gone:
+        units_seen.add(reference.unit)
+    may_go = is_first and not is_held and due_at_ms <= now_ms and not is_gone
     return Seen(
         record=record,
         state=MessageState.DELIVERED if is_held else MessageState.NEW,
