@@ -1,6 +1,6 @@
 """Everything that can happen to a channel, as values: the changes that `ChannelState.apply` takes.
 
-Changes come in batches. `decide` functions (core/channel.py) make them, nothing else does.
+Changes come in batches. `decide` functions (core/offer.py) make them, nothing else does.
 Offsets are 0-based record offsets; instants are wall-clock milliseconds since the epoch.
 """
 

@@ -15,9 +15,9 @@ from typing import assert_never
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.durable_state import DurableState, Past
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.core.owed import OwedOffsets
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, LEAVING, GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import NOTHING_WAITS, Gate, Gates
+from jbm_kafka.core.unsettled import UnsettledOffsets
 
 
 class ChannelState:
@@ -100,7 +100,7 @@ class ChannelState:
     # -- what the changelog remembers, for readers -------------------------------------------------------------
 
     @property
-    def owed(self) -> OwedOffsets:
+    def owed(self) -> UnsettledOffsets:
         """Known and not settled."""
         return self.durable.owed
 

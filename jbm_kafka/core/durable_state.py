@@ -12,8 +12,8 @@ from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.entries import Attempted, Held, HeldGone, Position, Settled
-from jbm_kafka.core.owed import BLOCK_BITS, OwedOffsets
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.unsettled import BLOCK_BITS, UnsettledOffsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class DurableState:
     )
 
     def __init__(self) -> None:
-        self.owed = OwedOffsets()
+        self.owed = UnsettledOffsets()
         """Known and not settled. After recovery: everything below `fetched` that is not known to be settled."""
         self.fetched = 0
         """Durable head: one past the highest offset ever seen."""

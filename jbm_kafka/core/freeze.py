@@ -15,8 +15,8 @@ from pyroaring import BitMap
 from jbm_kafka.core.changes import FreezeDurable, FreezeFailed, Frozen
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.core.owed import BLOCK_BITS, BLOCK_SIZE
 from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.unsettled import BLOCK_BITS, BLOCK_SIZE
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.grants import Granted
 from jbm_kafka.ports.link import Link
 

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import IllegalStateError, JMSError, ResourceAllocationError
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.jms.siblings import release_closed
 from jbm_kafka.ports.grants import Granted
 

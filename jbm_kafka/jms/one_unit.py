@@ -12,7 +12,7 @@ from typing import Self
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import ResourceAllocationError
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session

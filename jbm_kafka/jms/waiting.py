@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.errors import JMSError, ResourceAllocationError
 from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.grants import Granted
 from jbm_kafka.ports.link import Link

@@ -1,7 +1,7 @@
 """One message at a time: decisions for channels whose receivers may refuse what they are handed.
 
 A contract channel calls the receiver first and records the delivery after it (STATE-6, STATE-10). Until then the
-message is NEW, so a refusal needs no undoing. The batch decisions of the sidecar are in core/channel.py.
+message is NEW, so a refusal needs no undoing. The batch decisions of the sidecar are in core/offer.py.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.errors import RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.core.redelivery import is_exhausted, is_expired
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
-from jbm_kafka.core.verdicts import RETURNED
+from jbm_kafka.core.settlement import RETURNED
 from jbm_kafka.local.handover import decide_delivery, heads
 from jbm_kafka.local.ledger import message_id_of
 from jbm_kafka.local.messages import shown

@@ -16,7 +16,7 @@ from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import LEAVING, Reference
-from jbm_kafka.core.verdicts import GivenBack, decide_return
+from jbm_kafka.core.settlement import GivenBack, decide_return
 from jbm_kafka.local.handover import decide_delivery
 from jbm_kafka.local.ledger import message_id_of
 from jbm_kafka.local.messages import LocalMessage, dead_letter, expired_copy

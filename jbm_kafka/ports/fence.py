@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.grants import Tap
 from jbm_kafka.ports.link_owner import LinkOwner

@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.fence import Fence, Verdict
 from jbm_kafka.ports.grants import Granted, Tap

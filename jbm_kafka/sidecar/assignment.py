@@ -13,7 +13,7 @@ from contextlib import suppress
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import LEAVING
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link

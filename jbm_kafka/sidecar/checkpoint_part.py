@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.reference import LEAVING, SessionId
-from jbm_kafka.core.verdicts import unknown_offsets
+from jbm_kafka.core.settlement import unknown_offsets
 from jbm_kafka.ports import GroupFenced
 from jbm_kafka.ports.refusals import taken
 from jbm_kafka.sidecar.channel_group import ChannelGroup

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jbm_kafka.core.channel import Offer, decide_offer
 from jbm_kafka.core.delivery import FIRST_DELIVERY, delivery_of
+from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.grants import Granted, Tap

@@ -15,7 +15,7 @@ from jbm_kafka.core.entries import ChannelEvents, MessageEvent, OffsetRange
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offered_target import OfferedStep
 from jbm_kafka.core.reference import SessionId
-from jbm_kafka.core.verdicts import decide_kept
+from jbm_kafka.core.settlement import decide_kept
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.grants import Tap
 from jbm_kafka.ports.installation import RESERVE_OFFSETS

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.reference import SessionId
-from jbm_kafka.core.verdicts import GivenBack, decide_return, unknown_offsets
+from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.fence import Verdict
 from jbm_kafka.ports.grants import Granted, Tap

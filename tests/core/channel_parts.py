@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.channel import Offer, decide_offer
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Entry
 from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.verdicts import GivenBack, Return, decide_return
+from jbm_kafka.core.settlement import GivenBack, Return, decide_return
 
 START_MS = 1_000
 

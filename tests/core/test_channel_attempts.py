@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.channel import decide_offer
 from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import freeze
-from jbm_kafka.core.owed import BLOCK_SIZE
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.offer import decide_offer
+from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.unsettled import BLOCK_SIZE
 from tests.core.channel_parts import Channel, message, recovered
 
 

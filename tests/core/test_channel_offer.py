@@ -7,7 +7,7 @@ import pytest
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS
 from jbm_kafka.core.reference import LEAVING
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from tests.core.channel_parts import START_MS, Channel, message
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.channel import Offer
 from jbm_kafka.core.departure import EXPIRED
+from jbm_kafka.core.offer import Offer
 from jbm_kafka.core.reference import LEAVING, Reference
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 

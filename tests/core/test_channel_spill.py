@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.spilling import spillable
-from jbm_kafka.core.verdicts import GivenBack
 from tests.core.channel_parts import START_MS, Channel, message
 
 

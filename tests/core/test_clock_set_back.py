@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jbm_kafka.core.changes import TimePassed
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from tests.core.channel_parts import START_MS, Channel, message
 
 SET_BACK_MS = 600

@@ -8,8 +8,8 @@ from pyroaring import BitMap
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.entries import Held, HeldGone, Position, Settled
-from jbm_kafka.core.owed import BLOCK_SIZE
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.unsettled import BLOCK_SIZE
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.channel import Offer, decide_offer
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import GateKey, Reference
 from jbm_kafka.core.spilling import Spillable
 

@@ -8,9 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.channel import Offer
+from jbm_kafka.core.offer import Offer
 from jbm_kafka.core.reference import LEAVING, Reference
-from jbm_kafka.core.verdicts import GivenBack, decide_return, unknown_offsets
+from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
 from tests.model import invariants as inv
 from tests.model.carrier import Carrier
 from tests.model.histories import INDIVIDUALS, SESSIONS, some

@@ -9,10 +9,10 @@ import pytest
 
 from jbm_kafka.core.address_settings import AddressSettingsRepository
 from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, TimePassed
-from jbm_kafka.core.channel import decide_offer
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.core.offer import decide_offer
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow

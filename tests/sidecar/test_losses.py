@@ -10,7 +10,7 @@ from jbm_kafka.codec.events import decode_events
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery
 from jbm_kafka.core.entries import ChannelEvents, MessageFate
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.fence import Verdict
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer

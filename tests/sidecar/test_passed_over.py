@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.grants import Granted
 from jbm_kafka.ports.link import Link

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from jbm_kafka.core.verdicts import unknown_offsets
+from jbm_kafka.core.settlement import unknown_offsets
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, Settling, Transfer
 from jbm_kafka.sidecar.lane import Lane

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised
-from jbm_kafka.core.owed import OwedOffsets
+from jbm_kafka.core.unsettled import UnsettledOffsets
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
@@ -143,12 +143,12 @@ def an_aborted_checkpoint_counts_as_recorded(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_watermark_passes_what_is_owed(patch: pytest.MonkeyPatch) -> None:
-    real = OwedOffsets.first_without
+    real = UnsettledOffsets.first_without
 
-    def first_without(self: OwedOffsets, default: int, also: Any) -> int:
+    def first_without(self: UnsettledOffsets, default: int, also: Any) -> int:
         return max([real(self, default, also), *(int(offset) + 1 for offset in also)])
 
-    patch.setattr(OwedOffsets, "first_without", first_without)
+    patch.setattr(UnsettledOffsets, "first_without", first_without)
 
 
 EXPECTED: dict[Plant, tuple[str, ...]] = {

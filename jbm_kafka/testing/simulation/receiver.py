@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.verdicts import GivenBack
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.engine.hand import Hand
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion

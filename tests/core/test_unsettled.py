@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from jbm_kafka.core.owed import BLOCK_SIZE, OwedOffsets
+from jbm_kafka.core.unsettled import BLOCK_SIZE, UnsettledOffsets
 
 near_edges = st.builds(lambda block, place: max(block * BLOCK_SIZE + place, 0), st.integers(0, 3), st.integers(-3, 3))
 offset_lists = st.lists(near_edges, max_size=12)
 
 
-def owing(*offsets: int) -> OwedOffsets:
-    owed = OwedOffsets()
+def owing(*offsets: int) -> UnsettledOffsets:
+    owed = UnsettledOffsets()
     owed.add(offsets)
     return owed
 
@@ -24,7 +24,7 @@ def owing(*offsets: int) -> OwedOffsets:
 def test_it_answers_as_a_plain_set_would(
     added: list[int], range_begin: int, range_end: int, gone: list[int], begin: int, end: int
 ) -> None:
-    owed, plain = OwedOffsets(), set(added) | set(range(range_begin, range_end))
+    owed, plain = UnsettledOffsets(), set(added) | set(range(range_begin, range_end))
     owed.add(added)
     owed.add_range(range_begin, range_end)
     owed.discard(gone)
@@ -42,7 +42,7 @@ def test_what_is_settled_in_the_order_of_the_log_is_settled_as_in_any_other(
 ) -> None:
     runs: list[list[int]] = [list(range(first, first + count)), [first + place for place in order]]
     for run in runs:
-        owed = OwedOffsets()
+        owed = UnsettledOffsets()
         owed.add_range(owed_from, owed_from + 8)
         blocks = owed.discard(run)
         assert blocks == {offset // BLOCK_SIZE for offset in run}
@@ -84,8 +84,8 @@ def test_a_bitmap_settles_offsets_relative_to_its_block() -> None:
 
 def test_it_cannot_be_hashed_because_it_changes() -> None:
     with pytest.raises(TypeError, match="mutable"):
-        hash(OwedOffsets())
+        hash(UnsettledOffsets())
 
 
 def test_nothing_else_equals_it() -> None:
-    assert OwedOffsets() != set()
+    assert UnsettledOffsets() != set()

@@ -8,7 +8,7 @@ from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery, delivery_of
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.entries import Held
 from jbm_kafka.core.reference import LEAVING
-from jbm_kafka.core.verdicts import FOREVER_MS, HELD_FOR_OPERATOR, GivenBack, decide_kept, unknown_offsets
+from jbm_kafka.core.settlement import FOREVER_MS, HELD_FOR_OPERATOR, GivenBack, decide_kept, unknown_offsets
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 ONE_ATTEMPT = ResolvedSettings(max_delivery_attempts=1, dead_letter_address="DLQ")

@@ -16,7 +16,7 @@ BLOCK_SIZE: Final = 1 << BLOCK_BITS
 _MASK: Final = BLOCK_SIZE - 1
 
 
-class OwedOffsets:
+class UnsettledOffsets:
     """A set of offsets with a cheap minimum and cheap batches; one bitmap per block, empty blocks removed."""
 
     __slots__ = ("_blocks", "_count")
@@ -39,10 +39,10 @@ class OwedOffsets:
                 yield base + relative
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, OwedOffsets) and self._blocks == other._blocks
+        return isinstance(other, UnsettledOffsets) and self._blocks == other._blocks
 
     def __hash__(self) -> int:
-        raise TypeError("OwedOffsets is mutable and cannot be hashed")
+        raise TypeError("UnsettledOffsets is mutable and cannot be hashed")
 
     def add(self, offsets: Sequence[int]) -> None:
         """Owe these; ascending order."""
