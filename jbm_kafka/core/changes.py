@@ -44,7 +44,7 @@ class Offered:
     fresh: Sequence[Reference]
     """Arrivals handed over."""
     expired: Sequence[Reference]
-    """Arrivals past their time: they now belong to LEAVING."""
+    """Arrivals past their time: they now belong to DEPARTING."""
     blocked: Sequence[Reference]
     """Arrivals that must wait at their unit's gate."""
 
@@ -96,7 +96,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """Messages in a session's hand passed to LEAVING, on their way to another destination; their units stay held."""
+    """Messages in a session's hand passed to DEPARTING, on their way to another destination; their units stay held."""
 
     session: SessionId
     messages: Sequence[ReturnedMessage]

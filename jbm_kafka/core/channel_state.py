@@ -15,7 +15,7 @@ from typing import assert_never
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.durable_state import DurableState, Past
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.core.reference import DEFAULT_PRIORITY, LEAVING, GateKey, Reference, SessionId
+from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import NOTHING_WAITS, Gate, Gates
 from jbm_kafka.core.unsettled import UnsettledOffsets
 
@@ -193,7 +193,7 @@ class ChannelState:
     def _offered(self, change: c.Offered) -> None:
         session, arrivals = change.session, self.arrivals
         for taken in change.heads:
-            self._take_heads(taken, LEAVING if taken.leaving else session)
+            self._take_heads(taken, DEPARTING if taken.leaving else session)
         if change.examined == len(arrivals):
             arrivals.clear()
         else:
@@ -232,11 +232,11 @@ class ChannelState:
             gate.in_hand += 1
 
     def _hand_expired(self, references: Sequence[Reference]) -> None:
-        hand = self._hand(LEAVING)
+        hand = self._hand(DEPARTING)
         for reference in references:
             hand[reference.offset] = reference
             if reference.unit is not None:
-                self.gates.hold(self.gates.gate(reference.unit), 1, LEAVING)
+                self.gates.hold(self.gates.gate(reference.unit), 1, DEPARTING)
 
     def _acknowledged(self, change: c.Acknowledged) -> None:
         if not change.offsets:
@@ -244,7 +244,7 @@ class ChannelState:
         take = self.in_hand[change.session].pop
         gates, past = self.gates, self.past
         by_key = gates.by_key
-        is_leaving = change.session == LEAVING
+        is_leaving = change.session == DEPARTING
         for offset in change.offsets:
             unit = take(offset).unit
             gate = by_key.get(offset if unit is None else unit)
@@ -275,14 +275,14 @@ class ChannelState:
         self._drop_empty_hand(change.session)
 
     def _transferred(self, change: c.Transferred) -> None:
-        hand, leaving = self.in_hand[change.session], self._hand(LEAVING)
+        hand, leaving = self.in_hand[change.session], self._hand(DEPARTING)
         for message in change.messages:
             reference = leaving[message.offset] = hand.pop(message.offset)
             self.durable.remember(message, reference)
             gate = self.gates.by_key.get(reference.gate_key)
             if gate is not None:
                 assert gate.in_hand == 1, (gate.key, gate.in_hand)
-                gate.owner = LEAVING
+                gate.owner = DEPARTING
                 self._relist(gate)
         self._drop_empty_hand(change.session)
 

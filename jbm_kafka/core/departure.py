@@ -1,6 +1,6 @@
 """Where a message departs to without having been acknowledged, and why: the dead letter, the expiry, the removal.
 
-A departure is decided here and nowhere else. The message is then in the hand of `LEAVING`, its unit held by it, until
+A departure is decided here and nowhere else. The message is then in the hand of `DEPARTING`, its unit held by it, until
 its copy and its end are durable together.
 """
 

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from jbm_kafka.core.changes import FreezeDurable, FreezeFailed, Frozen
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.unsettled import BLOCK_BITS, BLOCK_SIZE
 
 
@@ -80,13 +80,13 @@ def freeze(
 
 
 def _is_in_hand(state: ChannelState) -> bool:
-    return any(hand for session, hand in state.in_hand.items() if session != LEAVING)
+    return any(hand for session, hand in state.in_hand.items() if session != DEPARTING)
 
 
 def _attempted(state: ChannelState, tentative: Collection[int], *, records_attempts: bool) -> dict[int, bytes | None]:
     """What changed of the messages in applications' hands, by block; without recording, all entries go."""
     now: dict[int, list[int]] = {}
-    hands = [hand for session, hand in state.in_hand.items() if session != LEAVING] if records_attempts else []
+    hands = [hand for session, hand in state.in_hand.items() if session != DEPARTING] if records_attempts else []
     for hand in hands:
         for offset in hand:
             if offset not in tentative:

@@ -26,7 +26,7 @@ class Offer:
     references: Sequence[Reference]
     """What the session gets, in order."""
     leaving: Sequence[tuple[Reference, str]]
-    """What LEAVING got instead, with the reason: expired, or out of attempts."""
+    """What DEPARTING got instead, with the reason: expired, or out of attempts."""
     needs_offered: bool
     """The next message lies beyond what is durably marked as possibly handed over: raise `offered` first."""
 
@@ -48,7 +48,7 @@ def decide_offer(
     """Up to `limit` messages for a session, the highest priority and then the lowest offset first.
 
     A unit of which another session holds messages is passed over (UNIT-2); one of which this session holds some goes
-    on (UNIT-3) unless `one_per_unit`. A message past its time goes to LEAVING instead (SEND-5), also from behind those
+    on (UNIT-3) unless `one_per_unit`. A message past its time goes to DEPARTING instead (SEND-5), also from behind those
     that this session holds; so does one whose recorded attempts have reached `attempts_max`, but only as the first of
     its unit: dead letters of a unit keep their order.
     """

@@ -17,7 +17,7 @@ GateKey = bytes | int
 SessionId = str
 """Names one receiver of a channel: its consumer's session. Unique within the process."""
 
-LEAVING: Final[SessionId] = "<leaving>"
+DEPARTING: Final[SessionId] = "<departing>"
 """Pseudo-session that holds what the sidecar itself is moving away (dead letters, expired), until that is durable."""
 
 

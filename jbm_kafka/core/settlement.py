@@ -39,7 +39,7 @@ class Return:
 
     changes: Sequence[c.Change]
     leaving: Sequence[Departure]
-    """Now in LEAVING's hand."""
+    """Now in DEPARTING's hand."""
     returned: Sequence[tuple[Reference, int]]
     """Waiting again, with their attempts."""
     unknown: Sequence[int]

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final
 
-from jbm_kafka.core.reference import LEAVING, GateKey, Reference, SessionId
+from jbm_kafka.core.reference import DEPARTING, GateKey, Reference, SessionId
 
 SPARE_GATES: Final = 4_096
 """Forgotten gates kept for reuse: a unit comes and goes with every message when it is sparse."""
@@ -50,9 +50,9 @@ class Gate:
         self.in_hand = 0
         """How many the owner holds."""
         self.passed_over = 0
-        """How many LEAVING holds beside the owner, a session: expired ones behind messages of its own.
+        """How many DEPARTING holds beside the owner, a session: expired ones behind messages of its own.
 
-        When the session has finished or returned its own, LEAVING is the owner until these are gone.
+        When the session has finished or returned its own, DEPARTING is the owner until these are gone.
         """
         self.waiting: deque[Reference] = deque()
         """Not in hand, ascending offsets, the head first; a prefix of what waits when `spilled` > 0.
@@ -120,8 +120,8 @@ class Gates:
         return taken
 
     def hold(self, gate: Gate, count: int, owner: SessionId) -> None:
-        """These many more are in the hands of `owner`; LEAVING may take some beside the session that has others."""
-        if owner == LEAVING and gate.owner is not None and gate.owner != LEAVING:
+        """These many more are in the hands of `owner`; DEPARTING may take some beside the session that has others."""
+        if owner == DEPARTING and gate.owner is not None and gate.owner != DEPARTING:
             gate.passed_over += count
             return
         assert gate.owner is None or gate.owner == owner, (gate.key, gate.owner, owner)
@@ -211,7 +211,7 @@ class Gates:
 
     def _let_go(self, gate: Gate) -> None:
         """The owner holds no more."""
-        gate.owner, gate.in_hand = (LEAVING, gate.passed_over) if gate.passed_over else (None, 0)
+        gate.owner, gate.in_hand = (DEPARTING, gate.passed_over) if gate.passed_over else (None, 0)
         gate.passed_over = 0
 
     def _forget(self, gate: Gate) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.errors import UnknownMessageError
-from jbm_kafka.core.reference import LEAVING, Reference, SessionId
+from jbm_kafka.core.reference import DEPARTING, Reference, SessionId
 from jbm_kafka.core.states import MessageState, Move, next_state
 from jbm_kafka.local.contract_state import ContractChannelState
 
@@ -29,14 +29,14 @@ def owing(state: ContractChannelState, offset: int) -> frozenset[SessionId]:
     return frozenset(
         session
         for session, hand in state.in_hand.items()
-        if offset in hand and session != LEAVING and (session, offset) not in state.early
+        if offset in hand and session != DEPARTING and (session, offset) not in state.early
     )
 
 
 def decide_examination(state: ContractChannelState) -> c.Offered:
     """Every arrival goes to its gate, and none to anybody."""
     arrivals = list(state.arrivals)
-    return c.Offered(LEAVING, heads=(), examined=len(arrivals), fresh=(), expired=(), blocked=arrivals)
+    return c.Offered(DEPARTING, heads=(), examined=len(arrivals), fresh=(), expired=(), blocked=arrivals)
 
 
 def heads(state: ContractChannelState) -> Iterator[tuple[Reference, SessionId | None]]:

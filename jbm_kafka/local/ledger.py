@@ -14,7 +14,7 @@ from typing import cast
 from jbm_kafka.contract import MessageReference, MessageState, MessageStore, PersistenceManager
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.errors import UnknownMessageError
-from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.local.contract_state import ContractChannelState
 from jbm_kafka.local.handover import decide_examination, message_state
 from jbm_kafka.local.messages import reference_to
@@ -152,7 +152,7 @@ class Ledger:
 
     def _record(self, reference: Reference) -> MessageRecord:
         offset, past = reference.offset, self.core.past.get(reference.offset)
-        receiver = next((s for s, hand in self.core.in_hand.items() if offset in hand and s != LEAVING), None)
+        receiver = next((s for s, hand in self.core.in_hand.items() if offset in hand and s != DEPARTING), None)
         return MessageRecord(
             offset=offset,
             message_id=message_id_of(reference),

@@ -22,7 +22,7 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.managed import ManagedByState
 from jbm_kafka.local.messages import message_of, refused, shown
@@ -227,7 +227,7 @@ class QueueChannel(ManagedByState):
             for transaction_id in transactions:
                 state.rollback_transaction(transaction_id)
                 state.doomed[transaction_id] = "it was closed"
-            holders = [session for session in state.core.in_hand if session != LEAVING]
+            holders = [session for session in state.core.in_hand if session != DEPARTING]
         for receiver_id in holders:
             self._offering.lose(receiver_id)
         self._receivers = Receivers(self.name)

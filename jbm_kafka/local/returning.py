@@ -15,7 +15,7 @@ from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS, Departure, route_
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.settlement import GivenBack, decide_return
 from jbm_kafka.local.handover import decide_delivery
 from jbm_kafka.local.ledger import message_id_of
@@ -78,7 +78,7 @@ class Departures:
         """When the message has used up its attempts and is the next of its unit: away with it."""
         state = self._state
         with state.lock:
-            change = decide_delivery(state.core, LEAVING, reference) if self.is_out_of_attempts(reference) else None
+            change = decide_delivery(state.core, DEPARTING, reference) if self.is_out_of_attempts(reference) else None
             if change is None or reference.offset in state.reserved:
                 return
             attempts = state.core.past[reference.offset].attempts
@@ -131,13 +131,13 @@ class Departures:
             copy = dead_letter(message, channel=state.name, delivery_count=leaving.attempts, reason=leaving.reason)
             is_taken = self._hand(copy, target, message_id)
         with state.lock:
-            if offset not in state.core.in_hand.get(LEAVING, {}):
+            if offset not in state.core.in_hand.get(DEPARTING, {}):
                 return
             if is_taken:
-                state.change(c.Acknowledged(LEAVING, [offset]))
+                state.change(c.Acknowledged(DEPARTING, [offset]))
             else:
                 kept = c.ReturnedMessage(offset, leaving.attempts, due_at_ms=0, delay_ms=0, reason=OUT_OF_ATTEMPTS)
-                state.change(c.Returned(LEAVING, [kept]))
+                state.change(c.Returned(DEPARTING, [kept]))
 
     def _target(self, reason: str) -> Receiver | None:
         """Who takes the copy of a message that departs for this reason; None: nobody."""

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
@@ -266,7 +266,7 @@ class Assignment:
 
     def _give_up(self, channel: OwnedChannel) -> None:
         """What is still in hand is taken from its sessions: counted as an attempt, without a delay (REDELIVER-1)."""
-        for session in [s for s, hand in channel.state.in_hand.items() if hand and s != LEAVING]:
+        for session in [s for s, hand in channel.state.in_hand.items() if hand and s != DEPARTING]:
             rows = [GivenBack(offset, counted=True, delay_ms=0) for offset in channel.state.in_hand[session]]
             self._settle.give_back(channel, session, rows)
         for link in self._data.links.values():

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.entries import MessageEvent
-from jbm_kafka.core.reference import LEAVING, SessionId
+from jbm_kafka.core.reference import DEPARTING, SessionId
 from jbm_kafka.core.settlement import unknown_offsets
 from jbm_kafka.ports import GroupFenced
 from jbm_kafka.ports.refusals import taken
@@ -93,7 +93,7 @@ class CheckpointPart:
     ) -> FrozenChannel:
         tentative = frozenset(offset for settling in settlings for offset in settling.offsets)
         taken = channel.take_freeze(checkpoint_id, tentative)
-        committed = [o for settling in settlings if settling.session != LEAVING for o in settling.offsets]
+        committed = [o for settling in settlings if settling.session != DEPARTING for o in settling.offsets]
         leaving: list[MessageEvent] = [event for settling in settlings for event in settling.events]
         events = channel.events(checkpoint_id, self._data.clock.now_ms(), committed=committed, leaving=leaving)
         return FrozenChannel(channel, taken, events, settlings)
@@ -119,7 +119,7 @@ class CheckpointPart:
 
     def _return_orphans(self, part: FrozenChannel) -> None:
         """A session that closed while its commit was under way gave nothing back: it might have been committed."""
-        present = {link.session_id for link in self._data.links.values()} | {LEAVING}
+        present = {link.session_id for link in self._data.links.values()} | {DEPARTING}
         for session in dict.fromkeys(settling.session for settling in part.settlings):
             if session not in present:
                 self._settle.return_all(session)

@@ -1,6 +1,6 @@
 """Messages on their way out of their channel: copies to dead-letter and expiry addresses, tried until they are written.
 
-While a copy is on its way LEAVING holds the message, and with it its unit. Owner thread only.
+While a copy is on its way DEPARTING holds the message, and with it its unit. Owner thread only.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from jbm_kafka.core.departure import Departure, route_of
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import TopicInfo
@@ -39,7 +39,7 @@ class Departures:
         """(when, channel, message): copies that could not be written; their units stay held."""
 
     def send_all(self, channel: OwnedChannel, leaving: Sequence[tuple[Reference, str]]) -> None:
-        """Send messages that LEAVING holds to the address their reason asks for."""
+        """Send messages that DEPARTING holds to the address their reason asks for."""
         for reference, reason in leaving:
             past = channel.state.past.get(reference.offset)
             self.send(channel, Departure(reference, 0 if past is None else past.attempts, reason))
@@ -50,8 +50,8 @@ class Departures:
         event = event_of(fate, leaving.reference, leaving.attempts, address, leaving.reason)
         offset = leaving.reference.offset
         if address is None:
-            if offset in channel.state.in_hand.get(LEAVING, {}):
-                channel.acknowledge(LEAVING, [offset])
+            if offset in channel.state.in_hand.get(DEPARTING, {}):
+                channel.acknowledge(DEPARTING, [offset])
             channel.note(event)
             return
         done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, error)))
@@ -61,7 +61,7 @@ class Departures:
             done.complete(error)
             return
         copy = self._copy(channel, leaving, address, target, trusts_compression=is_first_try)
-        settling = Settling(channel=channel, session=LEAVING, offsets=(offset,), events=(event,))
+        settling = Settling(channel=channel, session=DEPARTING, offsets=(offset,), events=(event,))
         self._submit(f"{channel.topic}[{channel.partition}] offset {offset} to {address}", copy, settling, done)
 
     def _copy(

@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS
-from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import GivenBack
 from tests.core.channel_parts import START_MS, Channel, message
 
@@ -139,7 +139,7 @@ def test_an_expired_message_leaves_and_the_rest_of_its_unit_waits_for_that() -> 
     assert [(reference.offset, reason) for reference, reason in offer.leaving] == [(0, EXPIRED)]
     assert [reference.offset for reference in offer.references] == [2]
     assert channel.got("a") == []
-    channel.acknowledge(LEAVING, 0, durable=True)
+    channel.acknowledge(DEPARTING, 0, durable=True)
     assert channel.got("a") == [1]
 
 
@@ -215,7 +215,7 @@ def test_what_ran_out_of_attempts_behind_others_leaves_at_its_turn() -> None:
     channel.acknowledge("a", 0)
     assert [(r.offset, reason) for r, reason in channel.ask("b").leaving] == [(1, OUT_OF_ATTEMPTS)]
     assert channel.got("b") == []
-    channel.acknowledge(LEAVING, 1, durable=True)
+    channel.acknowledge(DEPARTING, 1, durable=True)
     assert channel.got("b") == [2]
 
 

@@ -11,7 +11,7 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.departure import EXPIRED
 from jbm_kafka.core.offer import Offer
-from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.reference import DEPARTING, Reference
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 
@@ -87,7 +87,7 @@ def test_a_session_that_finished_its_own_leaves_the_unit_closed_until_the_expire
     channel.acknowledge("a", 0, 2, 3)
     channel.fetch(message(4, b"u"))
     assert channel.got("a") == []
-    channel.acknowledge(LEAVING, 1, durable=True)
+    channel.acknowledge(DEPARTING, 1, durable=True)
     assert channel.got("b") == [4]
     channel.acknowledge("b", 4)
     assert not channel.state.gates.by_key
@@ -100,7 +100,7 @@ def test_what_comes_back_waits_for_the_expired_one_and_comes_without_it(priority
     channel.got("a")
     channel.give_back("a", 0, 2)
     assert channel.got("b") == []
-    channel.acknowledge(LEAVING, 1, durable=True)
+    channel.acknowledge(DEPARTING, 1, durable=True)
     assert [*channel.got("b"), *channel.got("b")] == [0, 2]
 
 
@@ -108,7 +108,7 @@ def test_the_expired_one_may_be_gone_long_before_the_session_has_finished() -> N
     """SEND-5, UNIT-3."""
     channel = one_expired()
     channel.got("a")
-    channel.acknowledge(LEAVING, 1, durable=True)
+    channel.acknowledge(DEPARTING, 1, durable=True)
     channel.fetch(message(3, b"u"))
     assert channel.got("b") == []
     channel.acknowledge("a", 0)
@@ -125,7 +125,7 @@ def test_a_commit_may_end_before_the_expired_one_is_gone_in_the_same_checkpoint(
     channel.checkpoint(tentative={0, 1, 2})
     channel.acknowledge("a", 0, 2, durable=True)
     assert channel.got("b") == []
-    channel.acknowledge(LEAVING, 1, durable=True)
+    channel.acknowledge(DEPARTING, 1, durable=True)
     assert channel.state.in_hand == {}
     assert channel.state.watermark == 3
     assert not channel.state.is_dirty
@@ -162,7 +162,7 @@ def test_an_earlier_one_that_is_out_of_attempts_leaves_beside_it(address: str | 
     decision = channel.give_back("a", 0)
     assert [leaving.reference.offset for leaving in decision.leaving] == [0]
     assert channel.got("b") == []
-    channel.acknowledge(LEAVING, *([0, 1] if address else [1]))
+    channel.acknowledge(DEPARTING, *([0, 1] if address else [1]))
     assert channel.got("b") == [2]
 
 

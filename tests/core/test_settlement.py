@@ -7,7 +7,7 @@ from jbm_kafka.core.changes import OfferedRaised
 from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery, delivery_of
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.entries import Held
-from jbm_kafka.core.reference import LEAVING
+from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import FOREVER_MS, HELD_FOR_OPERATOR, GivenBack, decide_kept, unknown_offsets
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
@@ -114,7 +114,7 @@ def test_what_was_tried_often_enough_leaves_and_holds_its_unit_until_it_is_gone(
     (leaving,) = channel.give_back("a", 0).leaving
     assert (leaving.reference.offset, leaving.attempts, leaving.reason) == (0, 1, OUT_OF_ATTEMPTS)
     assert channel.got("b") == []
-    channel.acknowledge(LEAVING, 0, durable=True)
+    channel.acknowledge(DEPARTING, 0, durable=True)
     assert channel.got("b") == [1]
     assert channel.state.past == {}
 
@@ -123,21 +123,21 @@ def test_a_message_without_a_unit_leaves_alone_however_it_came_to_the_hand() -> 
     channel = Channel(message(0), message(1, priority=9), settings=ONE_ATTEMPT)
     channel.got("a")
     assert [leaving.reference.offset for leaving in channel.give_back("a", 0, 1).leaving] == [0, 1]
-    assert sorted(channel.state.in_hand[LEAVING]) == [0, 1]
-    channel.acknowledge(LEAVING, 0, 1)
+    assert sorted(channel.state.in_hand[DEPARTING]) == [0, 1]
+    channel.acknowledge(DEPARTING, 0, 1)
     assert channel.state.watermark == 2
     alone = Channel(message(0), settings=ONE_ATTEMPT)
     alone.got("a")
     alone.give_back("a", 0)
-    assert sorted(alone.state.in_hand[LEAVING]) == [0]
+    assert sorted(alone.state.in_hand[DEPARTING]) == [0]
 
 
 def test_two_exhausted_messages_of_one_unit_given_back_together_leave_one_after_the_other() -> None:
-    """REDELIVER-3, UNIT-1: it broke an assertion in LEAVING's hands."""
+    """REDELIVER-3, UNIT-1: it broke an assertion in DEPARTING's hands."""
     channel = unit(2, ONE_ATTEMPT)
     decision = channel.give_back("a", 1, 0)
     assert [leaving.reference.offset for leaving in decision.leaving] == [0]
-    channel.acknowledge(LEAVING, 0, durable=True)
+    channel.acknowledge(DEPARTING, 0, durable=True)
     assert [(r.offset, reason) for r, reason in channel.ask("b").leaving] == [(1, OUT_OF_ATTEMPTS)]
 
 

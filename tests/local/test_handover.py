@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.errors import IllegalStateError, UnknownMessageError
-from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.local.contract_state import ContractChannelState
 from jbm_kafka.local.handover import (
@@ -107,7 +107,7 @@ def test_an_acknowledgement_that_cannot_be_is_refused(state: ContractChannelStat
 
 def test_what_is_on_its_way_out_is_owed_by_nobody(state: ContractChannelState) -> None:
     """Of STATE-4"""
-    deliver(state, LEAVING, A1)
+    deliver(state, DEPARTING, A1)
     assert message_state(state, A1.offset) is MessageState.DELIVERED
     assert owing(state, A1.offset) == frozenset()
 

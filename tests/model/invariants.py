@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery import delivery_of
-from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.reference import DEPARTING, Reference
 from tests.model.carrier import Carrier
 from tests.model.paper_queue import GIVEN_AWAY, PaperQueue, Remembered
 
@@ -104,7 +104,7 @@ def references_are_the_messages_sent(paper: PaperQueue, carrier: Carrier) -> Non
 def hands_hold_what_was_handed_over(paper: PaperQueue, state: ChannelState) -> None:
     """STATE-4: every session owes exactly what it got and neither settled nor returned."""
     hands = {(s, o) for s, hand in state.in_hand.items() for o in hand}
-    expected = {(LEAVING if who == GIVEN_AWAY else who, o) for o, who in paper.holder.items()}
+    expected = {(DEPARTING if who == GIVEN_AWAY else who, o) for o, who in paper.holder.items()}
     assert hands == expected
 
 
@@ -113,7 +113,7 @@ def each_unit_is_in_one_hand(paper: PaperQueue, state: ChannelState) -> None:
     owners: dict[bytes, str] = {}
     for session, hand in state.in_hand.items():
         for reference in hand.values():
-            if reference.unit is not None and session != LEAVING:
+            if reference.unit is not None and session != DEPARTING:
                 assert owners.setdefault(reference.unit, session) == session, reference
 
 

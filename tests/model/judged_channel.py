@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.offer import Offer
-from jbm_kafka.core.reference import LEAVING, Reference
+from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
 from tests.model import invariants as inv
 from tests.model.carrier import Carrier
@@ -117,7 +117,7 @@ class JudgedChannel(RuleBasedStateMachine):
 
     def settle(self, session: str, mask: int, one_by_one: bool) -> None:
         offsets = some(self.free_hand(session), mask)
-        known_as = LEAVING if session == GIVEN_AWAY else session
+        known_as = DEPARTING if session == GIVEN_AWAY else session
         assert unknown_offsets(self.carrier.state, known_as, [*offsets, 1 << 40]) == [1 << 40]
         for batch in [[o] for o in offsets] if one_by_one else [offsets]:
             self.carrier.state.apply(c.Acknowledged(session=known_as, offsets=batch))
@@ -163,7 +163,7 @@ class JudgedChannel(RuleBasedStateMachine):
             return
         self.paper.is_durable(remembered)
         for session, offsets in committed.items():
-            known_as = LEAVING if session == GIVEN_AWAY else session
+            known_as = DEPARTING if session == GIVEN_AWAY else session
             self.carrier.state.apply(c.Acknowledged(session=known_as, offsets=offsets, durable=True))
             for offset in offsets:
                 self.paper.settle(offset)
