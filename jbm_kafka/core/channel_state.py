@@ -26,9 +26,9 @@ class ChannelState:
     __slots__ = (
         "arrivals",
         "cursor",
+        "delivered_position",
         "durable",
         "gates",
-        "handed_to",
         "in_hand",
         "set_back_ms",
         "time_ms",
@@ -39,7 +39,7 @@ class ChannelState:
         self.durable = DurableState()
         self.cursor = 0
         """Live head: one past the last offset read since this state was built; below `fetched` while catching up."""
-        self.handed_to = 0
+        self.delivered_position = 0
         """One past the highest offset really handed over."""
         self.time_ms = 0
         """The latest time this channel was told; tell it before recovery."""
@@ -85,7 +85,7 @@ class ChannelState:
                 durable.mark_failed(change)
             case Position():
                 durable.recover_position(change)
-                self.cursor, self.handed_to = change.watermark, change.offered
+                self.cursor, self.delivered_position = change.watermark, change.offered
             case Settled():
                 durable.recover_settled(change)
             case Attempted():
@@ -120,9 +120,9 @@ class ChannelState:
         return self.durable.offered
 
     @property
-    def suspect_below(self) -> int:
+    def redelivered_below(self) -> int:
         """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
-        return self.durable.suspect_below
+        return self.durable.redelivered_below
 
     @property
     def watermark(self) -> int:
@@ -202,7 +202,7 @@ class ChannelState:
                 take()
         if change.fresh:
             self._hand_fresh(session, change.fresh)
-            self.handed_to = max(self.handed_to, change.fresh[-1].offset + 1)
+            self.delivered_position = max(self.delivered_position, change.fresh[-1].offset + 1)
         if change.expired:
             self._hand_expired(change.expired)
         for reference in change.blocked:
@@ -213,7 +213,7 @@ class ChannelState:
         references = self.gates.take_heads(gate, taken.count, owner)
         self._hand(owner).update((reference.offset, reference) for reference in references)
         if not taken.leaving:
-            self.handed_to = max(self.handed_to, references[-1].offset + 1)
+            self.delivered_position = max(self.delivered_position, references[-1].offset + 1)
         self._relist(gate)
 
     def _hand_fresh(self, owner: SessionId, references: Sequence[Reference]) -> None:

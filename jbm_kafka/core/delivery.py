@@ -39,7 +39,7 @@ def delivery_of(state: ChannelState, offset: int) -> Delivery:
     """The delivery count and redelivered flag of a message about to be handed over (REDELIVER-1, REDELIVER-7)."""
     past = state.past.get(offset)
     attempts = 0 if past is None else past.attempts
-    redelivered = past is not None or offset < state.suspect_below
+    redelivered = past is not None or offset < state.redelivered_below
     if not redelivered:
         return FIRST_DELIVERY
     return Delivery(attempts, max(attempts + 1, 2), True)

@@ -39,7 +39,7 @@ class DurableState:
         "offered",
         "owed",
         "past",
-        "suspect_below",
+        "redelivered_below",
         "written_attempted",
         "written_blocks",
         "written_held",
@@ -52,7 +52,7 @@ class DurableState:
         """Durable head: one past the highest offset ever seen."""
         self.offered = 0
         """Offsets below may be handed over: the changelog says that they may have been."""
-        self.suspect_below = 0
+        self.redelivered_below = 0
         """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
         self.past: dict[int, Past] = {}
         """Owed messages with a history, by offset."""
@@ -111,7 +111,7 @@ class DurableState:
     def recover_position(self, entry: Position) -> None:
         assert not self.fetched, "a position is applied first, and once"
         self.fetched = entry.fetched
-        self.offered = self.suspect_below = entry.offered
+        self.offered = self.redelivered_below = entry.offered
         self.owed.add_range(entry.watermark, entry.fetched)
 
     def recover_settled(self, entry: Settled) -> None:

@@ -50,8 +50,8 @@ def freeze(
 
     `records_attempts` adds what is in hand, so that a crash forgets no attempt (REDELIVER-7).
     """
-    assert offered >= state.suspect_below, (offered, state.suspect_below)
-    assert offered >= state.handed_to or not _is_in_hand(state), (offered, state.handed_to)
+    assert offered >= state.redelivered_below, (offered, state.redelivered_below)
+    assert offered >= state.delivered_position or not _is_in_hand(state), (offered, state.delivered_position)
     watermark = state.owed.first_without(state.fetched, tentative) if tentative else state.watermark
     blocks = state.durable.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
     blocks |= {number for number in state.durable.written_blocks if (number + 1) << BLOCK_BITS <= watermark}

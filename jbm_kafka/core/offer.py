@@ -48,9 +48,9 @@ def decide_offer(
     """Up to `limit` messages for a session, the highest priority and then the lowest offset first.
 
     A unit of which another session holds messages is passed over (UNIT-2); one of which this session holds some goes
-    on (UNIT-3) unless `one_per_unit`. A message past its time goes to DEPARTING instead (SEND-5), also from behind those
-    that this session holds; so does one whose recorded attempts have reached `attempts_max`, but only as the first of
-    its unit: dead letters of a unit keep their order.
+    on (UNIT-3) unless `one_per_unit`. A message past its time goes to DEPARTING instead (SEND-5), also from behind
+    those that this session holds; so does one whose recorded attempts have reached `attempts_max`, but only as the
+    first of its unit: dead letters of a unit keep their order.
     """
     return _Offering(state, session, limit, now_ms, one_per_unit, attempts_max).run()
 

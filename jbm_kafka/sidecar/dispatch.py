@@ -143,6 +143,6 @@ class Dispatch:
 def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference]) -> list[Granted]:
     """With the delivery count each is to be shown with; nearly always the first."""
     state = channel.state
-    if not state.past and references[0].offset >= state.suspect_below:
+    if not state.past and references[0].offset >= state.redelivered_below:
         return [Granted(tap, reference, FIRST_DELIVERY) for reference in references]
     return [Granted(tap, reference, delivery_of(state, reference.offset)) for reference in references]

@@ -152,9 +152,9 @@ class OwnedChannel:
         if self.reserve != state.offered:
             return
         if is_at_mark:
-            self.reserve = max(state.handed_to, state.watermark, self.reserve) + self._ahead.next_step(now_ms)
-        elif state.handed_to + self._ahead.enough > self.reserve:
-            self.reserve = max(state.handed_to, state.watermark) + self._ahead.next_step(now_ms)
+            self.reserve = max(state.delivered_position, state.watermark, self.reserve) + self._ahead.next_step(now_ms)
+        elif state.delivered_position + self._ahead.enough > self.reserve:
+            self.reserve = max(state.delivered_position, state.watermark) + self._ahead.next_step(now_ms)
 
     def begin_release(self) -> None:
         """On a clean release nothing is left that may have been handed over without a record of it.
@@ -163,7 +163,7 @@ class OwnedChannel:
         where an earlier owner left it in doubt. The call follows the return of everything in hand.
         """
         self.is_closing = True
-        in_doubt_below = max(self.state.watermark, self.state.suspect_below)
+        in_doubt_below = max(self.state.watermark, self.state.redelivered_below)
         if self.reserve > in_doubt_below:
             self.reserve = in_doubt_below
             self.is_releasing = True
@@ -259,7 +259,7 @@ class OwnedChannel:
         """First mark after opening, so that the first hand-over need not wait for a checkpoint of its own."""
         self.state.apply(decide_kept(self.state, self.settings))
         self.state.apply(OfferedRaised(self.state.offered))
-        self.reserve = max(self.state.handed_to, self.state.watermark) + self._ahead.step
+        self.reserve = max(self.state.delivered_position, self.state.watermark) + self._ahead.step
         self._is_at_mark = True
 
     def fail_waiters(self, error: Exception) -> None:

@@ -148,14 +148,14 @@ def test_an_expired_message_without_a_unit_leaves_alone() -> None:
     offer = channel.ask("a")
     assert [reference.offset for reference, _ in offer.leaving] == [0]
     assert [reference.offset for reference in offer.references] == [1]
-    assert channel.state.handed_to == 2
+    assert channel.state.delivered_position == 2
 
 
 def test_what_left_was_not_handed_over() -> None:
-    """REDELIVER-7: `handed_to` is what may be with an application; the mark of a checkpoint is never lower."""
+    """REDELIVER-7: `delivered_position` is what may be with an application; the mark of a checkpoint is never lower."""
     channel = Channel(message(0), message(1, priority=9, expires=START_MS))
     channel.ask("a")
-    assert channel.state.handed_to == 1
+    assert channel.state.delivered_position == 1
 
 
 def test_nothing_beyond_the_reservation_is_handed_over() -> None:

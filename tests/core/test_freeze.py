@@ -137,7 +137,7 @@ def test_a_new_owner_tells_redelivered_of_what_may_have_been_handed_over_and_of_
     first = Channel(message(0), message(1), message(2))
     first.got("a", 1)
     first.give_back("a", GivenBack(0, counted=False))
-    channel = recovered(*first.checkpoint(offered=first.state.handed_to))
+    channel = recovered(*first.checkpoint(offered=first.state.delivered_position))
     channel.fetch(message(0), message(1), message(2))
     assert [delivery_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
     assert [delivery_of(channel.state, offset).delivery_count for offset in (0, 1, 2)] == [2, 1, 1]
@@ -148,7 +148,7 @@ def test_after_a_clean_release_only_what_was_counted_is_told_redelivered() -> No
     first = Channel(message(0), message(1), message(2))
     first.got("a", 3)
     first.give_back("a", GivenBack(0, counted=True), GivenBack(1, counted=False), GivenBack(2, counted=False))
-    channel = recovered(*first.checkpoint(offered=first.state.suspect_below))
+    channel = recovered(*first.checkpoint(offered=first.state.redelivered_below))
     channel.fetch(message(0), message(1), message(2))
     assert [delivery_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
 
@@ -157,7 +157,7 @@ def test_the_mark_is_not_lowered_while_anything_is_in_hand() -> None:
     channel = Channel(message(0))
     channel.got("a", 1)
     with pytest.raises(AssertionError):
-        channel.checkpoint(offered=channel.state.suspect_below)
+        channel.checkpoint(offered=channel.state.redelivered_below)
 
 
 def test_a_new_owner_delivers_nothing_that_was_settled() -> None:

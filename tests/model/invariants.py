@@ -128,7 +128,7 @@ def redelivered_is_told(paper: PaperQueue, state: ChannelState) -> None:
     for offset in paper.unsettled():
         delivery, attempts = delivery_of(state, offset), paper.attempts.get(offset, 0)
         assert delivery.attempts == attempts
-        assert delivery.redelivered == (attempts > 0 or offset < paper.suspect_below)
+        assert delivery.redelivered == (attempts > 0 or offset < paper.redelivered_below)
         assert delivery.delivery_count == (max(attempts + 1, 2) if delivery.redelivered else 1)
         if offset in paper.handed_by_earlier_owners:
             assert delivery.redelivered, f"{offset} was handed over by an earlier owner and does not say so"
@@ -144,9 +144,9 @@ def the_watermark_is_exact(paper: PaperQueue, watermark: int, also_settled: set[
 
 
 def the_heads_are_exact(paper: PaperQueue, state: ChannelState) -> None:
-    """`fetched` and `handed_to` are one past the highest offset seen and handed over, `offered` is what is durable."""
+    """`fetched` and `delivered_position` are one past the last offset seen and handed over, `offered` is durable."""
     assert state.fetched == paper.known_to
-    assert state.handed_to == paper.handed_to <= state.offered
+    assert state.delivered_position == paper.delivered_position <= state.offered
     assert state.offered == paper.offered
 
 
@@ -165,7 +165,7 @@ def replay_gives_the_durable_part(paper: PaperQueue, durable: Remembered, carrie
     """LOG-3, LOG-7: watermark, settled, counts and due times can be computed from log and changelog alone."""
     state = carrier.changelog.replay(paper.now_ms)
     assert state.fetched == durable.known_to
-    assert state.offered == state.suspect_below == durable.offered
+    assert state.offered == state.redelivered_below == durable.offered
     owed = [o for o in paper.log if o < durable.known_to and o not in durable.settled]
     assert [o for o in state.owed if o in paper.log] == sorted(owed)
     assert state.watermark <= min(owed, default=durable.known_to)

@@ -80,8 +80,8 @@ class PaperQueue:
         self.delay_ms: dict[int, int] = {}
         self.offered = 0
         """Durably reserved: nothing at or beyond may be handed over."""
-        self.suspect_below = 0
-        self.handed_to = 0
+        self.redelivered_below = 0
+        self.delivered_position = 0
         self.handed_by_earlier_owners: set[int] = set()
         self.handed: set[int] = set()
         self.durable = Remembered()
@@ -172,7 +172,7 @@ class PaperQueue:
     def hand_over(self, offset: int, session: str) -> None:
         self.holder[offset] = session
         if session != GIVEN_AWAY:
-            self.handed_to = max(self.handed_to, offset + 1)
+            self.delivered_position = max(self.delivered_position, offset + 1)
             self.handed.add(offset)
 
     def settle(self, offset: int) -> None:
@@ -245,4 +245,4 @@ class PaperQueue:
         self.due_at_ms = {o: min(due_at_ms, now_ms + durable.delay_ms[o]) for o, due_at_ms in durable.due_at_ms.items()}
         self.known_to = durable.known_to
         self.read_to = durable.watermark
-        self.offered = self.suspect_below = self.handed_to = durable.offered
+        self.offered = self.redelivered_below = self.delivered_position = durable.offered

@@ -158,7 +158,7 @@ class QueueChannelMachine(JudgedChannel):
             if committing >> bit & 1 and offsets:
                 self.committing[session] = offsets
         tentative = {offset for offsets in self.committing.values() for offset in offsets}
-        offered = max(self.paper.offered, self.paper.handed_to + ahead)
+        offered = max(self.paper.offered, self.paper.delivered_position + ahead)
         self.freeze(offered, tentative)
 
     @precondition(lambda self: self.pending is not None)
@@ -183,7 +183,7 @@ class QueueChannelMachine(JudgedChannel):
             self.take_back(session, dict.fromkeys(self.paper.in_hand(session), (False, None)))
         # What came back uncounted never reached an application, and what was counted is remembered as that.
         self.paper.handed.clear()
-        self.freeze(self.paper.suspect_below, set())
+        self.freeze(self.paper.redelivered_below, set())
         self.carrier.end_checkpoint(durable=True)
         assert self.pending is not None
         self.paper.durable = self.pending
