@@ -12,7 +12,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, cause, one_line, trouble
 from jbm_kafka.kafka.header_names import mend_headers
 from jbm_kafka.kafka.settings import LOG
-from jbm_kafka.ports import GroupFenced, GroupListener, KafkaRecord, KafkaTrouble, PositionOutOfRange
+from jbm_kafka.ports import (
+    GroupFenced,
+    GroupListener,
+    KafkaRecord,
+    KafkaTrouble,
+    PartitionUnreadable,
+    PositionOutOfRange,
+)
 
 _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 _LASTING = UNKNOWN_TOPIC | {
@@ -29,6 +36,17 @@ _LASTING = UNKNOWN_TOPIC | {
 
 _BROKEN = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 """A connection was lost, or every one."""
+
+_DAMAGED = frozenset(
+    {
+        KafkaError._BAD_MSG,
+        KafkaError._BAD_COMPRESSION,
+        KafkaError._NOT_IMPLEMENTED,
+        KafkaError.INVALID_MSG,
+        KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
+"""Told in place of records, behind which librdkafka reads on as if there had been none."""
 
 _SEEK_TRIES = 20
 """Calls of `consume` in which a seek refused as too early is tried again before the partition is reassigned."""
@@ -54,6 +72,8 @@ class ConfluentGroupConsumer:
         """Owned, but without a position yet: assigned and paused, so that `seek` can start them."""
         self._stopped: set[int] = set()
         """librdkafka stopped fetching after a position out of range; only a new assignment starts it again."""
+        self._damaged: set[int] = set()
+        """Stopped before records that cannot be read, until they are assigned anew."""
         self._seeks: dict[int, tuple[int, int]] = {}
         """Positions that a partition could not take yet, with the tries left."""
         self._ends: dict[int, int] = {}
@@ -106,10 +126,15 @@ class ConfluentGroupConsumer:
         if revocations != self._revocations:
             records = [record for record in records if record.partition() in self._owned]
         if any(map(Message.error, records)):  # asked of each without a step of the interpreter
+            sound: list[Message] = []
             for record in records:
                 if record.error() is not None:
                     self._note_error(record)
-            records = [record for record in records if record.error() is None]
+                elif record.partition() not in self._damaged:
+                    sound.append(record)
+            records = sound
+        elif self._damaged:
+            records = [record for record in records if record.partition() not in self._damaged]
         if self._waiting:
             records = [record for record in records if record.partition() not in self._waiting]
         mend_headers(records)
@@ -120,6 +145,11 @@ class ConfluentGroupConsumer:
         error = record.error()
         partition = record.partition()
         assert error is not None
+        if partition in self._damaged:
+            return
+        if partition in self._owned and error.code() in _DAMAGED:
+            self._stop_damaged(partition, record.offset(), error)
+            return
         if error.code() == KafkaError._PARTITION_EOF:
             if partition is not None and partition not in self._waiting:
                 self._ends[partition] = record.offset() or 0
@@ -135,6 +165,19 @@ class ConfluentGroupConsumer:
         else:
             LOG.info("group %s reading topic %s: %s; it keeps trying", self._group, self._topic, one_line(error))
 
+    def _stop_damaged(self, partition: int, offset: int | None, error: KafkaError) -> None:
+        self._damaged.add(partition)
+        self._consumer.pause(self._places([partition]))
+        self._errors.append(
+            PartitionUnreadable(
+                f"{self._topic}[{partition}] offset {offset}: what is stored there cannot be read: {one_line(error)}. "
+                f"Restore the partition from a sound replica, or delete its records up to there with "
+                f"kafka-delete-records, then start its receivers again; nothing behind it is handed over or settled, "
+                f"other partitions go on",
+                partition=partition,
+            )
+        )
+
     def _told(self, error: KafkaError) -> KafkaTrouble:
         return trouble(error, f"group {self._group} reading topic {self._topic}", self._bootstrap, group=self._group)
 
@@ -147,10 +190,13 @@ class ConfluentGroupConsumer:
 
     def resume(self, partitions: Sequence[int]) -> None:
         self._paused.difference_update(partitions)
-        ready = [p for p in partitions if p in self._owned and p not in self._waiting and p not in self._seeks]
+        ready = [p for p in partitions if p in self._owned and not self._must_rest(p)]
         self._consumer.resume(self._places(ready))
         for partition in ready:
             self._wake_fetcher(partition)
+
+    def _must_rest(self, partition: int) -> bool:
+        return partition in self._waiting or partition in self._seeks or partition in self._damaged
 
     def seek(self, partition: int, position: int) -> None:
         if partition not in self._owned:
@@ -285,6 +331,7 @@ class ConfluentGroupConsumer:
         self._paused.difference_update(partitions)
         self._waiting.difference_update(partitions)
         self._stopped.difference_update(partitions)
+        self._damaged.difference_update(partitions)
         for partition in partitions:
             self._seeks.pop(partition, None)
             self._ends.pop(partition, None)

@@ -124,6 +124,14 @@ class PositionOutOfRange(KafkaTrouble):
         self.partition = partition
 
 
+class PartitionUnreadable(KafkaTrouble):
+    """What a partition holds from some offset on cannot be read; it is stopped there until it is assigned anew."""
+
+    def __init__(self, message: str, *, partition: int) -> None:
+        super().__init__(message)
+        self.partition = partition
+
+
 class GroupConsumer(Protocol):
     """A member of one consumer group reading one topic, read_committed. One thread only, `close` included."""
 
@@ -135,6 +143,7 @@ class GroupConsumer(Protocol):
 
         Raises:
             PositionOutOfRange: a partition's position is below the log's start or above its end.
+            PartitionUnreadable: records of a partition are damaged. What is before them was or will be returned.
             KafkaTrouble: an error that will not go away by itself.
         """
 

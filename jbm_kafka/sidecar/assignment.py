@@ -14,7 +14,7 @@ from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import GivenBack
-from jbm_kafka.ports import GroupConsumer, PositionOutOfRange
+from jbm_kafka.ports import GroupConsumer, PartitionUnreadable, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import in_doubt, taken
@@ -113,6 +113,13 @@ class Assignment:
     def tell_closed(self, link: Link) -> None:
         """A link that came later hears which partitions it gets nothing from."""
         for error in self._closed.values():
+            link.note(error)
+
+    def tell_unreadable(self, partition: int, cause: str) -> None:
+        """Nothing more is read of the partition; what was read before goes on."""
+        log.error("%s", cause)
+        error = self._closed[partition] = JMSError(cause, topic=self._data.group.topic, partition=partition)
+        for link in self._data.links.values():
             link.note(error)
 
     def reposition(self, partition: int) -> None:
@@ -300,7 +307,7 @@ class Assignment:
     def _stay_member(self, consumer: GroupConsumer) -> None:
         """Answer the group; what is read is of no use any more."""
         self._pause()
-        with suppress(PositionOutOfRange):
+        with suppress(PositionOutOfRange, PartitionUnreadable):
             consumer.consume(FETCH_COUNT_MAX, 0)
 
 

@@ -1,0 +1,70 @@
+"""Records that librdkafka cannot read, told by it as an error between others: what is behind them must wait."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from jbm_kafka.kafka import group_consumer
+from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
+from jbm_kafka.ports import PartitionUnreadable
+from tests.kafka.world import Listener, offsets
+
+
+class Client:
+    """In place of librdkafka's consumer, whose messages are given; a broker would have to be damaged on its disk."""
+
+    def __init__(self, settings: object) -> None:
+        self.batches: list[list[Message]] = []
+        self.paused: list[int] = []
+
+    def subscribe(self, topics: Sequence[str], **callbacks: Any) -> None:
+        callbacks["on_assign"](self, [TopicPartition(topics[0], partition) for partition in (0, 1)])
+
+    def incremental_assign(self, places: object) -> None:
+        return None
+
+    def pause(self, places: Sequence[TopicPartition]) -> None:
+        self.paused += [place.partition for place in places]
+
+    def resume(self, places: Sequence[TopicPartition]) -> None:
+        self.paused = [partition for partition in self.paused if partition not in [p.partition for p in places]]
+
+    def get_watermark_offsets(self, place: object, timeout: float) -> None:
+        return None
+
+    def poll(self, timeout: float) -> Message | None:
+        return self.batches[0].pop(0) if self.batches else None
+
+    def consume(self, count: int, timeout: float) -> list[Message]:
+        return self.batches.pop(0)
+
+    def close(self) -> None:
+        return None
+
+
+def record(partition: int, offset: int, code: int | None = None) -> Message:
+    error = None if code is None else KafkaError(code)
+    return Message(topic="t", partition=partition, offset=offset, error=error)
+
+
+@pytest.mark.parametrize("code", [KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._NOT_IMPLEMENTED])
+def test_a_damaged_record_is_no_gap_that_is_settled(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """MSG-2: what could not be read counted as an offset without a message; the watermark went past it."""
+    monkeypatch.setattr(group_consumer, "Consumer", Client)
+    listener = Listener({0: 0, 1: 0})
+    consumer = ConfluentGroupConsumer(
+        {"error_cb": lambda _: None}, group="g", topic="t", listener=listener, bootstrap="b"
+    )
+    client: Any = consumer._consumer
+    client.batches = [[record(0, 4), record(0, 5, code), record(0, 9), record(1, 3)], [record(0, 10), record(1, 4)]]
+    with pytest.raises(PartitionUnreadable, match=r"t\[0\] offset 5: .* kafka-delete-records") as raised:
+        consumer.consume(10, 0)
+    assert raised.value.partition == 0
+    consumer.resume([0, 1])
+    assert client.paused == [0], "nothing but a new assignment starts it again"
+    found = consumer.consume(2, 0)
+    assert offsets(found) == [4, 3], "what is before it is handed over, and other partitions go on"
+    assert offsets(consumer.consume(10, 0)) == [4]
+    consumer.close()
