@@ -8,13 +8,21 @@ from typing import Self
 
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts, Tally, tallies
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
-from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSError, JMSSecurityError
+from jbm_kafka.core.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidSettingError,
+    JMSError,
+    JMSSecurityError,
+)
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaTrouble, TopicDescription
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.sidecar.browse import browse
+from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.sidecar.topic_watch import LOOK_S
 from jbm_kafka.sidecar.topics import Topics
 
 DEFAULT_PARTITIONS = 16
@@ -38,6 +46,7 @@ class Admin:
         self._kafka = ConfluentKafka(bootstrap, kafka, admin_timeout_s=timeout_s)
         self._admin = self._kafka.admin()
         self._namespace = namespace
+        self._registry = Registry(self._kafka, self._admin, with_namespace("jbm.registry", namespace))
 
     def create_queue(self, name: str, *, partitions: int | None = None) -> bool:
         """Make the queue's topic and its changelog: True when it was not there, False when it is as asked already.
@@ -57,9 +66,40 @@ class Admin:
                     destination=name,
                     partitions=found.partitions,
                 )
-            topics = Topics(self._admin, namespace=self._namespace)
+            topics = Topics(self._admin, namespace=self._namespace, registry=self._registry)
             topics.ensure(queue, create=True, partitions=partitions or DEFAULT_PARTITIONS)
             return found is None
+
+    def admit_partitions(
+        self, queue: Queue | str, *, force: bool = False, wait_s: float = LOOK_S + 1.0
+    ) -> tuple[int, int]:
+        """Route the units of a queue by the partitions its topic has now: the count before, and now (UNIT-11).
+
+        Senders look at a topic every few seconds and refuse units while it has another count than the recorded one;
+        `wait_s` seconds go by first, so that all of them do.
+
+        Raises:
+            InvalidDestinationError: there is no such queue.
+            IllegalStateError: it still holds messages, whose units would be split, and `force` was not given.
+        """
+        queue = _queue(queue)
+        with _told(f"admit partitions of {queue}"):
+            found = self._existing(queue)
+            self._registry.refresh()
+            before = self._registry.recorded(queue.name, found.topic_id)
+            if before is not None and before != found.partitions:
+                time.sleep(wait_s)
+                held = 0 if force else self.counts(queue).held
+                if held:
+                    raise IllegalStateError(
+                        f"{queue} holds {held} messages, and units among them would be split between their partitions "
+                        f"by {before} and by {found.partitions}: let it run empty, or give their order up with force",
+                        destination=queue.name,
+                        held=held,
+                    )
+            if before != found.partitions:
+                self._registry.record(queue.name, found.topic_id, found.partitions)
+            return before or found.partitions, found.partitions
 
     def destinations(self) -> list[Queue]:
         """Every queue: each Kafka topic that has a changelog. A topic nobody received from yet is not among them."""

@@ -21,6 +21,9 @@ COMMANDS = {
     "create": LazyCommand("jbm_kafka.cli.queues:create", "Create a queue."),
     "list": LazyCommand("jbm_kafka.cli.queues:list_queues", "List the queues with what they hold."),
     "show": LazyCommand("jbm_kafka.cli.queues:show", "Show one queue, partition by partition."),
+    "admit-partitions": LazyCommand(
+        "jbm_kafka.cli.queues:admit_partitions", "Route units by the partitions a topic has got."
+    ),
     "send": LazyCommand("jbm_kafka.cli.send:send", "Send messages: a text, a file, or standard input."),
     "receive": LazyCommand("jbm_kafka.cli.receive:receive", "Receive messages and print them."),
     "browse": LazyCommand("jbm_kafka.cli.browse:browse", "Show a queue's messages without receiving them."),

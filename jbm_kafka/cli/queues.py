@@ -30,6 +30,20 @@ def create(queue: Queue, partitions: int | None, bootstrap: str, as_json: bool) 
     emit(values, f"{queue} {word}, {count} partitions", as_json=as_json)
 
 
+@click.command(name="admit-partitions")
+@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.option("--force", is_flag=True, help="Also while messages wait: the order of their units is given up.")
+@bootstrap_option
+@json_option
+def admit_partitions(queue: Queue, force: bool, bootstrap: str, as_json: bool) -> None:
+    """Route a queue's units by the partitions its topic has now, after Kafka's tools added some; it must be empty."""
+    with Admin(reach(bootstrap)) as admin:
+        before, now = admin.admit_partitions(queue, force=force)
+    values: dict[str, object] = {"name": queue.name, "before": before, "partitions": now}
+    text = f"units are routed by {now} partitions" + ("" if before == now else f", not by {before} any more")
+    emit(values, f"{queue}: {text}", as_json=as_json)
+
+
 @click.command(name="list")
 @bootstrap_option
 @json_option

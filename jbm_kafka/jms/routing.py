@@ -77,16 +77,18 @@ class Routing:
         if key is not None:
             found = self._routes.get(info.topic)
             if found is None or found[0] is not info:
+                if info.partitions != info.unit_partitions:
+                    raise _other_count(info)
                 found = self._routes[info.topic] = (info, {})
             partitions = found[1]
             partition = partitions.get(key)
             if partition is None:
                 if len(partitions) >= CACHED_UNITS:
                     partitions.clear()
-                partition = partitions[key] = partition_for(key, info.partitions)
+                partition = partitions[key] = partition_for(key, info.unit_partitions)
             return partition
         if duplicate_id is not None:
-            return partition_for(_utf8(duplicate_id), info.partitions)
+            return partition_for(_utf8(duplicate_id), info.unit_partitions)
         if spread:
             self._turn += 1
             return self._turn % info.partitions
@@ -112,3 +114,16 @@ def _utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as fault:
         raise MessageFormatError(f"{text!r} cannot be sent as UTF-8: {fault}") from None
+
+
+def _other_count(info: TopicInfo) -> OrderError:
+    """What is said to who sends a unit to a topic that has got more partitions."""
+    return OrderError(
+        f"{info.topic} has {info.partitions} partitions now, and its units are routed by {info.unit_partitions}: by "
+        f"another count they would leave their earlier messages behind. Let the queue run empty, then: jbm-kafka "
+        f"admit-partitions {info.topic} (--force gives the order of waiting units up); messages without a unit can be "
+        f"sent meanwhile",
+        topic=info.topic,
+        partitions=info.partitions,
+        unit_partitions=info.unit_partitions,
+    )

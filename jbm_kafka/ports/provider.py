@@ -48,6 +48,13 @@ class TopicInfo:
     """The brokers stamp its records themselves, so the time of sending needs a header."""
     keeps_compression: bool = True
     """The brokers measure a record as its producer compressed it, or better compressed."""
+    recorded_partitions: int = 0
+    """The count that the registry has; 0: there is no registry."""
+
+    @property
+    def unit_partitions(self) -> int:
+        """Units are routed by this count: not by the topic's own, which Kafka's tools may raise at any time."""
+        return self.recorded_partitions or self.partitions
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,9 @@ def copy_of(
     record = cast(KafkaRecord, leaving.reference.record)
     headers = _headers(leaving, record, source, now_ms)
     key = record.key() or None
-    partition = leaving.reference.offset % target.partitions if key is None else partition_for(key, target.partitions)
+    partition = (
+        leaving.reference.offset % target.partitions if key is None else partition_for(key, target.unit_partitions)
+    )
     value = record.value()
     size = RECORD_OVERHEAD_BYTES + len(key or b"") + sum(len(n.encode()) + len(v or b"") + 8 for n, v in headers)
     fits = value is None or size + len(value) <= target.max_message_bytes

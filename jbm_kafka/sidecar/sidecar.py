@@ -28,6 +28,7 @@ from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
@@ -63,7 +64,8 @@ class Sidecar:
         self.config = config
         self._stores = stores
         self._admin = kafka.admin()
-        self.topics = Topics(self._admin, namespace=config.namespace)
+        registry = Registry(kafka, self._admin, with_namespace("jbm.registry", config.namespace))
+        self.topics = Topics(self._admin, namespace=config.namespace, registry=registry)
         self._watch = TopicWatch(topics=self.topics, workers=self._workers, looked=self._tell_lanes)
         self._targets = Targets(topics=self.topics, ensure=self._ensure_target, workers=self._workers)
         self._repository = AddressSettingsRepository(config.address_settings)

@@ -12,6 +12,7 @@ from jbm_kafka.core.destination import Destination, Queue, colliding_name, with_
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaTrouble, TopicDescription, Unreachable
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.sidecar.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +37,9 @@ SYSTEM_PARTITIONS = 16
 class Topics:
     """Any thread; what is known is kept until `refresh` or `forget`."""
 
-    def __init__(self, admin: KafkaAdmin, *, namespace: str) -> None:
+    def __init__(self, admin: KafkaAdmin, *, namespace: str, registry: Registry | None = None) -> None:
         self._admin = admin
+        self._registry = registry
         self._namespace = namespace
         self._known: dict[str, TopicInfo] = {}
         self._destinations: dict[str, Destination] = {}
@@ -170,6 +172,8 @@ class Topics:
             KafkaTrouble: no answer.
         """
         self._look_at_ours()
+        if self._registry is not None:
+            self._registry.refresh()
         known = dict(self._known)
         found = self._admin.describe([info.topic for info in known.values()])
         infos = []
@@ -177,7 +181,9 @@ class Topics:
             now = found.get(info.topic)
             if now is None:
                 continue
-            if (now.topic_id, now.partitions) != (info.topic_id, info.partitions):
+            recorded = 0 if self._registry is None else self._registry.recorded(name, now.topic_id)
+            is_same = (now.topic_id, now.partitions) == (info.topic_id, info.partitions)
+            if not is_same or recorded != info.recorded_partitions:
                 try:
                     info = self.refresh(self._destinations[name])
                 except JMSError as error:  # gone again, or it cannot be a destination any more
@@ -209,8 +215,11 @@ class Topics:
         self._ensure_changelog(destination, found)
         is_log_append_time = found.config.get("message.timestamp.type") == "LogAppendTime"
         keeps_compression = found.config.get("compression.type", "producer") in ("producer", *TRUSTED_COMPRESSION)
+        recorded = 0
+        if self._registry is not None:
+            recorded = self._registry.ensure(destination.name, found.topic_id, found.partitions)
         info = TopicInfo(
-            found.name, found.topic_id, found.partitions, _size(found), is_log_append_time, keeps_compression
+            found.name, found.topic_id, found.partitions, _size(found), is_log_append_time, keeps_compression, recorded
         )
         self._destinations[destination.name] = destination
         if self._known.get(destination.name) != info:  # the same one stays: what is derived from it stays good

@@ -1,13 +1,21 @@
-"""Topics that are deleted and made anew while they are used, on a real broker."""
+"""Topics that are made anew, or get more partitions, while they are used, on a real broker."""
 
+import time
 from collections.abc import Callable
 
+import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 
 from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka.admin import Admin
+from jbm_kafka.core.errors import IllegalStateError, OrderError
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.producer import MessageProducer
 from tests.jms.support import SOON_S, bodies, receive, receive_all, send
 from tests.support.topics import create_topic, delete_topics
+from tests.support.waiting import wait_until
 
 
 def test_a_live_consumer_gets_all_of_a_topic_made_anew(
@@ -31,3 +39,38 @@ def test_a_live_consumer_gets_all_of_a_topic_made_anew(
         while "new 0" not in found:
             found += bodies([receive(consumer)])
         assert [found[-1], *bodies(receive_all(consumer, 5))] == sent
+
+
+def test_partitions_added_with_kafkas_own_tool_split_no_unit_between_old_and_new_senders(
+    bootstrap: str, connect: Callable[..., Connection], orders: Queue
+) -> None:
+    """Of UNIT-11: refused until the queue is empty and the new count admitted."""
+    with connect() as connection, connection.create_session(AcknowledgeMode.AUTO) as session:
+        producer = session.create_producer(orders)
+        assert _is_sent(producer)
+        count = 1
+        admin = AdminClient({"bootstrap.servers": bootstrap})  # named: its futures fail as soon as nobody holds it
+        admin.create_partitions([NewPartitions(orders.name, 5)])[orders.name].result()
+        end_s = time.monotonic() + SOON_S
+        while time.monotonic() < end_s and _is_sent(producer):
+            count += 1
+        with pytest.raises(OrderError, match=f"jbm-kafka admit-partitions {orders.name}"):
+            producer.send("refused", unit_of_order="u")
+        producer.send("without a unit")
+        with Admin(bootstrap) as ours:
+            with pytest.raises(IllegalStateError, match="let it run empty, or give their order up with force"):
+                ours.admit_partitions(orders, wait_s=0)
+            consumer = session.create_consumer(orders)
+            receive_all(consumer, count + 1)
+            consumer.close()
+            wait_until(lambda: ours.counts(orders).held == 0, about="an empty queue", timeout_s=SOON_S)
+            assert ours.admit_partitions(orders, wait_s=0) == (2, 5)
+        wait_until(lambda: _is_sent(producer), about="a send that is not refused", timeout_s=SOON_S)
+
+
+def _is_sent(producer: MessageProducer) -> bool:
+    try:
+        producer.send("a step", unit_of_order="u")
+    except OrderError:
+        return False
+    return True
