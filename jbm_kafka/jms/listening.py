@@ -52,6 +52,8 @@ class ListenerThread:
         """Set while no listener runs, and no message is on its way to one."""
         self._idle.set()
         self._taking_for: MessageConsumer | None = None
+        self._served: MessageConsumer | None = None
+        """Whose listener was called last: it is looked at last, so that listeners of one session take turns."""
 
     def start(self) -> None:
         """Begin."""
@@ -119,7 +121,7 @@ class ListenerThread:
     def _next(self) -> tuple[MessageConsumer, Granted] | None:
         """The next message of any consumer with a listener, or None after a while without."""
         session = self._session
-        for consumer in list(session.consumers):
+        for consumer in self._in_turn():
             with session.lock:  # whoever closes or stops is seen here, or waits until the message was worked on
                 if not self._may_listen(consumer):
                     continue
@@ -133,11 +135,19 @@ class ListenerThread:
                 if granted is None:
                     self._ends()
             if granted is not None:
+                self._served = consumer
                 return consumer, granted
         with session.filled:
             if not self._is_stopping and not any(c.link.buffer for c in session.consumers if c.listener is not None):
                 session.filled.wait(IDLE_S)
         return None
+
+    def _in_turn(self) -> list[MessageConsumer]:
+        consumers = list(self._session.consumers)
+        if len(consumers) > 1 and self._served in consumers:
+            begin = consumers.index(self._served) + 1
+            return consumers[begin:] + consumers[:begin]
+        return consumers
 
     def _may_listen(self, consumer: MessageConsumer) -> bool:
         is_open = not consumer.is_closed and not self._session.is_closed

@@ -14,7 +14,19 @@ from jbm_kafka.jms.listening import ListenerThread
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports.grants import Granted, Tap
 from tests.jms.conftest import Connect
-from tests.jms.support import DEAD_LETTERS, SOON_S, Aside, Seen, bodies, copies, eventually, left, receive, send
+from tests.jms.support import (
+    DEAD_LETTERS,
+    SOON_S,
+    Aside,
+    Seen,
+    bodies,
+    copies,
+    eventually,
+    left,
+    receive,
+    send,
+    standing_still,
+)
 from tests.sidecar.parts import channel_of
 
 
@@ -386,3 +398,24 @@ def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
     eventually(lambda: bool(told), "nobody is told")
     send(session, orders, "a")
     assert bodies(seen.wait(1)) == ["a"]
+
+
+def test_two_listeners_of_one_session_take_turns(connection: Connection, session: Session, orders: Queue) -> None:
+    """The second starved until the first queue was empty, and what it had been granted was kept from everybody."""
+    busy, starved = (Queue(f"{orders.name}.{name}.one") for name in ("x", "y"))
+    count = 10
+    send(session, busy, *(f"x{number}" for number in range(count)))
+    send(session, starved, *(f"y{number}" for number in range(count)))
+    listening = connection.create_session()
+    one, two = listening.create_consumer(busy), listening.create_consumer(starved)
+
+    def have_more(message: Message) -> None:
+        if len(seen.messages) < count:
+            eventually(lambda: bool(one.link.buffer and two.link.buffer), "not both have a message waiting")
+
+    seen = Seen(have_more)
+    with standing_still(one):
+        one.set_listener(seen)
+        two.set_listener(seen)
+    got = [str(message.body) for message in seen.wait(2 * count)][:count]
+    assert sorted(body[0] for body in got).count("y") >= count // 2 - 1, got
