@@ -12,7 +12,7 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import Self
 
-from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, SendTimeoutError
+from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, JMSError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -60,6 +60,8 @@ class Connection:
         a thread of its own. It may close the connection."""
         self._troubles = Troubles()
         self.is_started = False
+        self._is_partly_started = False
+        """Some receivers could not be served, or some are still on their way."""
         self.is_closed = False
         self.is_forked = False
         """This process got the connection by a fork: it belongs to the parent."""
@@ -99,12 +101,28 @@ class Connection:
         return session
 
     def start(self) -> None:
-        """Deliver from now on; receivers made before join their queues' groups. Again: nothing happens."""
+        """Deliver from now on; receivers made before join their queues' groups. Again: nothing happens.
+
+        Raises:
+            JMSError: why a receiver cannot be served, such as a queue that is gone. All the others are; called again,
+                it tries again.
+        """
         self._check_open()
-        if not self.is_started:
-            self.is_started = True
+        if self.is_started and not self._is_partly_started:
+            return
+        self.is_started = self._is_partly_started = True
+        errors: list[JMSError] = []
+        for step in (Session.connection_started, Session.wait_ready):
             for session in list(self._sessions):
-                session.connection_started()
+                try:
+                    step(session)
+                except JMSError as error:
+                    errors.append(error)
+        if errors:
+            for other in errors[1:]:
+                errors[0].add_note(f"and: {other}")
+            raise errors[0]
+        self._is_partly_started = False
 
     def stop(self) -> None:
         """Deliver nothing until started again; waits for running listeners."""

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.engine.credit import Credit
 from jbm_kafka.jms.arguments import Seconds, check_callable, checked_timeout_s
 from jbm_kafka.jms.listening import set_listener
@@ -60,7 +61,7 @@ class MessageConsumer:
     # -- receiving -------------------------------------------------------------------------------------------------
 
     def receive(self, timeout: Seconds | None = None) -> Message | None:
-        """The next message; None when `timeout` seconds passed, or the consumer was closed.
+        """The next message; None when `timeout` seconds passed, or the consumer was closed meanwhile.
 
         None waits for ever. Any other timeout finds what was in the queue when it was called, if need be one second
         late, and ten when the process must join the queue's group first; 0 waits for nothing else. While a CLIENT or
@@ -68,6 +69,7 @@ class MessageConsumer:
         acknowledges or gives back.
 
         Raises:
+            IllegalStateError: the consumer or its session is closed, or in use by another thread.
             ResourceAllocationError: a TRANSACTED session holds the whole prefetch, so nothing could come before the
                 commit or rollback that only this thread can make. Not when `timeout` is 0.
         """
@@ -84,8 +86,7 @@ class MessageConsumer:
                 has_entered = self._guard.enter()
                 if not has_entered:
                     raise self.session.busy()
-                if not self._may_receive():
-                    return None
+                self._check_may_receive()
                 is_settled = self._settling.settle_at_once()
                 if is_settled:
                     granted = self._take()
@@ -119,8 +120,7 @@ class MessageConsumer:
         if not self._guard.try_enter():
             raise self.session.busy()
         try:
-            if not self._may_receive():
-                return None
+            self._check_may_receive()
             self._settling.before_receive()
             granted = self.next_granted(timeout_s)
             return None if granted is None else present_body(self, granted, kind)
@@ -129,7 +129,15 @@ class MessageConsumer:
 
     def __iter__(self) -> Iterator[Message]:
         """Receives until closed; acknowledges nothing beyond what the session's mode does by itself."""
-        while (message := self.receive()) is not None:
+        while not self.is_over():
+            try:
+                message = self.receive()
+            except IllegalStateError:
+                if self.is_over():
+                    return  # closed since it was looked at
+                raise
+            if message is None:
+                return
             yield message
 
     def next_granted(self, timeout_s: float | None) -> Granted | None:
@@ -166,13 +174,14 @@ class MessageConsumer:
             self._settling.handed_over(self, granted),
         )
 
-    def _may_receive(self) -> bool:
-        """False when it is closed, and its session is not."""
+    def _check_may_receive(self) -> None:
+        """Raises IllegalStateError when it is closed: a loop that receives must end, not go round."""
         if self._guard.listening is not None:
             self._guard.listening.check_may_receive(self)
         if self.session.is_closed:
             self.session.check_open()
-        return not self.is_closed
+        if self.is_closed:
+            raise IllegalStateError(f"the consumer of {self.destination} is closed; make a new one")
 
     def _take(self) -> Granted | None:
         """What `poll` does, expired or not. The caller holds the lock."""
@@ -230,6 +239,11 @@ class MessageConsumer:
         if not self.link.is_attached and not self.is_closed:
             self.link.lane = provider.attach(self.destination, self.link)
             self.link.is_attached = True
+
+    def connect_late(self) -> None:
+        """A receive where the start of the connection could not connect it: whoever receives hears why."""
+        if not self.link.is_attached and self.session.connection.is_started and not self.is_over():
+            self.connect()
 
     def stay_attached(self) -> None:
         """Join again when the lane has left, as it does when nobody receives for a while.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError
+from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError, JMSError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.engine.outbox import Outbox
 from jbm_kafka.jms.arguments import checked_prefetch
@@ -245,13 +245,26 @@ class Session:
         self._thread.wake()
 
     def connection_started(self) -> None:
-        """The connection was started: receivers count from now on."""
+        """The connection was started: receivers count from now on; one that is refused keeps no other from it."""
+        self._with_each(MessageConsumer.connect)
+
+    def wait_ready(self) -> None:
+        """Return when all that could connect have their first assignment, and let the listeners begin."""
+        try:
+            self._with_each(MessageConsumer.wait_ready)
+        finally:
+            if self._thread is not None:
+                self._thread.wake()
+
+    def _with_each(self, step: Callable[[MessageConsumer], None]) -> None:
+        error: JMSError | None = None
         for consumer in list(self.consumers):
-            consumer.connect()
-        for consumer in list(self.consumers):
-            consumer.wait_ready()
-        if self._thread is not None:
-            self._thread.wake()
+            try:
+                step(consumer)
+            except JMSError as failure:
+                error = error or failure
+        if error is not None:
+            raise error
 
     def connection_stopped(self) -> None:
         """The connection was stopped: unread messages go back, a running listener finishes."""

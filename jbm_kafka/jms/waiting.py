@@ -55,6 +55,7 @@ class Waiting:
         granted = None
         link.is_waiting = True
         try:
+            self._consumer.connect_late()
             self._consumer.stay_attached()
             is_member = link.is_attached and link.lane.has_joined
             while True:
@@ -77,7 +78,7 @@ class Waiting:
         consumer, link = self._consumer, self._link
         join_timeout_s = consumer.session.connection.provider.traits.join_timeout_s
         deadline = time.monotonic() + join_timeout_s
-        while not consumer.is_over():
+        while link.is_attached and not consumer.is_over():
             consumer.stay_attached()
             if link.lane.is_settled:
                 return

@@ -3,6 +3,7 @@
 import os
 import queue
 import threading
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.session import Session
 from tests.jms.conftest import RUN, Connect, make_factory
 from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, eventually, lane_behind, left, receive, send
 from tests.support.topics import create_topic
@@ -316,3 +319,59 @@ def test_a_listener_may_stop_its_own_connection(warm: ConnectionFactory, orders:
         assert bodies(seen.messages) == ["a"]
         connection.start()
         assert bodies(seen.wait(2)) == ["a", "b"]
+
+
+def test_a_start_that_fails_for_one_queue_serves_the_others_and_can_be_repeated(
+    bootstrap: str, warm: ConnectionFactory, orders: Queue
+) -> None:
+    """CONN-1: sessions after the one whose queue is gone stayed deaf, without an error."""
+    missing = Queue(f"{orders.name}.gone")
+    with warm.create_connection() as sending:
+        send(sending.create_session(), orders, "a", "b")
+        send(sending.create_session(), missing, "c")
+    connection = warm.create_connection()
+    try:
+        deaf, *others = [connection.create_session() for _ in range(2)]
+        refused = deaf.create_consumer(missing)
+        heard = [deaf.create_consumer(orders), others[0].create_consumer(orders)]
+        is_there = refused.connect
+
+        def connect() -> None:
+            raise errors.InvalidDestinationError(f"{missing} is gone")
+
+        refused.connect = connect  # type: ignore[method-assign]
+        with pytest.raises(errors.InvalidDestinationError, match="gone"):
+            connection.start()
+        assert {consumer.link.is_attached for consumer in heard} == {True}
+        assert receive(heard[1]).body in ("a", "b")
+        with pytest.raises(errors.InvalidDestinationError, match="gone"):
+            connection.start()
+        with pytest.raises(errors.InvalidDestinationError, match="gone"):
+            refused.receive(0)
+        refused.connect = is_there  # type: ignore[method-assign]
+        connection.start()
+        assert receive(refused).body == "c"
+    finally:
+        connection.close()
+
+
+def test_a_receive_on_a_closed_consumer_raises(session: Session, orders: Queue) -> None:
+    """A loop around `receive` went round at full speed: it returned None at once."""
+    consumer = session.create_consumer(orders)
+    consumer.close()
+    for call in (consumer.receive_nowait, consumer.receive, lambda: consumer.receive_body(str, 0.1)):
+        with pytest.raises(errors.IllegalStateError, match="closed"):
+            call()
+    assert list(consumer) == []
+
+
+@pytest.mark.parametrize("call", [MessageConsumer.receive, lambda consumer: list(consumer) or None])
+def test_a_receive_whose_consumer_is_closed_meanwhile_returns_none(
+    session: Session, orders: Queue, call: Callable[[MessageConsumer], object]
+) -> None:
+    """CONN-1: and so does an iteration end."""
+    consumer = session.create_consumer(orders)
+    waiting = Aside(lambda: call(consumer))
+    eventually(lambda: consumer.link.is_waiting, "no receive waits")
+    consumer.close()
+    assert waiting.result() is None
