@@ -59,6 +59,13 @@ class Hand(Generic[T]):
             del self._items[item]
         return taken
 
+    def take_where(self, belongs: Callable[[T], bool]) -> list[T]:
+        """Every item that `belongs`."""
+        taken = [item for item in self._items if belongs(item)]
+        for item in taken:
+            del self._items[item]
+        return taken
+
     def count(self, belongs: Callable[[T], bool]) -> int:
         """How many belong."""
         return sum(1 for item in self._items if belongs(item))

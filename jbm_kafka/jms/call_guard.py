@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class CallGuard:
     """Who calls enters, and leaves at the end."""
 
-    __slots__ = ("_filled", "_waiting", "is_in_call", "listening")
+    __slots__ = ("_caller", "_filled", "_waiting", "is_in_call", "listening")
 
     def __init__(self, filled: threading.Condition) -> None:
         self._filled = filled
@@ -25,6 +26,8 @@ class CallGuard:
         self._waiting = 0
         self.is_in_call = False
         """Anybody may look, without the lock; True is to be trusted, False only under it."""
+        self._caller = 0
+        """The thread in the call, or of the last one."""
         self.listening: ListenerThread | None = None
         """The thread of the session's listeners, once it has one: here, where a receive sees it for next to nothing."""
 
@@ -32,8 +35,27 @@ class CallGuard:
         """Begin a call; False when another one runs. The caller holds the lock."""
         if self.is_in_call:
             return False
+        self._caller = get_ident()  # first: a signal handler may look in between
         self.is_in_call = True
         return True
+
+    @property
+    def is_own(self) -> bool:
+        """The caller's thread is in the call."""
+        return self.is_in_call and self._caller == get_ident()
+
+    def is_interrupted(self) -> bool:
+        """The caller is a signal handler, and what it interrupted is a call, or holds the lock.
+
+        Neither ends before the handler returns, so it must wait for neither.
+        """
+        return self.has_lock or self.is_own
+
+    @property
+    def has_lock(self) -> bool:
+        """The caller's thread holds the session's lock."""
+        is_owned: bool = self._filled._is_owned()  # type: ignore[attr-defined]
+        return is_owned
 
     def try_enter(self) -> bool:
         """Begin a call; False when another one runs."""

@@ -14,6 +14,7 @@ from typing import Self
 
 from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, JMSError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
+from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
@@ -68,7 +69,9 @@ class Connection:
         _connections.add(self)
         self._client_id = defaults.client_id
         self._sessions: list[Session] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler that closes may have interrupted who holds it
+        self._starting = 0
+        """The thread in `start`."""
         self._numbers = itertools.count(1)
         self._message_prefix = f"ID:{self.connection_id}:"
 
@@ -110,6 +113,13 @@ class Connection:
         self._check_open()
         if self.is_started and not self._is_partly_started:
             return
+        self._starting = threading.get_ident()
+        try:
+            self._start()
+        finally:
+            self._starting = 0
+
+    def _start(self) -> None:
         self.is_started = self._is_partly_started = True
         errors: list[JMSError] = []
         for step in (Session.connection_started, Session.wait_ready):
@@ -132,9 +142,19 @@ class Connection:
             session.connection_stopped()
 
     def close(self) -> None:
-        """Close every session, wait for sends, leave the groups in order. Any thread; again: nothing happens."""
+        """Close every session, wait for sends, leave the groups in order. Any thread; again: nothing happens.
+
+        A signal handler may call it: a receive that it interrupted ends, and then the connection closes, beside.
+        """
         self.check_process()
         self.completions.refuse_inside("connection.close()")
+        interrupted = [session for session in list(self._sessions) if session.guard.is_interrupted()]
+        if interrupted or self._starting == threading.get_ident():
+            for session in interrupted:
+                session.is_closed = True
+            filled = interrupted[0].filled if interrupted else threading.Condition()
+            close_beside(self.close, filled)
+            return
         with self._lock:
             if self.is_closed:
                 return

@@ -9,9 +9,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.engine.credit import Credit
 from jbm_kafka.jms.arguments import Seconds, check_callable, checked_timeout_s
+from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.listening import set_listener
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import message_of
@@ -40,7 +42,7 @@ class MessageConsumer:
         self.selector: str | None = None
         self.listener: MessageListener | None = None
         self._is_careful = session.connection.provider.traits.records_attempts
-        self.is_closed = False
+        self.is_closed = self._has_closed = False
         self.link: Link = Link(
             link_id=f"{session.session_id}/{len(session.consumers) + 1}-{id(self):x}",
             session_id=session.session_id,
@@ -77,14 +79,13 @@ class MessageConsumer:
             timeout_s: float | None = timeout  # as most: the call is spared
         else:
             timeout_s = None if timeout is None else checked_timeout_s(timeout)
-        has_entered, granted = False, None
+        granted, before = None, self.link.taken
         if self._guard.is_in_call:  # before the lock, which a forked process may never get
             raise self.session.busy()
         try:
             self._lock()
             try:
-                has_entered = self._guard.enter()
-                if not has_entered:
+                if not self._guard.enter():
                     raise self.session.busy()
                 self._check_may_receive()
                 is_settled = self._settling.settle_at_once()
@@ -99,10 +100,12 @@ class MessageConsumer:
                 granted = self.unexpired(granted)
             if granted is None:
                 granted = self._waiting.wait(timeout_s)
-            return None if granted is None else self.present(granted)
-        finally:
-            if has_entered:
-                self._guard.leave()
+            message = None if granted is None else self.present(granted)
+            self._guard.leave()
+            return message
+        except BaseException as error:
+            self._break_off(before, error)
+            raise
 
     def receive_nowait(self) -> Message | None:
         """The next message that is in the queue now, or None; as `receive(0)`."""
@@ -117,15 +120,22 @@ class MessageConsumer:
         """
         timeout_s = None if timeout is None else checked_timeout_s(timeout)
         check_kind(kind)
-        if not self._guard.try_enter():
+        if self._guard.is_in_call or not self._guard.try_enter():
             raise self.session.busy()
+        before = self.link.taken
         try:
             self._check_may_receive()
             self._settling.before_receive()
             granted = self.next_granted(timeout_s)
-            return None if granted is None else present_body(self, granted, kind)
-        finally:
+            body = None if granted is None else present_body(self, granted, kind)
             self._guard.leave()
+            return body
+        except MessageFormatError:
+            self._guard.leave()
+            raise
+        except BaseException as error:
+            self._break_off(before, error)
+            raise
 
     def __iter__(self) -> Iterator[Message]:
         """Receives until closed; acknowledges nothing beyond what the session's mode does by itself."""
@@ -139,6 +149,24 @@ class MessageConsumer:
             if message is None:
                 return
             yield message
+
+    def _break_off(self, before: Granted | None, error: BaseException) -> None:
+        """A receive ends by an error, maybe Ctrl-C at any point of it: what it took nobody has seen, so it goes back.
+
+        Uncounted, unless it may be the message itself that cannot be presented.
+        """
+        if self._guard.has_lock:
+            self._unlock()
+        taken = self.link.taken
+        if taken is not None and taken is not before:
+            self.link.taken = None
+            self._settling.not_handed_over(taken)
+            if isinstance(error, Exception):
+                self.link.give_back([(taken, GivenBack(taken.offset, counted=True))])
+            else:
+                self.link.put_back(taken)
+        if self._guard.is_own:
+            self._guard.leave()
 
     def next_granted(self, timeout_s: float | None) -> Granted | None:
         """What `receive` gets, before the application has it; the caller is in a call of the session."""
@@ -269,10 +297,14 @@ class MessageConsumer:
 
     def close(self) -> None:
         """Give unread messages back; what the application has stays with the session in CLIENT and TRANSACTED."""
-        with self._filled:
-            if self.is_closed:
-                return
+        if self._guard.is_interrupted():  # by a signal handler, which calls this
             self.is_closed = self.link.is_closed = True
+            close_beside(self.close, self._filled)
+            return
+        with self._filled:
+            if self._has_closed:
+                return
+            self.is_closed = self.link.is_closed = self._has_closed = True
             self._filled.notify_all()
         session = self.session
         if not session.is_listener_thread():
@@ -285,7 +317,7 @@ class MessageConsumer:
 
     def disconnect(self) -> None:
         """The session ends: leave the lane."""
-        self.is_closed = True
+        self.is_closed = self._has_closed = True
         self.link.become_siblings([])
         if self.link.is_attached:
             self.link.is_attached = False

@@ -17,6 +17,7 @@ from jbm_kafka.engine.outbox import Outbox
 from jbm_kafka.jms.arguments import checked_prefetch
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.call_guard import CallGuard
+from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.listening import ListenerThread
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
@@ -42,13 +43,16 @@ class Session:
         self.connection = connection
         self.acknowledge_mode = mode
         self.session_id = f"{connection.connection_id}/{next(_numbers)}"
-        self.lock = threading.Lock()
-        """Shared by the session's links: guards buffers and hand, held for moments."""
+        self.lock = threading.RLock()
+        """Shared by the session's links: guards buffers and hand, held for moments. It knows its owner, so that a
+        signal handler can tell that it has interrupted that one (CallGuard.is_interrupted)."""
         self.filled = threading.Condition(self.lock)
         self.guard = CallGuard(self.filled)
         self.consumers: list[MessageConsumer] = []
         self.outbox: Outbox[Outgoing] = Outbox(budget_bytes=connection.provider.traits.transaction_bytes_max)
         self.is_closed = False
+        self._has_closed = False
+        """Somebody carries the closing out, or has."""
         self.default_prefetch = connection.prefetch
         self.settling: Settling = settling_for(self)
         self.system_unit = f"JBM-{connection.provider.clock.now_ms():x}-{secrets.token_hex(6)}"
@@ -177,13 +181,20 @@ class Session:
     # -- life --------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Give back what is in hand, drop uncommitted sends, end. Any thread; again: nothing happens (UNIT-7)."""
+        """Give back what is in hand, drop uncommitted sends, end. Any thread; again: nothing happens (UNIT-7).
+
+        A signal handler may call it: what it interrupted ends, and then the session closes, beside.
+        """
         self.connection.check_process()
+        if self.guard.is_interrupted():
+            self.is_closed = True
+            close_beside(self.close, self.filled)
+            return
         self.connection.completions.wait_before("session.close()")
         with self.filled:
-            if self.is_closed:
+            if self._has_closed:
                 return
-            self.is_closed = True
+            self.is_closed = self._has_closed = True
             self.filled.notify_all()
         if self._thread is not None:
             self._thread.stop()
@@ -246,12 +257,12 @@ class Session:
 
     def connection_started(self) -> None:
         """The connection was started: receivers count from now on; one that is refused keeps no other from it."""
-        self._with_each(MessageConsumer.connect)
+        self._with_each(lambda consumer: consumer.connect())
 
     def wait_ready(self) -> None:
         """Return when all that could connect have their first assignment, and let the listeners begin."""
         try:
-            self._with_each(MessageConsumer.wait_ready)
+            self._with_each(lambda consumer: consumer.wait_ready())
         finally:
             if self._thread is not None:
                 self._thread.wake()

@@ -53,6 +53,9 @@ class Settling:
         """The application gets a message; returns what its `acknowledge` and `nack` go to."""
         raise NotImplementedError
 
+    def not_handed_over(self, granted: Granted) -> None:
+        """Undo `handed_over`, if that was done: the application did not get it after all."""
+
     def in_hand(self, link: Link) -> int:
         """How many messages of the link the application holds."""
         return 0
@@ -159,6 +162,10 @@ class AutoSettling(Settling):
         self._previous = granted
         self._link = consumer.link
         return self
+
+    def not_handed_over(self, granted: Granted) -> None:
+        if self._previous is granted:
+            self._previous = None
 
     def in_hand(self, link: Link) -> int:
         return 1 if self._previous is not None and self._link is link else 0

@@ -53,6 +53,10 @@ class HandSettling(Settling):
             self._hand.add(item)
         return InHandSettler(self, item)
 
+    def not_handed_over(self, granted: Granted) -> None:
+        with self._session.lock:
+            self._hand.take_where(lambda item: item.granted is granted)
+
     def in_hand(self, link: Link) -> int:
         return self._hand.count(lambda item: item.link is link)
 

@@ -50,24 +50,30 @@ class Waiting:
         if timeout == 0 and self._holds_prefetch():
             self._consumer.stay_attached()
             return None
-        deadline = None if timeout is None else time.monotonic() + timeout
         link = self._link
         granted = None
         link.is_waiting = True
         try:
-            self._consumer.connect_late()
-            self._consumer.stay_attached()
-            is_member = link.is_attached and link.lane.has_joined
-            while True:
-                granted = self._wait_filled(deadline)
-                if granted is not None or self._consumer.is_over():
-                    return granted
-                if deadline is not None and time.monotonic() >= deadline:
-                    granted = self._catch_up(CATCH_UP_S if is_member else CATCH_UP_JOINING_S)
-                    return granted
-                self._consumer.stay_attached()
+            granted = self._wait(timeout)
+            if granted is not None and self._consumer.is_over():  # closed since it was taken: nobody has seen it
+                link.put_back(granted)
+                link.taken = granted = None
+            return granted
         finally:
             link.end_call(withdraw=granted is None)
+
+    def _wait(self, timeout: float | None) -> Granted | None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._consumer.connect_late()
+        self._consumer.stay_attached()
+        is_member = self._link.is_attached and self._link.lane.has_joined
+        while True:
+            granted = self._wait_filled(deadline)
+            if granted is not None or self._consumer.is_over():
+                return granted
+            if deadline is not None and time.monotonic() >= deadline:
+                return self._catch_up(CATCH_UP_S if is_member else CATCH_UP_JOINING_S)
+            self._consumer.stay_attached()
 
     def until_ready(self) -> None:
         """Return when the consumer's first assignment is there and recovered, or it was closed.
@@ -124,17 +130,20 @@ class Waiting:
         now_ms = self._consumer.session.connection.provider.clock.now_ms()
         gone: list[tuple[Granted, GivenBack]] = []
         units: set[tuple[int, bytes]] = set()  # what follows an expired one in its unit goes back with it (UNIT-1)
-        while granted is not None:
-            unit = granted.unit_place
-            if not is_expired(granted.reference.expiration_ms, now_ms) and unit not in units:
-                break
-            gone.append((granted, GivenBack(granted.offset, counted=False)))
-            if unit is not None:
-                units.add(unit)
-            with self._link.lock:
-                granted = self._link.pop()
-        if gone:
-            self._link.give_back(gone)
+        try:
+            while granted is not None:
+                unit = granted.unit_place
+                if not is_expired(granted.reference.expiration_ms, now_ms) and unit not in units:
+                    break
+                gone.append((granted, GivenBack(granted.offset, counted=False)))
+                self._link.taken = None
+                if unit is not None:
+                    units.add(unit)
+                with self._link.lock:
+                    granted = self._link.pop()
+        finally:  # Ctrl-C too
+            if gone:
+                self._link.give_back(gone)
         return granted
 
     def _wait_filled(self, deadline: float | None) -> Granted | None:

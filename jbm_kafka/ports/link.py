@@ -31,7 +31,7 @@ class Link:
         session_id: str,
         prefetch: int,
         filled: threading.Condition,
-        lock: threading.Lock,
+        lock: threading.RLock | threading.Lock,
         one_per_unit: bool = False,
     ) -> None:
         self.link_id = link_id
@@ -45,6 +45,8 @@ class Link:
         self.is_attached = False
         """Its lane serves it."""
         self.buffer: deque[Granted] = deque()
+        self.taken: Granted | None = None
+        """What the last `pop` gave: where Ctrl-C comes before whoever called it has it, this still does."""
         self.coming: list[list[Granted]] = []
         """Granted, but not to be seen before that is durable; the lane's."""
         self.wanted = 0
@@ -92,10 +94,14 @@ class Link:
         self.receives += 1
         fenced = self.fence.units
         if not fenced or self.fence.is_down():
-            return self.buffer.popleft() if self.buffer else None
+            if not self.buffer:
+                return None
+            self.taken = self.buffer[0]
+            return self.buffer.popleft()
         for index, granted in enumerate(self.buffer):
             unit = granted.reference.unit
             if unit is None or (granted.tap.channel.partition, unit) not in fenced:
+                self.taken = granted
                 del self.buffer[index]
                 return granted
         return None
@@ -148,8 +154,8 @@ class Link:
     def put_back(self, granted: Granted) -> None:
         """Undo the last `pop`: the message is the next one again, as if it had never been taken."""
         with self.lock:
-            if granted.tap.is_lost:
-                return  # whoever has its partition now delivers it
+            if granted.tap.is_lost or (self.buffer and self.buffer[0] is granted):
+                return  # it is there still, or whoever has its partition now delivers it
             # A sibling that asked while this buffer looked empty may be about to get the messages behind this one.
             is_alone = not any(sibling.buffer or sibling.is_asking for sibling in self.siblings)
             if is_alone and not self.is_stopped and not granted.tap.channel.is_closing:

@@ -1,0 +1,167 @@
+"""Signals: a handler may close what it interrupted, and Ctrl-C in a receive loses no message and settles none."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, errors
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from tests.jms.support import SOON_S, bodies, eventually, left, receive, send
+
+AT_ONCE_S = 3.0
+"""Leaving a group in order takes some of it; Docker kills after ten seconds."""
+
+
+@contextmanager
+def handling(then: Callable[[], None]) -> Iterator[None]:
+    """SIGUSR1 calls it on the main thread."""
+    before = signal.signal(signal.SIGUSR1, lambda *_: then())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.TRANSACTED])
+@pytest.mark.parametrize("closed", ["consumer", "session", "connection"])
+def test_closing_from_a_signal_handler_ends_the_receive_at_once(
+    warm: ConnectionFactory, orders: Queue, mode: AcknowledgeMode, closed: str
+) -> None:
+    """CONN-1: it hung for 30 seconds, waiting for the very call that it had interrupted."""
+    connection = warm.create_connection()
+    session = connection.create_session(mode)
+    consumer = session.create_consumer(orders)
+    connection.start()
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR1))
+    close = {"consumer": consumer.close, "session": session.close, "connection": connection.close}[closed]
+    with handling(close):
+        timer.start()
+        begin = time.monotonic()
+        assert consumer.receive() is None
+        assert time.monotonic() - begin < AT_ONCE_S
+    with pytest.raises(errors.IllegalStateError, match="closed"):
+        consumer.receive(0)
+    connection.close()
+    eventually(lambda: not any(thread.name == "jbm-closing" for thread in threading.enumerate()), "still closing")
+
+
+def test_closing_from_a_signal_handler_that_interrupts_the_holder_of_the_lock(
+    warm: ConnectionFactory, orders: Queue
+) -> None:
+    """The lock is not free before the handler has returned."""
+    connection = warm.create_connection()
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    session.create_consumer(orders)
+    with handling(connection.close), session.lock:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert session.is_closed
+    eventually(lambda: connection.is_closed, "not closed")
+    eventually(lambda: not any(thread.name == "jbm-closing" for thread in threading.enumerate()), "still closing")
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT])
+def test_ctrl_c_anywhere_in_a_receive_settles_nothing_unseen_and_loses_nothing(
+    connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode
+) -> None:
+    """ACK-1: taken from the buffer and not returned yet, it was settled by the next receive or close.
+
+    The interrupt comes after each line in turn that a receive runs, until one runs to its end.
+    """
+    queue = Queue(f"{orders.name}.one")
+    receiving = connection.create_session(mode)
+    consumer = receiving.create_consumer(queue)
+    seen: list[object] = []
+    for line in range(1_000):
+        body = f"m{line}"
+        send(session, queue, body)
+        try:
+            with interrupted_after(line):
+                message = consumer.receive()
+        except KeyboardInterrupt:
+            message = receive(consumer)
+            assert message.body == body
+            assert message.delivery_count == 1
+            seen.append(message.body)
+            if mode is AcknowledgeMode.CLIENT:
+                message.acknowledge()
+        else:
+            assert message is not None
+            seen.append(message.body)
+            break
+    assert seen == [f"m{number}" for number in range(len(seen))]
+    assert len(seen) > 20
+    receiving.close()
+
+
+class Interrupts:
+    """Raises KeyboardInterrupt in this thread after so many lines of ours; as a signal would, between instructions."""
+
+    def __init__(self, lines: int) -> None:
+        self._lines = lines
+
+    def __call__(self, frame: object, event: str, argument: object) -> object:
+        name = frame.f_code.co_filename  # type: ignore[attr-defined]
+        if "jbm_kafka" not in name or frame.f_code.co_name == "_break_off":  # type: ignore[attr-defined]
+            return None
+        if event == "line":
+            if self._lines == 0:
+                self._lines = -1
+                raise KeyboardInterrupt
+            self._lines -= 1
+        return self
+
+
+@contextmanager
+def interrupted_after(lines: int) -> Iterator[None]:
+    sys.settrace(Interrupts(lines))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        sys.settrace(None)
+
+
+WORKER = """
+import signal, sys
+from jbm_kafka import ConnectionFactory, Queue
+
+bootstrap, queue = sys.argv[1:]
+with ConnectionFactory(bootstrap).create_connection() as connection:
+    consumer = connection.create_session().create_consumer(Queue(queue))
+    signal.signal(signal.SIGTERM, lambda *_: connection.close())
+    print("ready", flush=True)
+    for message in consumer:
+        print(message.body, flush=True)
+"""
+
+
+def test_sigterm_ends_a_worker_at_once_and_loses_nothing(
+    bootstrap: str, connection: Connection, session: Session, orders: Queue
+) -> None:
+    """As docs/api.md shows it: a real process in a receive, and its time until exit."""
+    queue = Queue(f"{orders.name}.one")
+    send(session, queue, *(f"m{number}" for number in range(50)))
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, bootstrap, queue.name], stdout=subprocess.PIPE, text=True)
+    try:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+        seen = [worker.stdout.readline().strip() for _ in range(50)]
+        begin = time.monotonic()
+        worker.terminate()
+        assert worker.wait(SOON_S) == 0
+        assert time.monotonic() - begin < AT_ONCE_S
+        assert seen == [f"m{number}" for number in range(50)]
+    finally:
+        worker.kill()
+        worker.wait(SOON_S)
+        worker.stdout.close()  # type: ignore[union-attr]
+    send(session, queue, "later")
+    assert left(connection, queue) == ["later"]
+    assert bodies([receive(session.create_consumer(queue))]) == ["later"]
