@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, errors
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, compiled, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.support import SOON_S, bodies, eventually, left, receive, send
@@ -97,7 +97,7 @@ def test_ctrl_c_anywhere_in_a_receive_settles_nothing_unseen_and_loses_nothing(
             seen.append(message.body)
             break
     assert seen == [f"m{number}" for number in range(len(seen))]
-    assert len(seen) > 20
+    assert len(seen) > 20 or not compiled.are_left_aside(), "compiled modules have no lines to interrupt"
     receiving.close()
 
 
