@@ -128,7 +128,9 @@ class Admin:
             committed = self._admin.committed(group, topic, places)
             settled = {p: max(committed[p].position if p in committed else 0, begins[p]) for p in places}
             is_countable = sum(max(ends[p] - settled[p], 0) for p in places) <= count_max
-            found = tallies(self._seen(queue)) if is_countable else {}
+            self._registry.refresh()
+            routes = self._registry.recorded(queue.name, described.topic_id) or described.partitions
+            found = tallies(self._seen(queue), routes) if is_countable else {}
             return QueueCounts(
                 name=queue.name,
                 group=group,
@@ -222,6 +224,7 @@ def _counts(tally: Tally | None, **positions: int) -> PartitionCounts:
         held=tally.held,
         delayed=tally.delayed,
         retried=tally.retried,
+        misplaced=tally.misplaced,
         oldest_at_ms=tally.oldest_at_ms,
     )
 

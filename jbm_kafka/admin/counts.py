@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports.provider import Seen
 
 
@@ -25,6 +26,8 @@ class PartitionCounts:
     """Of them, those that wait for a time."""
     retried: int = 0
     """Of them, those that were handed over before."""
+    misplaced: int = 0
+    """Of them, those whose unit belongs into another partition: another client hashes keys otherwise."""
     oldest_at_ms: int | None = None
     """When the oldest of them was sent."""
 
@@ -66,6 +69,11 @@ class QueueCounts:
         return sum(part.retried for part in self.partitions)
 
     @property
+    def misplaced(self) -> int:
+        """Messages whose unit belongs into another partition by its hash."""
+        return sum(part.misplaced for part in self.partitions)
+
+    @property
     def in_hand(self) -> int | None:
         """Messages that receivers have in hand; None: only the receiving processes know."""
         return 0 if self.members == 0 or self.held == 0 else None
@@ -83,10 +91,13 @@ class Tally:
     held: int = 0
     delayed: int = 0
     retried: int = 0
+    misplaced: int = 0
     oldest_at_ms: int | None = None
 
-    def add(self, seen: Seen) -> None:
-        """One more message."""
+    def add(self, seen: Seen, partitions: int) -> None:
+        """One more message of a queue whose units are routed by so many partitions."""
+        key = seen.record.key()
+        self.misplaced += bool(key) and partition_for(key or b"", partitions) != seen.record.partition()
         self.held += 1
         self.delayed += seen.due_at_ms > 0
         self.retried += seen.attempts > 0
@@ -95,9 +106,9 @@ class Tally:
             self.oldest_at_ms = sent_at_ms
 
 
-def tallies(messages: Iterable[Seen]) -> dict[int, Tally]:
+def tallies(messages: Iterable[Seen], partitions: int) -> dict[int, Tally]:
     """The tally of each partition that holds anything."""
     found: dict[int, Tally] = {}
     for seen in messages:
-        found.setdefault(seen.record.partition() or 0, Tally()).add(seen)
+        found.setdefault(seen.record.partition() or 0, Tally()).add(seen, partitions)
     return found

@@ -78,6 +78,11 @@ def show(queue: Queue, bootstrap: str, as_json: bool) -> None:
     retried = f", {counts.retried} tried before" if counts.retried else ""
     click.echo(f"{queue}: {_held(counts)} held{delayed}{retried}; {counts.members} receivers, {in_hand}")
     click.echo(f"consumer group {counts.group}")
+    if counts.misplaced:
+        click.echo(
+            f"{counts.misplaced} are in another partition than their unit's hash says: a client hashes keys otherwise, "
+            f"and its units are processed beside ours; set partitioner=murmur2_random there (README)"
+        )
     rows = [
         (p.partition, p.held_at_most, p.delayed, p.retried, p.settled_to, p.end, when(p.oldest_at_ms))
         for p in counts.partitions
@@ -103,6 +108,7 @@ def _summary(counts: QueueCounts) -> dict[str, object]:
         "held_is_exact": counts.is_exact,
         "delayed": counts.delayed,
         "retried": counts.retried,
+        "misplaced": counts.misplaced,
         "in_hand": counts.in_hand,
         "receivers": counts.members,
         "oldest_at_ms": counts.oldest_at_ms,

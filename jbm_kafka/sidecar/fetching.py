@@ -16,16 +16,18 @@ from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.intake import references_by_partition
+from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
 
 class Fetching:
     """The intake of one lane."""
 
-    def __init__(self, data: GroupData, *, note_break: Callable[[], None]) -> None:
+    def __init__(self, data: GroupData, *, note_break: Callable[[], None], routes: UnitRoutes) -> None:
         """`note_break` is told that a connection was lost."""
         self._data = data
         self._fetched_at_ms = 0
         self._note_break = note_break
+        self._routes = routes
         self._breaks = 0
 
     def ahead(self) -> int:
@@ -71,6 +73,7 @@ class Fetching:
                 references = [reference for reference in references if reference.offset >= begin]
                 if not references:
                     continue
+            self._routes.look(partition, references)
             end = references[-1].offset + 1
             channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
             channel.state.apply(Fetched(begin=begin, end=end, references=references))

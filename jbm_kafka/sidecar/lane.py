@@ -33,6 +33,7 @@ from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
+from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,9 @@ class Lane:
         self.departures = Departures(self.data, submit=self._submit, target_of=parts.target_of)
         self.settle = Settle(self.data, self.departures, chance=parts.chance)
         self.dispatch = Dispatch(self.data, self.settle, self.departures)
-        self.fetching = Fetching(self.data, note_break=parts.look_at_topics)
+        self.fetching = Fetching(
+            self.data, note_break=parts.look_at_topics, routes=UnitRoutes(str(group), self._unit_partitions)
+        )
         self.catch_up = CatchUp(self.data)
         self.checkpoint_part = CheckpointPart(
             self.data, self.settle, is_alive=lambda: self.is_alive, give_up=self._give_up
@@ -246,6 +249,10 @@ class Lane:
     @property
     def _rest_s(self) -> float:
         return self.fetching.rest_s(is_hungry=self.dispatch.is_hungry)
+
+    def _unit_partitions(self) -> int:
+        info = self._parts.target_of(self.data.group.destination.name)
+        return 0 if info is None else info.unit_partitions
 
     def _go_on(self) -> None:
         """What goes on while a rebalance waits."""

@@ -74,3 +74,18 @@ def _is_sent(producer: MessageProducer) -> bool:
     except OrderError:
         return False
     return True
+
+
+def test_show_counts_units_that_a_plain_librdkafka_producer_put_elsewhere(bootstrap: str, orders: Queue) -> None:
+    """Of UNIT-17: its own partitioner is CRC32."""
+    with Admin(bootstrap) as ours:
+        ours.create_queue(orders.name, partitions=4)
+        producer = Producer({"bootstrap.servers": bootstrap})
+        right = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
+        for n in range(40):
+            producer.produce(orders.name, b"", key=f"unit-{n}")
+            right.produce(orders.name, b"", key=f"ours-{n}")
+        assert producer.flush(SOON_S) == right.flush(SOON_S) == 0
+        counts = ours.counts(orders)
+        assert counts.held == 80
+        assert 10 < counts.misplaced <= 40

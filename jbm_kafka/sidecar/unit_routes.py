@@ -1,0 +1,62 @@
+"""Notices units that stand in another partition than their hash says: some other client sends them there.
+
+Then what we send of the same unit goes elsewhere, and the unit is processed in two places at once. Told once a queue.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.reference import Reference
+
+log = logging.getLogger(__name__)
+
+LOOKED_AT_MAX = 64
+"""Messages of one batch and partition: a client that hashes otherwise is noticed at once by any of its messages, and
+the hot path hardly notices the look."""
+UNITS_MAX = 100_000
+"""Known units of one partition; then it begins anew."""
+
+
+class UnitRoutes:
+    """Of one channel group. Owner thread only."""
+
+    def __init__(self, queue: str, partitions_of: Callable[[], int]) -> None:
+        """`partitions_of` tells the count by which units are routed; 0: not known now."""
+        self._queue = queue
+        self._partitions_of = partitions_of
+        self._known: dict[int, set[bytes | None]] = {}
+        self._is_told = False
+
+    def look(self, partition: int, references: Sequence[Reference]) -> None:
+        """Look at the units of some messages that were fetched from the partition, each unit once."""
+        if self._is_told:
+            return
+        known = self._known.get(partition)
+        if known is None or len(known) > UNITS_MAX:
+            known = self._known[partition] = {None}
+        units = {reference.unit for reference in references[:LOOKED_AT_MAX]}
+        if units <= known:
+            return
+        count = self._partitions_of()
+        for unit in (units - known) if count else ():
+            known.add(unit)
+            assert unit is not None, self._queue
+            if (home := partition_for(unit, count)) != partition:
+                self._tell(unit, partition, home)
+                return
+
+    def _tell(self, unit: bytes, partition: int, home: int) -> None:
+        self._is_told = True
+        log.warning(
+            "%s: messages of unit %r are in partition %d and belong into %d: a client that hashes keys otherwise sends "
+            "to this queue, and what others send of its units is processed beside, not after. Set "
+            "partitioner=murmur2_random there (librdkafka: Python, Go, .NET, Node); Java clients need nothing. "
+            "jbm-kafka show counts such messages",
+            self._queue,
+            unit.decode(errors="replace"),
+            partition,
+            home,
+        )
