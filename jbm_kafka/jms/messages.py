@@ -6,7 +6,7 @@ closed. What its record tells is decoded when it is looked at, and only that (se
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from jbm_kafka.codec.bodies import BodyShape
 from jbm_kafka.codec.properties import Property
@@ -92,6 +92,23 @@ class Message(MessageCore, TypedProperties):
             value = READERS[name](self._record)
             object.__setattr__(self, name, value)
             return value
+
+    def __getstate__(self) -> object:
+        """For copies and pickles. One of a received message is detached: writable, and nobody's to settle."""
+        own, fields = cast(tuple[object, dict[str, object]], super().__getstate__())
+        of_dict, of_slots = own if isinstance(own, tuple) else (own, None)
+        slots = {name: value for name, value in (of_slots or {}).items() if name not in fields}
+        slots |= {name: getattr(self, name) for name in READERS}  # from the record, which the copy does not hold
+        detached = {
+            "_record": None,
+            "_settler": None,
+            "_body_is_read_only": False,
+            "_properties_are_read_only": False,
+            "_known_unit": self.unit_of_order,
+            "_known_id": self.message_id,
+            "_known_properties": dict(self._properties),
+        }
+        return (of_dict, slots), {**fields, **detached}
 
     @property
     def kafka(self) -> KafkaView | None:

@@ -16,6 +16,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.messages_wire import from_record, message_of, to_record
+from jbm_kafka.jms.received import READERS
 from tests.support.any_headers import records_headers
 from tests.support.records import Record
 
@@ -262,10 +263,32 @@ def test_messages_compare_by_priority_the_higher_first() -> None:
     assert [message.body for message in sorted([low, high])] == ["high", "low"]
 
 
-def test_a_message_can_be_copied() -> None:
-    message = received(Record(value=b"hello", headers=HEADERS))
-    again = copy.copy(message)
-    assert (again.body, again.message_id, again.properties) == ("hello", "ID:p:1", message.properties)
+class ClientRecord(Record):
+    """Can be neither copied nor pickled, as the client's own."""
+
+    def __reduce_ex__(self, _: object) -> str:
+        raise TypeError("cannot pickle a record of the client's")
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda message: pickle.loads(pickle.dumps(message))],
+    ids=["copy", "deep", "pickle"],
+)
+def test_a_received_message_can_be_copied_and_the_copy_is_detached(copied: Callable[[Message], Message]) -> None:
+    message = received(ClientRecord(value=b"hello", headers=HEADERS))
+    again = copied(message)
+    assert type(again) is type(message)
+    for name in ("body", "message_id", "unit_of_order", "destination", "redelivered", "delivery_count", *READERS):
+        assert getattr(again, name) == getattr(message, name), name
+    assert again.properties == message.properties
+    assert again.kafka is None
+    with pytest.raises(IllegalStateError, match="was not received"):
+        again.acknowledge()
+    again.body, again.properties["more"] = "other", 1
+    assert "more" not in message.properties
+    assert message.body == "hello"
+    assert to_record(again, duplicate_id=None, properties={}).value == b"other"
 
 
 def test_a_made_message_becomes_a_record() -> None:
