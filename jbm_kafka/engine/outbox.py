@@ -12,18 +12,24 @@ T = TypeVar("T")
 class Outbox(Generic[T]):
     """Buffered in memory within a byte budget."""
 
-    __slots__ = ("_budget_bytes", "_bytes", "_records")
+    __slots__ = ("_budget_bytes", "_bytes", "_expires_at_ms", "_records")
 
     def __init__(self, *, budget_bytes: int) -> None:
         self._budget_bytes = budget_bytes
         self._records: list[T] = []
         self._bytes = 0
+        self._expires_at_ms = 0
 
     def __len__(self) -> int:
         return len(self._records)
 
-    def add(self, record: T, size_bytes: int) -> None:
-        """Keep one record for the commit.
+    @property
+    def expires_at_ms(self) -> int:
+        """When the first of them expires; 0: none ever does."""
+        return self._expires_at_ms
+
+    def add(self, record: T, size_bytes: int, expires_at_ms: int = 0) -> None:
+        """Keep one record for the commit; `expires_at_ms` as in its message, 0: never.
 
         Raises:
             ResourceAllocationError: the transaction would outgrow its budget; nothing was added.
@@ -37,8 +43,10 @@ class Outbox(Generic[T]):
             )
         self._records.append(record)
         self._bytes += size_bytes
+        if expires_at_ms and not 0 < self._expires_at_ms <= expires_at_ms:
+            self._expires_at_ms = expires_at_ms
 
     def take_all(self) -> list[T]:
         """Everything, in the order sent; the outbox is empty."""
-        records, self._records, self._bytes = self._records, [], 0
+        records, self._records, self._bytes, self._expires_at_ms = self._records, [], 0, 0
         return records

@@ -188,7 +188,7 @@ class MessageProducer:
             size = batch_bytes_at_most(record.key, record.value, record.headers)
             if size > info.max_message_bytes:
                 self._check_size(message, record, info)
-            session.outbox.add(record, size)
+            session.outbox.add(record, size, message.expiration)
             return
         provider = session.connection.provider
         try:

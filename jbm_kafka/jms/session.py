@@ -165,12 +165,21 @@ class Session:
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
-        """Commits at the end of the block, rolls back on an exception."""
+        """Commits at the end of the block, rolls back on an exception, which comes out whatever the rollback does.
+
+        Raises:
+            IllegalStateError: on entering: the session is closed, or not transacted.
+        """
+        self.check_open()
+        if not self.transacted:
+            raise IllegalStateError(
+                f"transaction() is for TRANSACTED sessions, and this one is {self.acknowledge_mode.name}; make one "
+                f"with create_session(AcknowledgeMode.TRANSACTED)"
+            )
         try:
             yield self
-        except BaseException:
-            if not self.is_closed:
-                self.rollback()
+        except BaseException as error:
+            _roll_back(self, error)
             raise
         self.commit()
 
@@ -315,6 +324,16 @@ class Session:
     def own_partition(self, count: int) -> int:
         """Where this session's messages without a unit go, so that they stay in order (ORDER-1)."""
         return partition_for(self.session_id.encode(), count)
+
+
+def _roll_back(session: Session, error: BaseException) -> None:
+    """Undo what a block did that `error` ended; if that fails too, the failure becomes the error's context."""
+    if session.is_closed:
+        return
+    try:
+        session.rollback()
+    except Exception as failure:
+        failure.__context__, error.__context__ = error.__context__, failure
 
 
 def _queue(destination: Destination) -> Queue:

@@ -179,7 +179,15 @@ class TransactedSettling(HandSettling):
     def commit(self) -> None:
         with self._session.lock:
             items = self._hand.take_all()
+        expires_at_ms = self._session.outbox.expires_at_ms
         sends = self._session.outbox.take_all()
+        if expires_at_ms and self._session.connection.provider.clock.now_ms() >= expires_at_ms:
+            self._roll_back(items)
+            raise TransactionRolledBackError(
+                f"rolled back: a message sent in it expired at {expires_at_ms} (ms since 1970), before the commit; "
+                f"everything received comes again, sends were dropped. Commit sooner, or give a longer time_to_live_ms",
+                expired_at_ms=expires_at_ms,
+            )
         lost = next((item for item in items if item.granted.tap.is_lost), None)
         if lost is not None:
             self._roll_back(items)

@@ -7,12 +7,59 @@ import pytest
 from jbm_kafka import AcknowledgeMode, DeliveryMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import NOTHING_S, bodies, left, receive, receive_all, send
+from tests.jms.support import NOTHING_S, bodies, eventually, left, receive, receive_all, send
 
 
 @pytest.fixture
 def transacted(connection: Connection) -> Session:
     return connection.create_session(AcknowledgeMode.TRANSACTED)
+
+
+def test_a_transaction_block_on_a_session_without_transactions_sends_nothing(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """ACK-7: it is refused on entering, not after the sends."""
+    with pytest.raises(errors.IllegalStateError, match="this one is AUTO; make one with"), session.transaction():
+        send(session, orders, "sent all the same")
+    assert left(connection, orders) == []
+
+
+def test_the_error_of_a_transaction_block_is_not_hidden_by_its_rollback(transacted: Session) -> None:
+    """ACK-7: it comes out, with the rollback's own error as its context."""
+
+    def work() -> None:
+        with transacted.transaction():
+            assert transacted.guard.try_enter()  # as if another thread were in a call: the rollback is refused
+            raise KeyError("the block's own")
+
+    with pytest.raises(KeyError) as told:
+        work()
+    transacted.guard.leave()
+    assert isinstance(told.value.__context__, errors.IllegalStateError)
+
+
+def test_a_send_that_expires_before_the_commit_rolls_the_transaction_back(
+    connection: Connection, session: Session, transacted: Session, orders: Queue
+) -> None:
+    """STATE-2: nothing is written, and what was received comes again; the next transaction is not concerned."""
+    source, target = Queue(f"{orders.name}.in"), Queue(f"{orders.name}.out")
+    send(session, source, "a")
+    consumer = transacted.create_consumer(source)
+    receive(consumer)
+    producer = transacted.create_producer(target)
+    producer.send("lives long", time_to_live_ms=60_000)
+    short = producer.send("lives short", time_to_live_ms=1)
+    clock = connection.provider.clock
+    eventually(lambda: clock.now_ms() >= short.expiration, "a millisecond")
+    with pytest.raises(errors.TransactionRolledBackError, match=r"expired at .* before the commit"):
+        transacted.commit()
+    assert left(connection, target) == []
+    again = receive(consumer)
+    assert (again.body, again.delivery_count) == ("a", 2)
+    producer.send("later", time_to_live_ms=60_000)
+    transacted.commit()
+    assert left(connection, target) == ["later"]
+    assert left(connection, source) == []
 
 
 def test_nothing_is_seen_before_commit_and_all_after(
