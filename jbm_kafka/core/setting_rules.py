@@ -69,6 +69,18 @@ def _one_of(*words: str) -> Rule:
     return lambda value: None if isinstance(value, str) and value in words else f"it is {expected}"
 
 
+def _later(what: str, *harmless: object, rule: Rule) -> Rule:
+    """A rule of what does nothing yet: a value that asks for it is refused, one that leaves all as it is is not."""
+
+    def fault(value: object) -> str | None:
+        wrong = rule(value)
+        if wrong is not None or any(value == each for each in harmless):
+            return wrong
+        return f"this version has no {what} yet, so it would do nothing; leave it out"
+
+    return fault
+
+
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "max_delivery_attempts": _attempts,
@@ -80,10 +92,12 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "expiry_address": _address,
         "on_dead_letter": _one_of("continue", "hold"),
         "default_unit_of_order": _unit,
-        "duplicate_window_ms": _milliseconds,
-        "duplicate_window_count": lambda value: None if value is None else _positive(value),
+        "duplicate_window_ms": _later("duplicate window", 0, 86_400_000, rule=_milliseconds),
+        "duplicate_window_count": _later(
+            "duplicate window", None, rule=lambda value: None if value is None else _positive(value)
+        ),
         "partitions": lambda value: _positive(value, PARTITIONS_MAX),
-        "truncate": _one_of("settled", "never"),
-        "routing": _one_of("hash", "path-service"),
+        "truncate": _later("truncation", "settled", "never", rule=_one_of("settled", "never")),
+        "routing": _later("path service", "hash", rule=_one_of("hash", "path-service")),
     }
 )

@@ -16,6 +16,7 @@ from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, JMSEr
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.completions import Completions
+from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.troubles import ExceptionListener, Troubles
@@ -46,7 +47,7 @@ class ConnectionDefaults:
     default_unit_of_order: str | UnitMarker | None
 
 
-class Connection:
+class Connection(KnownAttributes):
     """Made by `factory.create_connection()`, stopped; entering it as a context manager starts it. Thread-safe."""
 
     def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
@@ -74,6 +75,7 @@ class Connection:
         """The thread in `start`."""
         self._numbers = itertools.count(1)
         self._message_prefix = f"ID:{self.connection_id}:"
+        self.take_no_other()
 
     @property
     def client_id(self) -> str | None:

@@ -14,14 +14,15 @@ from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, Me
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.jms.arguments import check_callable
 from jbm_kafka.jms.completions import CompletionListener
+from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing, UnitOfOrder
 from jbm_kafka.jms.stamping import (
     as_message,
+    check_duplicate_id,
     checked_options,
     checked_properties,
-    checked_text,
     set_headers,
     stamp,
 )
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 SEND_TIMEOUT_S = 60.0
 
 
-class MessageProducer:
+class MessageProducer(KnownAttributes):
     """Made by `session.create_producer`. Attributes are the defaults of its sends."""
 
     def __init__(self, session: Session, destination: Destination | None) -> None:
@@ -52,6 +53,7 @@ class MessageProducer:
         self.disable_message_timestamp = False
         self.is_closed = False
         self._routing = Routing(session)
+        self.take_no_other()
         if not session.transacted:
             session.connection.provider.prepare_to_send()
 
@@ -95,7 +97,7 @@ class MessageProducer:
                 self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
             )
             outgoing_message, given = as_message(message), checked_properties(properties)
-            checked_text("duplicate_id", duplicate_id)
+            check_duplicate_id(duplicate_id)
             check_callable("on_completion", on_completion)
             set_headers(outgoing_message, correlation_id=correlation_id, type=type, reply_to=reply_to)
             info = session.connection.provider.ensure(target)

@@ -19,6 +19,7 @@ from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.call_guard import CallGuard
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.listening import ListenerThread
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -36,7 +37,7 @@ CALL_TIMEOUT_S = 30.0
 _numbers = itertools.count(1)
 
 
-class Session:
+class Session(KnownAttributes):
     """Made by `connection.create_session`. Not for two threads at once, but any thread may close it."""
 
     def __init__(self, connection: Connection, mode: AcknowledgeMode) -> None:
@@ -58,6 +59,7 @@ class Session:
         self.system_unit = f"JBM-{connection.provider.clock.now_ms():x}-{secrets.token_hex(6)}"
         """The name of this session's system-generated unit: time-based and statistically unique (UNIT-10)."""
         self._thread: ListenerThread | None = None
+        self.take_no_other()
 
     # -- what it makes -------------------------------------------------------------------------------------------
 

@@ -8,7 +8,12 @@ from typing import NamedTuple
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageFormatError
+from jbm_kafka.core.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidSettingError,
+    MessageFormatError,
+)
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 
 
@@ -50,6 +55,22 @@ def checked_text(name: str, value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise MessageFormatError(f"{name} is {value!r}: it is a str, or None", header=name, value=value)
     return value
+
+
+def check_duplicate_id(value: object) -> None:
+    """Refuse what would do nothing: nobody drops duplicates yet.
+
+    Raises:
+        MessageFormatError: it is no text.
+        InvalidSettingError: it is one.
+    """
+    if checked_text("duplicate_id", value) is not None:
+        raise InvalidSettingError(
+            f"duplicate_id is {value!r}: this version has no duplicate window yet, so the second message of one id "
+            f"would be delivered too; leave it out, and give the id as a property for the receiver to look at",
+            setting="duplicate_id",
+            value=value,
+        )
 
 
 def checked_reply_to(value: object) -> Destination | None:

@@ -200,6 +200,9 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("partitions", 10_001, "at least 1 and at most 10000"),
     ("truncate", "always", "'settled' or 'never'"),
     ("routing", None, "'hash' or 'path-service'"),
+    ("duplicate_window_ms", 5_000, "no duplicate window yet, so it would do nothing; leave it out"),
+    ("duplicate_window_count", 5, "no duplicate window yet"),
+    ("routing", "path-service", "no path service yet"),
 ]
 
 
@@ -229,10 +232,10 @@ def test_every_setting_can_be_given_and_reads_back() -> None:
         "on_dead_letter": "hold",
         "default_unit_of_order": "one",
         "duplicate_window_ms": 0,
-        "duplicate_window_count": 5,
+        "duplicate_window_count": None,
         "partitions": 1,
         "truncate": "never",
-        "routing": "path-service",
+        "routing": "hash",
     }
     settings = AddressSettings.from_mapping(values)
     assert settings.given() == values

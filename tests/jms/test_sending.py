@@ -349,3 +349,24 @@ def test_a_wrong_option_is_refused_by_name_and_nothing_is_sent(
     with pytest.raises((ValueError, errors.JMSError), match=remedy):
         session.create_producer(orders).send("a", **{option: value})  # type: ignore[arg-type]
     assert left(connection, orders) == []
+
+
+def test_a_producer_refuses_an_attribute_it_does_not_have(session: Session, orders: Queue) -> None:
+    producer = session.create_producer(orders)
+    with pytest.raises(AttributeError, match="'time_to_live_ms' is meant, probably"):
+        producer.time_to_live = 5  # type: ignore[attr-defined]
+    for owner in (session, session.connection):
+        with pytest.raises(AttributeError, match="has no attribute 'autocommit'"):
+            owner.autocommit = True  # type: ignore[union-attr]
+
+
+def test_a_duplicate_id_is_refused_until_duplicates_are_dropped(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    producer = session.create_producer(orders)
+    with pytest.raises(
+        errors.InvalidSettingError, match="this version has no duplicate window"
+    ):
+        producer.send("a", duplicate_id="once")
+    producer.send("b", duplicate_id=None)
+    assert left(connection, orders) == ["b"]

@@ -1,0 +1,38 @@
+"""Objects that refuse an attribute they do not have: a misspelt setting would be taken in silence, and do nothing."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+
+_MADE = "is made"
+"""No attribute's name: a mark among them."""
+
+
+class KnownAttributes:
+    """Base of what applications set attributes of. Its own `__init__` calls `take_no_other` at its end."""
+
+    def take_no_other(self) -> None:
+        """From now on only the attributes there are can be set."""
+        vars(self)[_MADE] = True
+
+    if not TYPE_CHECKING:  # A type checker would take it for "any name is an attribute".
+
+        def __setattr__(self, name: str, value: object) -> None:
+            """Sets it.
+
+            Raises:
+                AttributeError: there is none of this name; the text names the likely one.
+            """
+            if _MADE in vars(self) and not hasattr(self, name):
+                raise AttributeError(_unknown(self, name), name=name, obj=self)
+            super().__setattr__(name, value)
+
+
+def _unknown(owner: object, name: str) -> str:
+    known = [each for each in dir(owner) if not each.startswith("_")]
+    longer = [each for each in known if each.startswith(f"{name}_") or name.startswith(f"{each}_")]
+    likely = longer or difflib.get_close_matches(name, known, n=1)
+    hint = f"; {likely[0]!r} is meant, probably" if likely else ""
+    return f"a {type(owner).__name__} has no attribute {name!r}{hint}"

@@ -1,0 +1,41 @@
+"""A misspelt setting is refused where it is set; without a broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka import TextMessage
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.known_attributes import KnownAttributes
+from jbm_kafka.jms.producer import MessageProducer
+from jbm_kafka.jms.session import Session
+
+
+class Producer(KnownAttributes):
+    def __init__(self) -> None:
+        self.time_to_live_ms = 0
+        self.priority = 4
+        self.take_no_other()
+
+
+@pytest.mark.parametrize(
+    ("name", "likely"), [("time_to_live", "time_to_live_ms"), ("prioritty", "priority"), ("priority_", "priority")]
+)
+def test_an_unknown_attribute_is_refused_and_names_the_likely_one(name: str, likely: str) -> None:
+    producer = Producer()
+    with pytest.raises(AttributeError, match=f"a Producer has no attribute {name!r}; {likely!r} is meant, probably"):
+        setattr(producer, name, 5)
+    setattr(producer, likely, 5)
+    assert getattr(producer, likely) == 5
+
+
+def test_what_is_like_nothing_is_refused_without_a_guess() -> None:
+    with pytest.raises(AttributeError, match=r"a Producer has no attribute 'xyz'$"):
+        Producer().xyz = 5  # type: ignore[attr-defined]
+
+
+def test_what_applications_set_attributes_of_takes_known_ones_only() -> None:
+    for each in (MessageProducer, Session, Connection):
+        assert issubclass(each, KnownAttributes)
+    with pytest.raises(AttributeError, match="no attribute"):
+        TextMessage("text").priorityy = 5  # type: ignore[attr-defined]
