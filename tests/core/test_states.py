@@ -39,7 +39,7 @@ PAIRS = [pytest.param(state, move, id=f"{state.name}-{move.name}") for state, mo
 
 @pytest.mark.parametrize(("state", "move"), PAIRS)
 def test_a_move_leads_where_the_specification_says_or_is_refused(state: MessageState, move: Move) -> None:
-    """STATE-1: every move is one row of one table; anything else is refused."""
+    """Of STATE-1: every move is one row of one table; anything else is refused."""
     expected = SPEC[state.name].get(move.name)
     if expected is None:
         with pytest.raises(IllegalStateError) as caught:

@@ -94,7 +94,7 @@ def test_an_early_acknowledgement_is_delivered_and_owed_by_nobody(state: Contrac
 
 
 def test_an_acknowledgement_that_cannot_be_is_refused(state: ContractChannelState) -> None:
-    """STATE-1, STATE-6"""
+    """STATE-6, of STATE-1"""
     deliver(state, "r1", A1)
     state.apply(decide_acknowledgement(state, "r1", B))
     state.apply(c.AddedUncommitted("t", [Reference(4, None)]))

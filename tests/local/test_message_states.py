@@ -184,7 +184,7 @@ def test_the_contract_s_update_takes_both_orders() -> None:
 
 
 def test_a_state_that_a_move_does_not_fit_refuses_it() -> None:
-    """STATE-1: refused, and nothing changed."""
+    """Of STATE-1: refused, and nothing changed."""
     bench = Bench()
     with bench.transactions.transaction():
         bench.send("m")
@@ -202,7 +202,7 @@ def test_a_state_that_a_move_does_not_fit_refuses_it() -> None:
 
 
 def test_removing_takes_a_message_from_whoever_has_it() -> None:
-    """STATE-1"""
+    """Of STATE-1"""
     bench = Bench()
     bench.receiver()
     bench.send("m")

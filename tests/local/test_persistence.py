@@ -107,7 +107,7 @@ def test_a_committed_transaction_survives_whole() -> None:
 
 
 def test_what_is_not_reliable_does_not_survive_and_leaves_no_body() -> None:
-    """STATE-11, STORE-1"""
+    """STATE-11, of STORE-1"""
     bench = Bench()
     bench.queue.handle(Text("passing"))
     bench.send("lasting")

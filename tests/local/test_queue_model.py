@@ -238,7 +238,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_message_is_in_the_state_the_paper_says(self) -> None:
-        """STATE-1 to STATE-7"""
+        """Of STATE-1 to STATE-7"""
         queue, notes = self.bench.queue, self.paper.notes
         assert [each.message_id for each in queue.state.references()] == [note.name for note in notes]
         for note in notes:

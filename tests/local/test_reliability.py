@@ -81,7 +81,7 @@ def test_managers_can_be_changed_and_change_what_the_channel_is() -> None:
 
 
 def test_a_repeated_id_is_refused_and_changes_nothing() -> None:
-    """STATE-1: while it is held, in whatever state."""
+    """Of STATE-1: while it is held, in whatever state."""
     bench = Bench()
     receiver = bench.receiver()
     bench.send("m")
@@ -124,7 +124,7 @@ def test_a_reference_is_as_good_as_the_message_when_its_store_has_it() -> None:
 
 
 def test_one_store_serves_several_channels() -> None:
-    """STORE-1: a body stays until the last of them is done with it."""
+    """Of STORE-1: a body stays until the last of them is done with it."""
     store = MemoryMessageStore("s")
     queues = [QueueChannel(name, message_store=store) for name in ("p", "q")]
     text = Text("m")
@@ -140,7 +140,7 @@ def test_one_store_serves_several_channels() -> None:
 
 
 def test_a_store_refuses_what_it_cannot_keep() -> None:
-    """STORE-1: a reliable message without reliable storage, and two messages of one id."""
+    """Of STORE-1: a reliable message without reliable storage, and two messages of one id."""
     store = MemoryMessageStore("s")
     store.store(Text("m"))
     with pytest.raises(IllegalStateError, match="another message"):
@@ -183,7 +183,7 @@ def test_a_channel_can_be_the_receiver_of_another() -> None:
 
 
 def test_a_synchronous_queue_returns_the_receiver_s_answer_and_stores_nothing() -> None:
-    """STATE-13"""
+    """Of STATE-13"""
     store = MemoryMessageStore("s")
     queue = QueueChannel("q", message_store=store, synchronous=True)
     assert queue.is_synchronous
@@ -203,7 +203,7 @@ def test_a_synchronous_queue_returns_the_receiver_s_answer_and_stores_nothing() 
 
 
 def test_a_synchronous_queue_asks_the_next_receiver_when_one_refuses() -> None:
-    """STATE-13"""
+    """Of STATE-13"""
     queue = QueueChannel("q", message_store=MemoryMessageStore("s"), synchronous=True, clock_ms=lambda: 1_000)
     hands = [Hand("r1", RoutableNotAcceptedError("no")), Hand("r2", True)]
     for hand in hands:
@@ -215,7 +215,7 @@ def test_a_synchronous_queue_asks_the_next_receiver_when_one_refuses() -> None:
 
 
 def test_a_synchronous_queue_refuses_what_would_have_to_wait_for_a_commit() -> None:
-    """STATE-11, STATE-13: it holds nothing."""
+    """STATE-11, of STATE-13: it holds nothing."""
     manager = LocalTransactionManager()
     queue = QueueChannel("q", message_store=MemoryMessageStore("s"), transaction_manager=manager, synchronous=True)
     queue.add_receiver(Hand("r1", True))
@@ -227,7 +227,7 @@ def test_a_synchronous_queue_refuses_what_would_have_to_wait_for_a_commit() -> N
 
 
 def test_an_asynchronous_queue_stores_and_acknowledges() -> None:
-    """STATE-13: it offers when asked to deliver."""
+    """Of STATE-13: it offers when asked to deliver."""
     bench = Bench()
     receiver = bench.receiver(answer=True)
     assert not bench.queue.is_synchronous
@@ -239,7 +239,7 @@ def test_an_asynchronous_queue_stores_and_acknowledges() -> None:
 
 
 def test_switching_says_whether_it_switched() -> None:
-    """STATE-13: not when it is so already, nor while messages are held."""
+    """Of STATE-13: not when it is so already, nor while messages are held."""
     bench = Bench()
     assert not bench.queue.set_synchronous(False)
     bench.send("m")
