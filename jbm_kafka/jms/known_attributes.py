@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-
 _MADE = "is made"
 """No attribute's name: a mark among them."""
 
