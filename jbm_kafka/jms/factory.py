@@ -38,6 +38,7 @@ class ConnectionFactory:
         namespace: prefix of everything of ours, so that several installations share a cluster.
         memory_budget_bytes: bound of what is read ahead and held in memory.
         session_timeout_ms: after so long without a sign of life the group gives a process's partitions to others.
+        revoke_drain_ms: how long a rebalance waits for the messages that sessions here hold: as long as handlers need.
         membership_idle_ms: how long a consumer that pauses between two receives keeps its process in the queue's group,
             and with it its share of the partitions.
         receiver_idle_ms: how long it keeps messages that it has not asked for yet, meanwhile.
@@ -63,6 +64,7 @@ class ConnectionFactory:
         namespace: str = "",
         memory_budget_bytes: int = 256 * 2**20,
         session_timeout_ms: int = 10_000,
+        revoke_drain_ms: int = 30_000,
         membership_idle_ms: int = 60_000,
         receiver_idle_ms: int = 3_000,
         checkpoint_interval_ms: int = 50,
@@ -82,6 +84,7 @@ class ConnectionFactory:
             config=SidecarConfig(
                 namespace=namespace,
                 session_timeout_ms=_whole("session_timeout_ms", session_timeout_ms, 100, 3_600_000, "milliseconds"),
+                revoke_drain_ms=_whole("revoke_drain_ms", revoke_drain_ms, 0, 3_600_000, "milliseconds"),
                 membership_idle_ms=_whole("membership_idle_ms", membership_idle_ms, 100, _DAY_MS, "milliseconds"),
                 receiver_idle_ms=_whole("receiver_idle_ms", receiver_idle_ms, 100, _DAY_MS, "milliseconds"),
                 checkpoint_interval_ms=_whole(

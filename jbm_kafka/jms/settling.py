@@ -106,23 +106,25 @@ class Settling:
 
     def _record(self, rows: Sequence[InHand]) -> None:
         """Acknowledge; waits until it is durable when the connection says so."""
-        lost = [row for row in rows if row.granted.tap.is_lost]
+        blocks = self._session.connection.block_on_acknowledge
+        lost: list[tuple[Tap, int]] = []
         by_link: dict[Link, list[tuple[Tap, int]]] = defaultdict(list)
         for row in rows:
-            if not row.granted.tap.is_lost:
-                by_link[row.link].append((row.granted.tap, row.reference.offset))
+            tap, offset = row.granted.tap, row.reference.offset
+            if not blocks:
+                lost += [(tap, late) for late in tap.acknowledge(offset)]
+            elif tap.is_lost:
+                lost.append((tap, offset))
+            else:
+                by_link[row.link].append((tap, offset))
         waits: list[Completion] = []
         for link, acknowledged in by_link.items():
-            if self._session.connection.block_on_acknowledge:
-                waits.append(Completion())
-                link.verdicts.append(Verdict(acknowledged=acknowledged, done=waits[-1]))
-            else:
-                for tap, offset in acknowledged:
-                    tap.acked.append(offset)
+            waits.append(Completion())
+            link.verdicts.append(Verdict(acknowledged=acknowledged, done=waits[-1]))
         for wait in waits:
             wait.wait(DURABLE_TIMEOUT_S, about="acknowledge")
         if lost:
-            raise refusal(lost[0].granted.tap.channel, [row.reference.offset for row in lost])
+            raise refusal(lost[0][0].channel, [offset for _, offset in lost])
 
 
 class AutoSettling(Settling):
@@ -155,7 +157,9 @@ class AutoSettling(Settling):
         if tap.is_lost or self._is_blocking:
             return False
         self._previous = None
-        tap.acked.append(previous.reference.offset)
+        late = tap.acknowledge(previous.reference.offset)
+        if late:  # lost since the look above
+            self._session.connection.tell(refusal(tap.channel, late))
         return True
 
     def handed_over(self, consumer: MessageConsumer, granted: Granted) -> Settling:

@@ -60,13 +60,17 @@ class ConfluentKafka:
         partitions: int,
         listener: GroupListener,
         session_timeout_ms: int,
+        rebalance_timeout_ms: int,
         memory_bytes: int,
     ) -> ConfluentGroupConsumer:
-        settings = self._settings(
-            group_settings(
-                group=group, partitions=partitions, session_timeout_ms=session_timeout_ms, memory_bytes=memory_bytes
-            )
+        ours = group_settings(
+            group=group,
+            partitions=partitions,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            memory_bytes=memory_bytes,
         )
+        settings = self._settings(ours)
         return ConfluentGroupConsumer(settings, group=group, topic=topic, listener=listener, bootstrap=self._bootstrap)
 
     def transactional_producer(

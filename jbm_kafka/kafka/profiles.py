@@ -28,7 +28,9 @@ GROUP_LARGE_BATCH_BYTES = 8_388_608
 """Room besides for a batch larger than a share: one comes in each fetch, of the partition that is asked for first."""
 
 
-def group_settings(*, group: str, partitions: int, session_timeout_ms: int, memory_bytes: int) -> dict[str, Any]:
+def group_settings(
+    *, group: str, partitions: int, session_timeout_ms: int, rebalance_timeout_ms: int, memory_bytes: int
+) -> dict[str, Any]:
     """librdkafka's settings of a member that may get all of so many partitions."""
     fetch_bytes = min(GROUP_FETCH_BYTES, memory_bytes // 2)
     share_bytes = max(GROUP_PARTITION_BYTES_MIN, min(GROUP_PARTITION_BYTES, fetch_bytes // partitions))
@@ -38,7 +40,8 @@ def group_settings(*, group: str, partitions: int, session_timeout_ms: int, memo
         "session.timeout.ms": session_timeout_ms,
         # A fifth leaves room for four lost heartbeats; brokers and clients allow at most a third.
         "heartbeat.interval.ms": max(1, session_timeout_ms // 5),
-        "max.poll.interval.ms": max(300_000, session_timeout_ms),
+        # Not how often we must poll, for that heartbeats are enough: how long a group waits for us in a rebalance.
+        "max.poll.interval.ms": max(rebalance_timeout_ms, session_timeout_ms),
         **reading_settings(memory_bytes, share_bytes),
         # A prefetch that stays small stays in the processor's cache, and its memory is used again instead of being
         # asked of the system: docs/benchmarks.md.

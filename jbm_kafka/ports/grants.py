@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from jbm_kafka.core.delivery import Delivery
@@ -41,12 +41,32 @@ class Tap:
         self.is_lost = False
         """The channel is no longer ours: nothing more can be said about its messages."""
 
+    def acknowledge(self, offset: int) -> Sequence[int]:
+        """Say that the application is done with one; any session thread. Returns what of all said came too late.
+
+        Looked at again after it was said: in between the lane may have looked for the last time, and told nobody.
+        """
+        self.acked.append(offset)
+        return self._take_late() if self.is_lost else ()
+
     def take_acked(self) -> list[int]:
         """What was acknowledged until now; the lane only, while sessions go on appending."""
+        if self.is_lost:
+            return self._take_late()
         acked = self.acked
         taken = acked[:]
         del acked[: len(taken)]
         return taken
+
+    def _take_late(self) -> list[int]:
+        """Each to one caller only, the lane or a session: none is told twice and none to nobody."""
+        late: list[int] = []
+        while self.acked:
+            try:
+                late.append(self.acked.pop(0))  # one step of the interpreter
+            except IndexError:
+                break  # the other was faster
+        return late
 
 
 class Granted:

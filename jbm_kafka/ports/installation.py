@@ -23,8 +23,10 @@ class SidecarConfig:
     address_settings: Mapping[str, AddressSettings] = field(default_factory=dict)
     persist_delivery_count_before_delivery: bool = False
     auto_create: bool = True
-    revoke_drain_ms: int = 2_000
-    """How long a rebalance waits for what the application has in hand."""
+    revoke_drain_ms: int = 30_000
+    """How long a rebalance waits for what the application has in hand: as long as handlers may need."""
+    leave_drain_ms: int = 2_000
+    """As long when the process itself leaves: then nobody works on."""
     membership_idle_ms: int = 60_000
     """How long an open, started consumer that pauses keeps its process in the group. Each leave and join moves
     partitions, and so may take from others what they have in hand."""
@@ -34,8 +36,17 @@ class SidecarConfig:
     """After so long without a receive an unread buffer goes back, so that it starves nobody."""
     transaction_timeout_ms: int = 10_000
     """A crash in the middle of a checkpoint stalls readers of the touched partitions that long, not longer."""
-    join_timeout_s: float = 60.0
     reserve_offsets: int = RESERVE_OFFSETS
+
+    @property
+    def join_timeout_s(self) -> float:
+        """How long a consumer waits for its first assignment: joining waits for the drains of the other members."""
+        return 60.0 + self.revoke_drain_ms / 1_000
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long a group waits for a member that lives and does not answer: more than giving up ever takes."""
+        return max(300_000, self.session_timeout_ms, self.revoke_drain_ms + 60_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,8 +266,11 @@ class Kafka(Protocol):
 
     def group_consumer(
         self, *, group: str, topic: str, partitions: int, listener: GroupListener, session_timeout_ms: int,
-        memory_bytes: int) -> GroupConsumer:  # fmt: skip
-        """A member that may get all of the topic's partitions; each of them gets its share of every fetch."""
+        rebalance_timeout_ms: int, memory_bytes: int) -> GroupConsumer:  # fmt: skip
+        """A member that may get all of the topic's partitions; each of them gets its share of every fetch.
+
+        `rebalance_timeout_ms`: longer than `on_revoked` ever takes; a member that lives but answers later is put out.
+        """
 
     def transactional_producer(
         self, transactional_id: str, *, transaction_timeout_ms: int

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jbm_kafka.core.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.ports.grants import LeasedChannel
 
 
 def refusal(channel: LeasedChannel, offsets: Sequence[int]) -> IllegalStateError:
     """What a session is told whose acknowledgement came too late."""
-    some = ", ".join(str(offset) for offset in offsets[:5]) + (", …" if len(offsets) > 5 else "")
     return IllegalStateError(
-        f"{channel.topic}[{channel.partition}]: acknowledgement of offset {some} refused: the messages were taken from "
-        f"this session (its partition moved to another process, or it was away too long); they are delivered again",
+        f"{channel.topic}[{channel.partition}]: acknowledgement of offset {_some(offsets)} refused: the messages were "
+        f"taken from this session (its partition moved to another process, or it was away too long); they are "
+        f"delivered again",
+        topic=channel.topic,
+        partition=channel.partition,
+        offsets=tuple(offsets),
+    )
+
+
+def taken_from_session(channel: LeasedChannel, offsets: Sequence[int]) -> JMSError:
+    """What a session that lives is told at once: what it holds is delivered to others."""
+    return JMSError(
+        f"{channel.topic}[{channel.partition}]: offset {_some(offsets)} taken from this session before it settled "
+        f"them: the partition moves to another process or is read anew. They are delivered again with JMSRedelivered "
+        f"set, which counts as no attempt; what this session still says of them is refused. A rebalance waits for "
+        f"handlers: revoke_drain_ms says how long",
         topic=channel.topic,
         partition=channel.partition,
         offsets=tuple(offsets),
@@ -37,3 +50,7 @@ def in_doubt(channel: LeasedChannel) -> TransactionInDoubtError:
         topic=channel.topic,
         partition=channel.partition,
     )
+
+
+def _some(offsets: Sequence[int]) -> str:
+    return ", ".join(str(offset) for offset in offsets[:5]) + (", …" if len(offsets) > 5 else "")

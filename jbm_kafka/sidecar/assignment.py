@@ -13,7 +13,6 @@ from contextlib import suppress
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports import GroupConsumer, PartitionUnreadable, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
@@ -47,6 +46,7 @@ class Assignment:
         opener: ChannelOpener,
         workers: Workers,
         go_on: Callable[[], None],
+        is_ending: Callable[[], bool],
         give_up: Callable[[Exception], None],
     ) -> None:
         self._data = data
@@ -57,6 +57,8 @@ class Assignment:
         self._workers = workers
         self._go_on = go_on
         """What the worker does meanwhile, again and again, inside the client's callback."""
+        self._is_ending = is_ending
+        """The process leaves the group."""
         self._give_up_all = give_up
         """Told what makes all of the group useless."""
         self._closed: dict[int, JMSError] = {}
@@ -178,7 +180,10 @@ class Assignment:
     # -- going -----------------------------------------------------------------------------------------------------
 
     def on_revoked(self, partitions: Sequence[int]) -> None:
-        """Give partitions up in order: stop hand-over, let sessions finish, write the last checkpoint, forget them."""
+        """Give partitions up in order: stop hand-over, let sessions finish, write the last checkpoint, forget them.
+
+        The worker goes on with those it keeps, all but reading: the client gives nothing before this returns.
+        """
         self._forget_opening(partitions)
         self._membership.rebalanced()
         self._release(partitions, keep_up=self._pause)
@@ -212,7 +217,7 @@ class Assignment:
                 # as after a crash.
                 self.drop(channel)
                 continue
-            self._give_up(channel)
+            self._settle.take_from_sessions(channel)
             channel.begin_release()
         self._wait_for(channels, _is_unrecorded, keep_up)
         for channel in channels:
@@ -231,6 +236,7 @@ class Assignment:
     def drop(self, channel: OwnedChannel) -> None:
         """Forget a channel; what it had not recorded never will be."""
         data = self._data
+        self._settle.tell_taken(channel)
         channel.is_lost = channel.is_closing = True
         for link in data.links.values():
             tap = link.taps.get(channel.partition)
@@ -265,21 +271,24 @@ class Assignment:
                 self._settle.return_uncounted(channel, link.session_id, unread)
 
     def _drain(self, channels: Sequence[OwnedChannel], keep_up: Callable[[], None]) -> None:
-        """Let sessions finish what the application has in hand, for a while."""
-        clock, drain_ms = self._data.clock, self._data.config.revoke_drain_ms
-        deadline_ms = clock.monotonic_ms() + drain_ms
-        while any(_is_busy(channel) for channel in channels) and clock.monotonic_ms() < deadline_ms:
+        """Let sessions finish what the application has in hand: a handler's time, or a moment when the lane ends."""
+        clock, config = self._data.clock, self._data.config
+        begun_ms = clock.monotonic_ms()
+        limit_ms = begun_ms + config.revoke_drain_ms
+        copies_limit_ms = begun_ms + min(config.revoke_drain_ms, config.leave_drain_ms)
+        is_ending = False
+        while True:
+            now_ms = clock.monotonic_ms()
+            if not is_ending and self._is_ending():
+                is_ending, limit_ms = True, min(limit_ms, now_ms + config.leave_drain_ms)
+            waits_for_sessions, waits_for_copies = now_ms < limit_ms, now_ms < copies_limit_ms
+            if not any(
+                (waits_for_sessions and _has_sessions(channel)) or (waits_for_copies and not channel.holds_nothing)
+                for channel in channels
+                if not channel.is_lost
+            ):
+                return
             self._pump(keep_up)
-
-    def _give_up(self, channel: OwnedChannel) -> None:
-        """What is still in hand is taken from its sessions: counted as an attempt, without a delay (REDELIVER-1)."""
-        for session in [s for s, hand in channel.state.in_hand.items() if hand and s != DEPARTING]:
-            rows = [GivenBack(offset, counted=True, delay_ms=0) for offset in channel.state.in_hand[session]]
-            self._settle.give_back(channel, session, rows)
-        for link in self._data.links.values():
-            tap = link.taps.get(channel.partition)
-            if tap is not None and tap.channel is channel:
-                tap.is_lost = True
 
     def _wait_for(
         self,
@@ -311,8 +320,8 @@ class Assignment:
             consumer.consume(FETCH_COUNT_MAX, 0)
 
 
-def _is_busy(channel: OwnedChannel) -> bool:
-    return not channel.is_lost and not channel.holds_nothing
+def _has_sessions(channel: OwnedChannel) -> bool:
+    return any(hand for session, hand in channel.state.in_hand.items() if session != DEPARTING)
 
 
 def _is_frozen(channel: OwnedChannel) -> bool:

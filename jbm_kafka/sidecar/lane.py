@@ -84,6 +84,7 @@ class Lane:
             opener=parts.opener,
             workers=parts.workers,
             go_on=self._go_on,
+            is_ending=lambda: self._is_stopping,
             give_up=self._give_up,
         )
         self.failure: Exception | None = None
@@ -162,7 +163,8 @@ class Lane:
             group = self.data.group
             consumer = self.data.consumer = self._parts.kafka.group_consumer(
                 group=group.group_id, topic=group.topic, partitions=group.partitions, listener=self.assignment,
-                session_timeout_ms=self.data.config.session_timeout_ms, memory_bytes=self.flow.consumer_bytes,
+                session_timeout_ms=self.data.config.session_timeout_ms,
+                rebalance_timeout_ms=self.data.config.rebalance_timeout_ms, memory_bytes=self.flow.consumer_bytes,
             )  # fmt: skip
             try:
                 while not self._is_stopping and not self._is_unused():
@@ -197,12 +199,7 @@ class Lane:
         ahead = self.fetching.ahead()
         has_fetched = self._fetch(consumer, ahead)
         self.pump()
-        self.pass_time()
-        self.dispatch.grant()
-        self.keep_within_memory(consumer)
-        self.tell_checkpointer()
-        self.dispatch.deliver()
-        self.catch_up.tell_watchers()
+        self._serve(consumer)
         # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
         is_satisfied = self.dispatch.has_delivered and not self.data.wanted()
         return Wait(self._rest_s, self.data.mailbox.signal) if is_satisfied or (ahead and not has_fetched) else GO_ON
@@ -254,10 +251,22 @@ class Lane:
         info = self._parts.target_of(self.data.group.destination.name)
         return 0 if info is None else info.unit_partitions
 
-    def _go_on(self) -> None:
-        """What goes on while a rebalance waits."""
-        self.pump()
+    def _serve(self, consumer: GroupConsumer) -> None:
+        """What a turn does with what was read and settled."""
+        self.pass_time()
+        self.dispatch.grant()
+        self.keep_within_memory(consumer)
         self.tell_checkpointer()
+        self.dispatch.deliver()
+        self.catch_up.tell_watchers()
+
+    def _go_on(self) -> None:
+        """What goes on while a rebalance waits: all but reading, for the partitions that stay."""
+        self.pump()
+        if self._is_stopping or self.data.consumer is None:
+            self.tell_checkpointer()
+        else:
+            self._serve(self.data.consumer)
 
     def _submit(self, about: str, copy: Outgoing, settling: Settling, done: Completion) -> None:
         self._parts.submit(
@@ -283,6 +292,7 @@ class Lane:
             self.post(lambda: self._detach(link_id))
             return
         self.settle.return_unread(link)
+        self.settle.end_taps(link)
         del self.data.links[link_id]
         if not any(self.data.links_of(link.session_id)):
             # A commit whose outcome its session never learnt may have left messages in its hand.

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.reference import SessionId
+from jbm_kafka.core.reference import DEPARTING, SessionId
 from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.fence import Verdict
 from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import refusal
+from jbm_kafka.ports.refusals import refusal, taken_from_session
 from jbm_kafka.sidecar.departures import Departures, event_of
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
@@ -97,7 +97,7 @@ class Settle:
             now_ms=self._data.clock.now_ms(),
             chance=self._chance(),
             keep=channel.tentative,
-            unread=frozenset(offset for link in links for offset in link.unread(channel.partition)),
+            unread=self._unread(channel, session),
         )
         for change in decision.changes:
             channel.state.apply(change)
@@ -133,6 +133,45 @@ class Settle:
             held = channel.state.in_hand.get(session)
             if held:
                 self.give_back(channel, session, [GivenBack(offset, counted=True, delay_ms=0) for offset in held])
+
+    def take_from_sessions(self, channel: OwnedChannel) -> None:
+        """Take what sessions hold of a channel that goes: it comes again marked, and that is no attempt (REDELIVER-1).
+
+        They live, and their handlers may well succeed: only a rebalance came between.
+        """
+        self.take_all()
+        self.tell_taken(channel)
+        for session in [s for s, hand in channel.state.in_hand.items() if hand and s != DEPARTING]:
+            unread = self._unread(channel, session)
+            held = channel.state.in_hand[session]
+            self.give_back(channel, session, [GivenBack(o, counted=False, was_seen=o not in unread) for o in held])
+        for link in self._data.links.values():
+            tap = link.taps.get(channel.partition)
+            if tap is not None and tap.channel is channel:
+                tap.is_lost = True
+
+    def end_taps(self, link: Link) -> None:
+        """The lane looks at the link no more: what another thread still acknowledges there is refused."""
+        for tap in link.taps.values():
+            tap.is_lost = True
+            self.refuse_late(tap)
+
+    def tell_taken(self, channel: OwnedChannel) -> None:
+        """Tell each session at once what it holds in vain, but for commits under way: they tell of themselves."""
+        for session, hand in channel.state.in_hand.items():
+            links = list(self._data.links_of(session))
+            if not hand or not links:
+                continue
+            settled = self._unread(channel, session) | channel.tentative
+            for link in links:
+                tap = link.taps.get(channel.partition)
+                settled |= frozenset(tap.acked if tap is not None and tap.channel is channel else ())
+            offsets = [offset for offset in hand if offset not in settled]
+            if offsets:
+                links[0].on_trouble(taken_from_session(channel, offsets))
+
+    def _unread(self, channel: OwnedChannel, session: SessionId) -> frozenset[int]:
+        return frozenset(o for link in self._data.links_of(session) for o in link.unread(channel.partition))
 
     def want_alone(self, link: Link, count: int) -> None:
         """Serve a link that has siblings: what they have unread goes back first."""

@@ -38,8 +38,10 @@ class MemoryKafka:
         partitions: int,
         listener: GroupListener,
         session_timeout_ms: int,
+        rebalance_timeout_ms: int,
         memory_bytes: int,
     ) -> MemoryGroupConsumer:
+        """It waits in a rebalance for as long as it takes."""
         self._process.check()
         return MemoryGroupConsumer(
             self._process, group=group, topic=topic, listener=listener, session_timeout_ms=session_timeout_ms

@@ -29,7 +29,13 @@ def frozen_member(kafka: Kafka, topic: str, group: str) -> Iterator[str]:
     """Yields "ready" once it owns everything and has frozen its metadata; then what became of its transaction."""
     listener = _Listener()
     consumer = kafka.group_consumer(
-        group=group, topic=topic, partitions=1, listener=listener, session_timeout_ms=2_000, memory_bytes=2**20
+        group=group,
+        topic=topic,
+        partitions=1,
+        listener=listener,
+        session_timeout_ms=2_000,
+        rebalance_timeout_ms=300_000,
+        memory_bytes=2**20,
     )
     producer = kafka.transactional_producer(f"{group}-frozen", transaction_timeout_ms=30_000)
     producer.initialise(20)

@@ -140,6 +140,7 @@ def member(
         partitions=partitions,
         listener=listener or Listener(),
         session_timeout_ms=SESSION_TIMEOUT_MS,
+        rebalance_timeout_ms=300_000,
         memory_bytes=MEMORY_BYTES,
     )
 

@@ -174,7 +174,7 @@ def test_an_acknowledgement_nobody_waits_for_is_told_to_be_refused_when_its_part
     told: list[Exception] = []
     link.on_trouble = told.append
     lane, channel, tap = lane_behind(link), lane_behind(link).data.channels[0], link.taps[0]
-    tap.acked.append(0)
+    tap.acknowledge(0)
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     if stands_in == "its channel":
         one.held.add(CHECKPOINTS)

@@ -70,6 +70,7 @@ class LaneUnderTest:
             partitions=1,
             listener=self.lane.assignment,
             session_timeout_ms=10_000,
+            rebalance_timeout_ms=300_000,
             memory_bytes=1 << 20,
         )
 

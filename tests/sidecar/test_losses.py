@@ -10,6 +10,7 @@ from jbm_kafka.codec.events import decode_events
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery
 from jbm_kafka.core.entries import ChannelEvents, MessageFate
+from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.fence import Verdict
 from jbm_kafka.ports.link import Link
@@ -61,25 +62,44 @@ def attempted(one: SteppedSidecar) -> list[bytes]:
     return [record.value() or b"" for record in records if b"|attempted|" in (record.key() or b"")]
 
 
-@pytest.mark.parametrize("goes", ["its session ends", "its partition is given up"])
-def test_what_a_receiver_had_in_hand_is_an_attempt_and_waits_no_delay(start: Start, goes: str) -> None:
-    """REDELIVER-1: close and loss count; what never reached the application does not."""
-    settings = AddressSettings(redelivery_delay_ms=DELAY_MS)
-    one = start("one", settings=settings)
+def test_what_a_session_had_in_hand_when_it_ended_is_an_attempt_and_waits_no_delay(start: Start) -> None:
+    """REDELIVER-1: close counts; what never reached the application does not."""
+    one = start("one", settings=AddressSettings(redelivery_delay_ms=DELAY_MS))
     link = one.attach("s")
     one.send("in hand", "unread")
     link.wanted = 2
     one.run(lambda: len(link.buffer) == 2)
     assert link.pop() is not None
-    lane, heir = lane_behind(link), one
-    if goes == "its session ends":
-        lane.detach(link.link_id)
-    else:
-        lane.stop()
-        one.run(lambda: not lane.is_alive)
-        heir = start("two", settings=settings)
-    again = received(heir, heir.attach("t"), 2)
+    lane_behind(link).detach(link.link_id)
+    again = received(one, one.attach("t"), 2)
     assert again == [(0, Delivery(1, 2, True)), (1, FIRST_DELIVERY)]
+
+
+@pytest.mark.parametrize("persist_delivery_count", [False, True])
+def test_what_is_taken_from_a_living_session_is_told_at_once_and_no_attempt(
+    start: Start, persist_delivery_count: bool
+) -> None:
+    """REDELIVER-1: flagged, not counted, without a delay: with one attempt allowed it would be a dead letter."""
+    options = {
+        "settings": AddressSettings(redelivery_delay_ms=DELAY_MS, max_delivery_attempts=1),
+        "persist_delivery_count": persist_delivery_count,
+    }
+    one = start("one", **options)
+    link = one.attach("s")
+    told: list[Exception] = []
+    link.on_trouble = told.append
+    one.send("in hand", "unread")
+    link.wanted = 2
+    one.run(lambda: len(link.buffer) == 2)
+    assert link.pop() is not None
+    lane = lane_behind(link)
+    lane.stop()
+    one.run(lambda: not lane.is_alive)
+    [taken] = told
+    assert isinstance(taken, JMSError)
+    assert taken.values == {"topic": "orders", "partition": 0, "offsets": (0,)}
+    two = start("two", **options)
+    assert received(two, two.attach("t"), 2) == [(0, Delivery(0, 2, True)), (1, FIRST_DELIVERY)]
 
 
 def test_an_attempt_that_a_crash_may_forget_gives_no_message_up(start: Start) -> None:
@@ -103,7 +123,7 @@ def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_fo
     link = one.attach("s")
     one.send("first")
     one.receive(link, 1)
-    link.taps[0].acked.append(0)
+    link.taps[0].acknowledge(0)
     channel = lane_behind(link).data.channels[0]
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     before = len(attempted(one))
@@ -171,7 +191,7 @@ def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
     settling = Settling(channel=channel, session="s", offsets=[0, 1])
     one.cluster.faults.commits.extend([] if answer is None else [answer])
     one.sidecar.submit(Transfer(about="a commit", sends=(), settlings=[(lane_behind(link).checkpoint_part, settling)]))
-    link.taps[0].acked.append(2)
+    link.taps[0].acknowledge(2)
     one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
     ranges = [places for event in events(one.cluster) for places in event.acknowledged]
     assert sorted(offset for r in ranges for offset in range(r.first, r.last + 1)) == [0, 1, 2]

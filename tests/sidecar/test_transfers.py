@@ -65,6 +65,6 @@ def test_an_acknowledgement_named_twice_stops_no_lane() -> None:
 def test_an_acknowledgement_on_its_way_to_a_lost_channel_is_told_to_be_refused() -> None:
     """Of ACK-9: the session hears it by its link, for no call of its own waits."""
     handed_over = handed_over_two_messages()
-    handed_over.link.buffer.popleft().tap.acked.append(0)
+    handed_over.link.buffer.popleft().tap.acknowledge(0)
     handed_over.lane.assignment.drop(handed_over.channel)
     assert ["offset 0 refused" in str(error) for error in handed_over.troubles] == [True]

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised
+from jbm_kafka.core.reference import DEPARTING
+from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.unsettled import UnsettledOffsets
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import Steps, Wait
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.testing.memory_kafka_producer import MemoryTransactionalProducer
@@ -151,6 +154,17 @@ def the_watermark_passes_what_is_owed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(UnsettledOffsets, "first_without", first_without)
 
 
+def what_a_rebalance_takes_counts(patch: pytest.MonkeyPatch) -> None:
+    def take(self: Settle, channel: OwnedChannel) -> None:
+        for session, held in list(channel.state.in_hand.items()):
+            if session != DEPARTING:
+                self.give_back(channel, session, [GivenBack(offset, counted=True, delay_ms=0) for offset in held])
+        real(self, channel)
+
+    real = Settle.take_from_sessions
+    patch.setattr(Settle, "take_from_sessions", take)
+
+
 EXPECTED: dict[Plant, tuple[str, ...]] = {
     dead_letter_outside_the_transaction: ("exactly_one_dead_letter", "nothing_is_lost"),
     journal_before_the_commit: ("journal_follows_the_changelog",),
@@ -161,6 +175,7 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
     an_unknown_outcome_counts_as_failed: ("sends_once_iff_committed", "exactly_one_dead_letter"),
     an_unknown_outcome_counts_as_committed: ("sends_once", "replay_equals", "durable_when_told", "journal_follows"),
     an_aborted_checkpoint_counts_as_recorded: ("replay_equals_live", "reserved_before_handed_over"),
+    what_a_rebalance_takes_counts: ("attempts_are_somebodys",),
     the_watermark_passes_what_is_owed: ("nothing_is_lost", "replay_equals_live"),
 }
 """Each fault with the promises that may notice it first."""

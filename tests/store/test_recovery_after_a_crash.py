@@ -46,7 +46,13 @@ class Owner:
         self.next_id: CheckpointId = first_checkpoint_id("jbm.f.0", now_ms=self.clock.now_ms())
         self.journal = MemoryJournal(clock=self.clock)
         self.consumer = self.kafka.group_consumer(
-            group=GROUP, topic=TOPIC, partitions=1, listener=TakesAll(), session_timeout_ms=2000, memory_bytes=1 << 20
+            group=GROUP,
+            topic=TOPIC,
+            partitions=1,
+            listener=TakesAll(),
+            session_timeout_ms=2000,
+            rebalance_timeout_ms=300_000,
+            memory_bytes=1 << 20,
         )
         while not self.consumer.assignment():
             self.consumer.consume(1, 0)

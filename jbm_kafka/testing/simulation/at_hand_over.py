@@ -6,8 +6,10 @@ of that can be recorded (see `invariants.at_most_one_owner_writes`).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from jbm_kafka.ports.grants import Tap
 from jbm_kafka.testing.simulation.paper import Epoch, HandOver
 from jbm_kafka.testing.simulation.views import PaperChangelog
 
@@ -137,3 +139,17 @@ def durable_when_told(changelog: PaperChangelog, hand: HandOver) -> None:
 def attempts_only_grow(epoch: Epoch, offset: int, before: int, now: int) -> None:
     """REDELIVER-1: over restarts and owners too; told by the changelog."""
     assert now >= before, f"attempts_only_grow: {epoch} forgot attempts of {offset}: {before} became {now}"
+
+
+def attempts_are_somebodys(epoch: Epoch, offset: int, attempts: int) -> None:
+    """REDELIVER-1: what a rebalance takes from a session that lives is no attempt; told by the changelog."""
+    most = epoch.attempts_before.get(offset, 0) + epoch.counted[offset]
+    assert attempts <= most, f"attempts_are_somebodys: {epoch} remembers {attempts} attempts of {offset}, not {most}"
+
+
+def told_when_taken(tap: Tap, offset: int, told: Collection[tuple[object, object, int]]) -> None:
+    """Of ACK-9: a session hears at once of what is taken from it, before it says anything of it."""
+    channel = tap.channel
+    assert not tap.is_lost or (channel.topic, channel.partition, offset) in told, (
+        f"told_when_taken: nobody was told that {channel.topic}[{channel.partition}] offset {offset} was taken"
+    )

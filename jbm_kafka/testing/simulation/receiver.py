@@ -23,6 +23,7 @@ from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
 from jbm_kafka.sidecar.lane import transfer_of
+from jbm_kafka.testing.simulation import at_hand_over
 from jbm_kafka.testing.simulation.paper import Commit, HandOver
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Receiver:
         self.items: list[Item] = []
         """The same, to choose from."""
         self.commit_under_way: Commit | None = None
+        self.told: set[tuple[object, object, int]] = set()
+        """(topic, partition, offset) of what it was told to hold in vain."""
         self.is_closed = False
         self._turn: tuple[Link | None, int] = (None, 0)
         """Which consumer asked last, and until when the others leave it what it gets."""
@@ -91,6 +94,7 @@ class Receiver:
                 lock=lock,
                 one_per_unit=mode is Mode.INDIVIDUAL,
             )
+            link.on_trouble = self._told
             self.links.append((queue, link))
         fences = {queue: Fence() for queue in queues}
         for queue, link in self.links:
@@ -230,12 +234,20 @@ class Receiver:
         elif isinstance(error, JMSError):
             self.close()
 
+    def _told(self, error: Exception) -> None:
+        values = error.values if isinstance(error, JMSError) else {}
+        offsets = values.get("offsets")
+        for offset in offsets if isinstance(offsets, tuple) else ():
+            self.told.add((values["topic"], values["partition"], offset))
+
     def _record(self, items: list[Item]) -> None:
+        for item in items:
+            at_hand_over.told_when_taken(item.granted.tap, item.granted.offset, self.told)
         live = [item for item in items if not item.granted.tap.is_lost]
         self._recorder.acknowledged([item.noted for item in live])
         self._recorder.refused([item.noted for item in items if item not in live])
         for item in live:
-            item.granted.tap.acked.append(item.granted.offset)
+            item.granted.tap.acknowledge(item.granted.offset)
 
     def _give_back(self, items: list[Item], delay_ms: int | None) -> None:
         live = [item for item in items if not item.granted.tap.is_lost]

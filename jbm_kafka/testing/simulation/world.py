@@ -72,6 +72,7 @@ class World:
             address_settings={"#": self._settings()},
             persist_delivery_count_before_delivery=profile.persists_attempts,
             revoke_drain_ms=200,
+            leave_drain_ms=200,
             linger_ms=5_000,
             receiver_idle_ms=1_000,
             transaction_timeout_ms=3_000,
@@ -200,4 +201,5 @@ class World:
         epoch = self.recorder.paper.current(place)
         assert epoch is not None, place
         at_hand_over.attempts_only_grow(epoch, entry.offset, durable[entry.offset], entry.attempts)
+        at_hand_over.attempts_are_somebodys(epoch, entry.offset, entry.attempts)
         durable[entry.offset] = max(durable[entry.offset], entry.attempts)

@@ -1,0 +1,222 @@
+"""A rebalance waits for handlers: what a lane does meanwhile, and what it does when they take too long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.owned_channel import owned
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_kafka import MemoryCluster
+from tests.sidecar.stepped import SteppedSidecar
+
+Start = Callable[..., SteppedSidecar]
+DRAIN_MS = 30_000
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster(ManualClock(), waits=False)
+
+
+@pytest.fixture
+def start(cluster: MemoryCluster) -> Iterator[Start]:
+    """Makes processes of a queue of two partitions; they end with the test."""
+    started: list[SteppedSidecar] = []
+
+    def make(name: str, **options: object) -> SteppedSidecar:
+        started.append(SteppedSidecar(name, cluster, partitions=2, **options))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield make
+    for sidecar in started:
+        sidecar.crash()
+
+
+class Worker:
+    """One process with one receiver."""
+
+    def __init__(self, start: Start, name: str, **options: object) -> None:
+        self.process = start(name, **options)
+        self.link: Link = self.process.attach(name)
+        self.told: list[Exception] = []
+        self.link.on_trouble = self.told.append
+
+    def get(self, count: int) -> list[Granted]:
+        """So many messages into the application's hand."""
+        self.link.wanted = count
+        self.process.run(lambda: len(self.link.buffer) >= count)
+        return [granted for granted in (self.link.pop() for _ in range(count)) if granted is not None]
+
+    @property
+    def partitions(self) -> set[int]:
+        """Open here."""
+        return set(self.process.lane.data.channels)
+
+
+class Meanwhile:
+    """What others do while a lane drains, in the middle of one of its steps."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._acts: list[tuple[Callable[[], bool], Callable[[], object]]] = []
+        clock.watch(self._look)
+
+    def when(self, holds: Callable[[], bool], act: Callable[[], object]) -> None:
+        """Do it once, as soon as that holds."""
+        self._acts.append((holds, act))
+
+    def _look(self) -> None:
+        for row in list(self._acts):
+            holds, act = row
+            if holds():
+                self._acts.remove(row)
+                act()
+
+
+def busy_in_both_partitions(start: Start, **options: object) -> tuple[Worker, dict[int, Granted]]:
+    """A worker alone with the queue, with one message of each partition in hand, by partition."""
+    one = Worker(start, "one", **options)
+    one.process.run(lambda: one.partitions == {0, 1})
+    for partition in (0, 1):
+        one.process.send(f"m{partition}", unit=b"joe", partition=partition)
+    return one, {granted.place[0]: granted for granted in one.get(2)}
+
+
+def going(worker: Worker) -> list[int]:
+    """The partitions it is about to give up."""
+    return [partition for partition, channel in worker.process.lane.data.channels.items() if channel.is_closing]
+
+
+def join(start: Start, name: str, **options: object) -> Worker:
+    """A second worker, of which the first has not heard yet."""
+    worker = Worker(start, name, **options)
+    worker.process.run_for(50)
+    return worker
+
+
+def test_a_scale_out_beside_a_long_handler_takes_nothing_from_it(cluster: MemoryCluster, start: Start) -> None:
+    """UNIT-2: it is waited for; nothing is refused, and nobody else gets the message or the next of its unit."""
+    one, held = busy_in_both_partitions(start)
+    two = join(start, "two")
+    begun_ms = cluster.clock.monotonic_ms()
+    meanwhile = Meanwhile(one.process.clock)
+    is_done = lambda: cluster.clock.monotonic_ms() >= begun_ms + 14_000  # noqa: E731
+    meanwhile.when(is_done, lambda: [granted.tap.acknowledge(granted.offset) for granted in held.values()])
+    one.process.run(lambda: len(one.partitions) == 1)
+    assert 14_000 <= cluster.clock.monotonic_ms() - begun_ms < 15_000
+    two.process.run(lambda: len(two.partitions) == 1)
+    [moved] = two.partitions
+    two.process.send("next", unit=b"joe", partition=moved)
+    assert [granted.offset for granted in two.get(1)] == [1]
+    assert not one.told
+
+
+def test_what_is_in_hand_longer_than_the_drain_is_taken_and_told_once(cluster: MemoryCluster, start: Start) -> None:
+    """Of REDELIVER-1: at once, to the exception listener; it comes again marked and counts as no attempt."""
+    settings = AddressSettings(max_delivery_attempts=1)
+    one, held = busy_in_both_partitions(start, settings=settings)
+    two = join(start, "two", settings=settings)
+    begun_ms = cluster.clock.monotonic_ms()
+    one.process.run(lambda: bool(one.told))
+    assert DRAIN_MS <= cluster.clock.monotonic_ms() - begun_ms < DRAIN_MS + 500
+    one.process.run(lambda: len(one.partitions) == 1)
+    two.process.run(lambda: len(two.partitions) == 1)
+    [moved] = two.partitions
+    [taken] = one.told
+    assert isinstance(taken, JMSError)
+    assert taken.values == {"topic": "orders", "partition": moved, "offsets": (0,)}
+    [again] = two.get(1)
+    assert (again.offset, again.delivery.redelivered, again.delivery.attempts) == (0, True, 0)
+    assert held[moved].tap.acknowledge(0) == [0]
+    assert not held[1 - moved].tap.acknowledge(0)
+
+
+def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: MemoryCluster, start: Start) -> None:
+    """All but reading goes on: hand-over, delays, checkpoints."""
+    one = Worker(start, "one", settings=AddressSettings(redelivery_delay_ms=1_000))
+    one.process.run(lambda: one.partitions == {0, 1})
+    for partition in (0, 1):
+        one.process.send(*(f"m{partition}.{number}" for number in range(5)), partition=partition)
+    in_hand = {granted.place: granted for granted in one.get(2)}
+    one.process.run(lambda: all(channel.state.cursor == 5 for channel in one.process.lane.data.channels.values()))
+    join(start, "two")
+    seen: list[tuple[int, int]] = []
+
+    def work() -> None:
+        if not going(one):
+            return
+        one.link.wanted = max(one.link.wanted, 1)
+        while (granted := one.link.pop()) is not None:
+            seen.append(granted.place)
+            if granted.offset == 4 and seen.count(granted.place) == 1:
+                one.link.give_back([(granted, GivenBack(granted.offset, counted=True))])
+            else:
+                granted.tap.acknowledge(granted.offset)
+        for place, granted in list(in_hand.items()):
+            if place[0] not in going(one):
+                in_hand.pop(place).tap.acknowledge(granted.offset)
+
+    one.process.clock.watch(work)
+    served_ms: list[int] = []
+    channels = dict(one.process.lane.data.channels)
+    is_served = lambda: any(c.state.watermark == 5 and not c.needs_checkpoint for c in channels.values())  # noqa: E731
+    Meanwhile(one.process.clock).when(is_served, lambda: served_ms.append(cluster.clock.monotonic_ms()))
+    begun_ms = cluster.clock.monotonic_ms()
+    one.process.run(lambda: len(one.partitions) == 1)
+    assert cluster.clock.monotonic_ms() - begun_ms >= DRAIN_MS
+    assert 1_000 <= served_ms[0] - begun_ms < 10_000
+    [kept] = one.partitions
+    assert seen == [(kept, offset) for offset in (1, 2, 3, 4, 4)]
+
+
+def test_a_process_that_ends_in_the_middle_of_a_drain_waits_no_longer_than_it_would_without(
+    cluster: MemoryCluster, start: Start
+) -> None:
+    """Who closes has done with its messages, and stops in two seconds whatever others wait for."""
+    one, _ = busy_in_both_partitions(start)
+    join(start, "two")
+    lane = one.process.lane
+    stopped_ms: list[int] = []
+
+    def stop() -> None:
+        stopped_ms.append(cluster.clock.monotonic_ms())
+        lane.stop()
+
+    Meanwhile(one.process.clock).when(lambda: bool(going(one)), stop)
+    one.process.run(lambda: not lane.is_alive)
+    assert 2_000 <= cluster.clock.monotonic_ms() - stopped_ms[0] < 6_000
+
+
+def test_an_acknowledgement_said_while_its_partition_goes_is_never_dropped_untold(start: Start) -> None:
+    """Of ACK-9: its session has looked, then the lane looks for the last time, then the session says it."""
+    one, held = busy_in_both_partitions(start)
+    tap = held[0].tap
+    assert not tap.is_lost
+    one.process.lane.assignment.drop(owned(tap))
+    assert tap.acknowledge(0) == [0], "told to nobody"
+    assert not tap.acked
+
+
+def test_an_acknowledgement_beside_the_end_of_its_session_is_told_to_be_refused(start: Start) -> None:
+    """Of ACK-9: another thread may still say it."""
+    one, held = busy_in_both_partitions(start)
+    lane = one.process.lane
+    lane.detach(one.link.link_id)
+    one.process.run(lambda: not lane.data.links)
+    assert held[0].tap.acknowledge(0) == [0]
+
+
+def test_an_acknowledgement_just_before_the_drain_ends_is_recorded(start: Start) -> None:
+    """Of ACK-9: taken with what is in hand, it would be redelivered though nobody was told."""
+    one, held = busy_in_both_partitions(start)
+    tap = held[0].tap
+    tap.acknowledge(0)
+    one.process.lane.settle.take_from_sessions(owned(tap))
+    assert owned(tap).state.watermark == 1
+    assert not one.told
