@@ -7,7 +7,7 @@ SPARK  := $(wildcard spark/jbm_spark)
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-pure test-slow chaos check cover way bench lock clean
+.PHONY: help setup spark-jars demo test test-pure test-slow chaos check cover way turn bench lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -58,6 +58,9 @@ check: setup      ## ruff, mypy --strict, layers, no circles of imports
 cover: setup      ## branch coverage of core/ by the tests that need no broker; must be 100 %
 	JBM_PURE=1 $(BIN)/python -m pytest tests/core tests/model tests/local tests/codec --cov=jbm_kafka.core --cov-branch --cov-fail-under=100 \
 	  --cov-report=term-missing:skip-covered
+
+turn: setup        ## processor time of one turn beside 10 and beside 2,200 receivers
+	$(BIN)/python -m tests.house.turn_time
 
 way: setup         ## files and functions that one CLIENT message passes through, on a local Kafka
 	JBM_PURE=1 $(BIN)/python -m tests.house.message_way

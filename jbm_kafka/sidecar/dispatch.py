@@ -1,12 +1,17 @@
-"""Hand-over: which link gets how many messages of which channel. Owner thread only."""
+"""Hand-over: which link gets how many messages of which channel. Owner thread only.
+
+Channels with something to offer meet links with credit; nobody else is looked at, so that a turn costs what is ready
+and not what is connected.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, TypeVar
 
 from jbm_kafka.core.delivery import FIRST_DELIVERY, delivery_of
 from jbm_kafka.core.offer import Offer, decide_offer
-from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.reference import Reference, SessionId
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link import Link
@@ -15,9 +20,12 @@ from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.settle import Settle
 
+T = TypeVar("T")
+NONE: Final[Sequence[OwnedChannel]] = ()
+
 
 class Dispatch:
-    """Serves the links of one lane in turn, and for each the channels in turn."""
+    """Serves the links of one channel group in turn, and for each the channels in turn."""
 
     def __init__(self, data: GroupData, settle: Settle, departures: Departures) -> None:
         self._data = data
@@ -30,6 +38,12 @@ class Dispatch:
         """The last `deliver` had something to put."""
         self._at_mark: set[OwnedChannel] = set()
         """Where a link of this turn met the mark; one after it may get what lies below, and not look that far."""
+        self._ready: list[OwnedChannel] = []
+        """Channels that may have something for any session still, in this turn."""
+        self._own: dict[SessionId, list[OwnedChannel]] = {}
+        """Channels that have something for one session, which goes on with units that it holds messages of."""
+        self.looked_at = 0
+        """How often a channel was asked what it has for a link, in the last turn."""
         self._granted: dict[Link, list[Granted]] = {}
         """Decided in this turn, not in the buffers yet."""
 
@@ -37,37 +51,47 @@ class Dispatch:
         """Decide who of the links that want some gets what may be handed over now; `deliver` must follow."""
         self.is_hungry = False
         self._at_mark.clear()
+        self.looked_at = 0
         links = [link for link in self._data.links.values() if link.wanted > 0]
         if not links:
             return
         self._turn += 1
-        start = self._turn % len(links)
-        for link in links[start:] + links[:start]:
-            self._grant_link(link, share=len(links))
+        channels = [channel for channel in self._data.channels.values() if not channel.is_closing]
+        self._ready = _in_turn([channel for channel in channels if _has_some_for_all(channel)], self._turn)
+        self._own.clear()
+        for channel in channels:
+            self._note_own(channel)
+        self.is_hungry = not self._ready and not self._own
+        for link in () if self.is_hungry else _in_turn(links, self._turn):
+            mine = self._own.get(link.session_id, NONE)
+            if self._ready or mine:
+                self._grant_link(link, mine)
+            else:
+                self.is_hungry = True
 
-    def _grant_link(self, link: Link, share: int) -> None:
-        channels = list(self._data.channels.values())
-        if not channels:
-            self.is_hungry = True
-            return
-        start = self._turn % len(channels)
+    def _grant_link(self, link: Link, own: Sequence[OwnedChannel]) -> None:
+        """From the channels that have something for anybody, and from those that go on with its session's units."""
+        channels = self._ready + [channel for channel in own if channel not in self._ready]
         wanted = link.wanted
         # Even portions first, so that one full channel does not feed a link alone while others wait.
-        portion = max(wanted // len(channels), 1)
+        portion = max(wanted // max(len(self._data.channels), 1), 1)
         for limit in (portion, wanted):
-            for channel in channels[start:] + channels[:start]:
+            for channel in list(channels):
                 if wanted <= 0:
                     return
-                wanted -= self._grant_channel(link, channel, min(limit, wanted))
+                granted = self._grant_channel(link, channel, min(limit, wanted))
+                wanted -= granted
+                if not granted:
+                    channels.remove(channel)
+                    if channel in self._ready and channel not in own:
+                        # What nobody holds, nobody else could get either: it is not looked at again for each of them.
+                        self._ready = [other for other in self._ready if other is not channel]
         if wanted > 0:
             self.is_hungry = True
 
     def _grant_channel(self, link: Link, channel: OwnedChannel, limit: int) -> int:
-        if channel.is_closing:
-            return 0
         state = channel.state
-        if not (state.arrivals or state.gates.free or state.gates.own):
-            return 0
+        self.looked_at += 1
         granted = 0
         is_at_mark = False
         now_ms = self._data.clock.now_ms()
@@ -82,6 +106,8 @@ class Dispatch:
             )
             if offer.changes_something:
                 state.apply(offer.change)
+                if offer.change.blocked:
+                    self._note_own(channel)
                 granted += self._hand_over(link, channel, offer)
             is_at_mark = offer.needs_offered
             if is_at_mark or not offer.change.heads:
@@ -90,6 +116,14 @@ class Dispatch:
             self._at_mark.add(channel)
         channel.raise_reserve(now_ms, is_at_mark=channel in self._at_mark)
         return granted
+
+    def _note_own(self, channel: OwnedChannel) -> None:
+        """What waits for the sessions that hold earlier messages of its units; more while arrivals are looked at."""
+        for session, heads in channel.state.gates.own.items():
+            if heads:
+                mine = self._own.setdefault(session, [])
+                if channel not in mine:
+                    mine.append(channel)
 
     def _hand_over(self, link: Link, channel: OwnedChannel, offer: Offer) -> int:
         if offer.leaving:
@@ -138,6 +172,17 @@ class Dispatch:
         for link in self._data.links.values():
             if not link.is_active(now_ms, idle_ms) and (link.buffer or link.wanted):
                 self._settle.return_granted(link, link.take_unread(if_idle=True))
+
+
+def _has_some_for_all(channel: OwnedChannel) -> bool:
+    """It has messages that are not held back by what some session has in hand, as far as is known without looking."""
+    return bool(channel.state.arrivals or channel.state.gates.free)
+
+
+def _in_turn(items: list[T], turn: int) -> list[T]:
+    """All of them, another one first in each turn."""
+    start = turn % len(items) if items else 0
+    return items[start:] + items[:start]
 
 
 def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference]) -> list[Granted]:

@@ -137,3 +137,42 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
     assert early is None
     channel.is_closing = True  # whoever waits for a record of the attempts is answered
     assert asking.unread(0) == [0, 1, 2, 3]
+
+
+def test_a_turn_looks_at_what_is_ready_and_not_at_every_receiver_that_waits() -> None:
+    """UNIT-2: two thousand receivers wait for what follows in a unit that another session holds."""
+    holder, waiting = link_of("holder"), [link_of(f"waiting {number}") for number in range(2_000)]
+    channel = channel_of(state_with_two_messages())
+    lane = lane_of(channel, holder, *waiting)
+    holder.wanted = 1
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    for link in waiting:
+        link.wanted = 1
+    for _ in range(3):
+        lane.dispatch.grant()
+        lane.dispatch.deliver()
+    assert lane.dispatch.looked_at <= 1
+    assert lane.dispatch.is_hungry
+    assert [link.unread(0) for link in waiting if link.unread(0)] == []
+
+
+def test_who_gets_nothing_of_a_channel_is_not_followed_by_all_others_who_would_get_nothing() -> None:
+    """Of UNIT-2: what only its own session could get is found once a turn, not once for each receiver."""
+    holder, waiting = link_of("holder"), [link_of(f"waiting {number}") for number in range(50)]
+    state = state_with_two_messages()
+    channel = channel_of(state)
+    lane = lane_of(channel, holder, *waiting)
+    holder.wanted = 1
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    more = [Reference(offset, b"joe") for offset in range(2, 40)]
+    state.apply(Fetched(begin=2, end=40, references=more))
+    for link in waiting:
+        link.wanted = 1
+    lane.dispatch.grant()
+    assert lane.dispatch.looked_at == 1
+    holder.wanted = 50
+    lane.dispatch.grant()
+    lane.dispatch.deliver()
+    assert holder.unread(0) == list(range(40))

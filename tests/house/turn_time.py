@@ -1,0 +1,98 @@
+"""How much processor time one turn of a channel group's worker takes beside so many receivers.
+
+`python -m tests.house.turn_time` prints it for 10 receivers and for 2,000 idle and 200 busy ones, in one run: 16
+partitions, each with a unit whose next message waits for what another session holds.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+
+from jbm_kafka.core.changes import Fetched, OfferedRaised
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.testing.clock import ManualClock
+from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+from tests.sidecar.parts import channel_of, lane_of, link_of
+
+PARTITIONS = 16
+TURNS = 50
+
+
+class NoListener:
+    """The group's partitions come and go unheard: the channels are there already."""
+
+    def on_assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
+        return {}
+
+    def on_revoked(self, partitions: Sequence[int]) -> None: ...
+
+    def on_lost(self, partitions: Sequence[int]) -> None: ...
+
+
+def main() -> None:
+    """Measure both, beside each other."""
+    for idle, busy in ((9, 1), (2_000, 200)):
+        times = turns(idle, busy)
+        print(
+            f"{idle:>5} idle and {busy:>3} busy receivers: a turn takes {1_000 * statistics.median(times):.3f} ms of "
+            f"processor time (median of {TURNS}, {1_000 * max(times):.3f} at most)"
+        )
+
+
+def turns(idle: int, busy: int) -> list[float]:
+    """Seconds of this thread's processor time, turn by turn."""
+    workers = [link_of(f"busy {number}") for number in range(busy)]
+    waiting = [link_of(f"idle {number}") for number in range(idle)]
+    lane = held_back(workers, waiting)
+    cluster = MemoryCluster(ManualClock(), waits=False)
+    cluster.create_topic("orders", PARTITIONS, {})
+    consumer = MemoryKafka(cluster).group_consumer(
+        group="g",
+        topic="orders",
+        partitions=PARTITIONS,
+        listener=NoListener(),
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=300_000,
+        memory_bytes=1 << 20,
+    )
+    lane.data.consumer = consumer
+    found: list[float] = []
+    for _ in range(TURNS):
+        for link in waiting:
+            link.wanted = 1
+        begun = time.thread_time()
+        lane._turn(consumer)
+        found.append(time.thread_time() - begun)
+    return found
+
+
+def held_back(workers: list[Link], waiting: list[Link]) -> Lane:
+    """A group with a unit a worker: it holds the first message, the second waits for it."""
+    lane = lane_of(channel_of(ChannelState()), *workers, *waiting)
+    lane.data.channels.clear()
+    for partition in range(PARTITIONS):
+        state = ChannelState()
+        state.apply(OfferedRaised(1 << 20))
+        units = [f"unit {number}".encode() for number in range(partition, len(workers), PARTITIONS)]
+        rows = [Reference(offset, unit) for offset, unit in enumerate(unit for unit in units for _ in range(2))]
+        state.apply(Fetched(begin=0, end=len(rows), references=rows))
+        channel = channel_of(state)
+        channel.partition = partition
+        lane.data.channels[partition] = channel
+    for link in [*workers, *waiting]:
+        link.is_waiting = True
+    while any(link.wanted for link in workers) or not any(link.buffer for link in workers):
+        for link in workers:
+            link.wanted = 0 if link.buffer else 1
+        lane.dispatch.grant()
+        lane.dispatch.deliver()
+    return lane
+
+
+if __name__ == "__main__":
+    main()
