@@ -243,6 +243,21 @@ class ConfluentAdmin:
 
         return self._questions.ask(f"members of group {group}", question)
 
+    def delete_groups(self, groups: Sequence[str]) -> None:
+        if not groups:
+            return
+
+        def question(deadline: Deadline) -> None:
+            futures = self._client.delete_consumer_groups(list(groups), request_timeout=deadline.remaining_s())
+            for future in futures.values():
+                try:
+                    result(future, deadline)
+                except KafkaException as error:
+                    if cause(error).code() != KafkaError.GROUP_ID_NOT_FOUND:
+                        raise
+
+        self._questions.ask("delete groups " + ", ".join(groups), question)
+
     def cluster_id(self) -> str:
         contact = FirstContact(bootstrap=self._bootstrap, faults=self._faults, poll=self._client.poll)
 

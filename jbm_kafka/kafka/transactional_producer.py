@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from jbm_kafka.kafka.bounded_call import bounded
 from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
@@ -87,6 +87,7 @@ class ConfluentTransactionalProducer:
         """Those of them that no broker refused: no answer came in time."""
         self._written: dict[tuple[str, int], int] = {}
         """One past the last offset that a report named, by topic and partition, in this transaction."""
+        self._memberless: dict[str, object] = {}
 
     def initialise(self, timeout_s: float, *, known_topic: str | None = None) -> None:
         if known_topic is not None:
@@ -135,8 +136,10 @@ class ConfluentTransactionalProducer:
                 return
 
     def send_offsets(
-        self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
+        self, group_metadata: object | None, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
     ) -> None:
+        if group_metadata is None:
+            group_metadata = self._without_member(group)
         places = [TopicPartition(topic, p, o.position, o.metadata) for p, o in offsets.items()]
 
         def send(timeout_s: float) -> None:
@@ -198,6 +201,16 @@ class ConfluentTransactionalProducer:
         with suppress(KafkaException):  # a producer that failed for good says so once more
             self._producer.purge()
             self._producer.poll(0)
+
+    def _without_member(self, group: str) -> object:
+        """What a group's offsets are written with by somebody who is not its member."""
+        metadata = self._memberless.get(group)
+        if metadata is None:
+            # Only a consumer makes it; without brokers to connect to, for nobody is asked.
+            consumer = Consumer({"group.id": group})
+            metadata = self._memberless[group] = consumer.consumer_group_metadata()
+            consumer.close()
+        return metadata
 
     def _connect(self, known_topic: str) -> None:
         """While it has no connection librdkafka leaves out the search for the coordinator, for half a second."""

@@ -184,9 +184,12 @@ class TransactionalProducer(Protocol):
         """
 
     def send_offsets(
-        self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
+        self, group_metadata: object | None, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
     ) -> None:
-        """Add the group's offsets to the transaction. Raises GroupFenced, TransactionAborted or OutcomeUnknown."""
+        """Add the group's offsets to the transaction; with no metadata, those of a group that never has members.
+
+        Raises GroupFenced, TransactionAborted or OutcomeUnknown.
+        """
 
     def commit(self, timeout_s: float) -> Mapping[tuple[str, int], int]:
         """Commit; returns one past the highest offset written, by (topic, partition).
@@ -257,6 +260,7 @@ class KafkaAdmin(Protocol):
         """Committed offsets with require-stable: waits while a transaction on them is open. Absent: none."""
 
     def group_members(self, group: str) -> int: ...
+    def delete_groups(self, groups: Sequence[str]) -> None: ...  # with their offsets; those that are not there too
     def cluster_id(self) -> str: ...  # tells one installation's state folder from another's
     def close(self) -> None: ...
 

@@ -98,7 +98,7 @@ class Checkpointer:
     def _run(self) -> Steps:
         # A restart ends the transaction in which its past was killed now, instead of waiting for its timeout while
         # channels recover: their changelogs cannot be read beyond it.
-        self._writer.prepare()
+        yield from self._writer.prepare()
         yield GO_ON
         last_ms = 0
         while True:

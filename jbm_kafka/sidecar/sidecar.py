@@ -27,6 +27,7 @@ from jbm_kafka.sidecar.checkpointer import Checkpointer
 from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
+from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.steady_clock import SteadyClock
@@ -79,7 +80,15 @@ class Sidecar:
             topics=self.topics,
             clock=clock,
             transactional_id=stores.transactional_id,
-            transaction_timeout_ms=config.transaction_timeout_ms,
+            pool=ProducerPool(
+                kafka=kafka,
+                clock=clock,
+                workers=self._workers,
+                transactional_id=stores.transactional_id,
+                has_past=stores.has_past,
+                transaction_timeout_ms=config.transaction_timeout_ms,
+                known_topic=self.topics.registry_topic,
+            ),
         )
         self.checkpointer = Checkpointer(
             writer=self._writer, clock=clock, interval_ms=config.checkpoint_interval_ms, workers=self._workers

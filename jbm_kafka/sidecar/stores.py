@@ -17,8 +17,11 @@ class Stores:
     journal: Journal
     held: HeldStore
     transactional_id: str
+    """Of the sidecar's first producer; those of the others are made of it."""
     let_go: Callable[[], None]
     """Frees the folder, when both are closed."""
+    has_past: bool = True
+    """An earlier process may have used the folder, and its transactional id."""
 
     @classmethod
     def open(cls, path: Path | None, *, cluster_id: str, namespace: str, clock: Clock) -> Stores:
@@ -28,7 +31,13 @@ class Stores:
             IllegalStateError, ResourceAllocationError: it cannot be used; the text says why and what to do.
         """
         folder = StateFolder.open(path, cluster_id=cluster_id, namespace=namespace)
-        return cls(folder.journal(clock=clock), folder.held_store(), folder.transactional_id(0), folder.close)
+        return cls(
+            folder.journal(clock=clock),
+            folder.held_store(),
+            folder.transactional_id(0),
+            folder.close,
+            has_past=not folder.is_temporary,
+        )
 
     def close(self) -> None:
         """Close both stores and let the folder go."""

@@ -24,18 +24,18 @@ from jbm_kafka.ports import (
     TransactionalProducer,
 )
 from jbm_kafka.sidecar.checkpoint_parts import FrozenChannel, FrozenGroup, Transfer
+from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait
 from jbm_kafka.sidecar.topics import SYSTEM_PARTITIONS, Topics
 
 log = logging.getLogger(__name__)
 
 COMMIT_TIMEOUT_S = 10.0
-INITIALISE_TIMEOUT_S = 30.0
 FIND_OUT_PAUSE_S = 0.2
 
 
 class TransactionWriter:
-    """Owns the transactional producer. The checkpoint thread only, but for `close`."""
+    """Owns the pool of producers. The checkpoint thread only, but for `close`."""
 
     def __init__(
         self,
@@ -45,23 +45,20 @@ class TransactionWriter:
         topics: Topics,
         clock: Clock,
         transactional_id: str,
-        transaction_timeout_ms: int,
+        pool: ProducerPool,
     ) -> None:
         self._kafka = kafka
         self._journal = journal
         self._topics = topics
         self._clock = clock
         self._transactional_id = transactional_id
-        self._timeout_ms = transaction_timeout_ms
-        self._producer: TransactionalProducer | None = None
+        self._pool = pool
         self._id: CheckpointId | None = None
         self._tokens: frozenset[object] = frozenset()
         self._records: dict[FrozenChannel, Mapping[bytes, bytes | None]] = {}
         self._positions: Mapping[tuple[str, int], int] = {}
-        self._has_marker = False
-        """The latest transaction carries the marker."""
-        self._marker_from: int | None = None
-        """Where to look for it: the one before ends here; None: not asked yet."""
+        self._has_mark = False
+        """The latest transaction carries a mark."""
 
     def next_id(self) -> str:
         """The name of the next checkpoint."""
@@ -71,10 +68,10 @@ class TransactionWriter:
             self._id = self._id.following()
         return str(self._id)
 
-    def prepare(self) -> None:
-        """Make the producer, which ends what an earlier run with this transactional id left open; or leave it."""
+    def prepare(self) -> Steps:
+        """Make the producers, which ends what an earlier run with their ids left open; or leave it."""
         try:
-            self._ready()
+            yield from self._pool.make_ready()
         except KafkaTrouble as error:
             log.info("%s is not ready yet: %s; the first checkpoint tries again", self._transactional_id, error)
 
@@ -89,24 +86,28 @@ class TransactionWriter:
             GroupFenced, TransactionAborted, RecordTooLarge: it was aborted; the error says what to leave out.
             OutcomeUnknown: nobody knows; `find_out` does.
         """
-        self._positions, self._has_marker = {}, False
-        producer = self._ready()
+        self._positions, self._has_mark = {}, False
+        yield from self._pool.take()
+        producer = self._pool.producer
         try:
             producer.begin()
         except KafkaTrouble:
             self.renew()  # whatever state that one is in, it would be in it for ever
             raise
         try:
-            yield from self._produce(producer, frozen, transfers, checkpoint_id)
+            yield from self._produce(producer, frozen, transfers)
             for part in frozen:
                 yield GO_ON
                 offsets = {
                     row.channel.partition: CommittedOffset(row.freeze.watermark, checkpoint_id) for row in part.channels
                 }
                 producer.send_offsets(part.group_metadata, part.group.group_id, part.group.topic, offsets)
+            if transfers or any(row.channel.is_waited_for for part in frozen for row in part.channels):
+                yield GO_ON
+                self._mark(producer, checkpoint_id)
             yield GO_ON
             self._positions = producer.commit(COMMIT_TIMEOUT_S)
-            self._marker_from = self._positions.get((self._topics.registry_topic, 0), self._marker_from)
+            self._pool.ended()
         except (GroupFenced, TransactionAborted, RecordTooLarge) as error:
             self._abort(producer)
             if isinstance(error, TransactionAborted) and error.failed:
@@ -127,7 +128,6 @@ class TransactionWriter:
         producer: TransactionalProducer,
         frozen: Sequence[FrozenGroup],
         transfers: Sequence[Transfer],
-        checkpoint_id: str,
     ) -> Steps:
         self._records = {}
         for transfer in transfers:
@@ -136,18 +136,22 @@ class TransactionWriter:
             for record in transfer.sends:
                 producer.produce(record, transfer)
         self._tokens = frozenset()
-        if transfers or any(row.channel.is_waited_for for part in frozen for row in part.channels):
-            # Sends must never go twice, and who waits must never be told that what is settled comes again. A group's
-            # offset does not tell for long whether it was committed: its next owner may have overwritten it. Nobody
-            # else writes this key.
-            self._has_marker = True
-            producer.produce(Outgoing(self._topics.registry_topic, 0, self._marker_key, checkpoint_id.encode()))
         for part in frozen:
             self._tokens = frozenset([part])
             for row in part.channels:
                 yield GO_ON
                 self._produce_channel(producer, part, row)
         self._tokens = frozenset()
+
+    def _mark(self, producer: TransactionalProducer, checkpoint_id: str) -> None:
+        """Leave the checkpoint's id where nobody else writes, and where nobody else's open transaction hides it.
+
+        Sends must never go twice, and who waits must never be told that what is settled comes again. A channel group's
+        offset does not tell for long whether it was committed: its next owner may have overwritten it.
+        """
+        self._has_mark = self._pool.current.is_marked = True
+        group = self._pool.current.mark_group
+        producer.send_offsets(None, group, self._topics.registry_topic, {0: CommittedOffset(0, checkpoint_id)})
 
     def _produce_channel(self, producer: TransactionalProducer, part: FrozenGroup, row: FrozenChannel) -> None:
         channel = row.channel
@@ -205,7 +209,7 @@ class TransactionWriter:
         """
         while True:
             try:
-                self._ready()
+                yield from self._pool.make_ready()
                 return self._is_committed(frozen, checkpoint_id)
             except KafkaTrouble as error:
                 log.warning("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
@@ -214,10 +218,9 @@ class TransactionWriter:
     def _is_committed(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> bool:
         admin = self._kafka.admin()
         try:
-            if self._has_marker:
-                # Not the stable end: another sidecar's open transaction may hold that before our marker.
-                end = admin.end_positions(self._topics.registry_topic, [0], stable=False)[0]
-                return self._marker(end) == checkpoint_id
+            if self._has_mark:
+                found = admin.committed(self._pool.current.mark_group, self._topics.registry_topic, [0])
+                return any(offset.metadata == checkpoint_id for offset in found.values())
             return any(self._names(admin, part, checkpoint_id) for part in frozen)
         finally:
             admin.close()
@@ -228,47 +231,13 @@ class TransactionWriter:
         found = admin.committed(part.group.group_id, part.group.topic, partitions)
         return any(offset.metadata == checkpoint_id for offset in found.values())
 
-    @property
-    def _marker_key(self) -> bytes:
-        return f"checkpoint|{self._transactional_id}".encode()
-
-    def _marker(self, end: int) -> str | None:
-        reader = self._kafka.log_reader()
-        try:
-            ranges = {0: (self._marker_from or 0, end)}
-            records = reader.read(self._topics.registry_topic, ranges, timeout_s=COMMIT_TIMEOUT_S)
-            values = [record.value() for record in records if record.key() == self._marker_key]
-            return (values[-1] or b"").decode() if values else None
-        finally:
-            reader.close()
-
     def renew(self) -> None:
-        """Give the producer up; the next use makes one that fences it."""
-        if self._producer is not None:
-            self._producer.close()
-            self._producer = None
+        """Give the producer up whose turn it is; before the next checkpoint a new one fences it."""
+        self._pool.give_up()
 
     def close(self) -> None:
-        """Let the producer go."""
-        self.renew()
-
-    def _ready(self) -> TransactionalProducer:
-        if self._producer is None:
-            producer = self._kafka.transactional_producer(
-                self._transactional_id, transaction_timeout_ms=self._timeout_ms
-            )
-            producer.initialise(INITIALISE_TIMEOUT_S, known_topic=self._topics.registry_topic)
-            if self._marker_from is None:
-                self._marker_from = self._registry_end()
-            self._producer = producer
-        return self._producer
-
-    def _registry_end(self) -> int:
-        admin = self._kafka.admin()
-        try:
-            return admin.end_positions(self._topics.registry_topic, [0], stable=False)[0]
-        finally:
-            admin.close()
+        """Let the producers go."""
+        self._pool.close()
 
     def _abort(self, producer: TransactionalProducer) -> None:
         try:

@@ -79,6 +79,10 @@ class MemoryAdmin:
             self._cluster.tick()
             return len(self._cluster.group(group).members)
 
+    def delete_groups(self, groups: Sequence[str]) -> None:
+        self._process.check()
+        self._cluster.delete_groups(groups)
+
     def cluster_id(self) -> str:
         self._process.check()
         return self._cluster.cluster_id

@@ -3,11 +3,11 @@
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from jbm_kafka.ports import Clock, KafkaTrouble, Outgoing, UnknownTopic
+from jbm_kafka.ports import Clock, CommittedOffset, KafkaTrouble, Outgoing, UnknownTopic
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka_groups import Group
 from jbm_kafka.testing.memory_kafka_log import DEFAULT_CONFIG, AppendGuard, Outcome, PartitionLog, Topic, Transaction
@@ -38,6 +38,8 @@ class Faults:
     """Called before a topic's configuration is changed (its name, the changes); it may refuse by raising."""
     breaks: int = 0
     """How many connections every group consumer has lost so far."""
+    marks_ms: Callable[[], int] | None = None
+    """How long after its end a transaction's marks are written; None: at once."""
     step: Callable[[str, str], None] | None = None
     """Called before every step of a transactional producer (its id, the step); it may raise, as a crash would."""
 
@@ -49,6 +51,8 @@ class TransactionalId:
     epoch: int = 0
     timeout_ms: int = 0
     transaction: Transaction | None = None
+    unmarked: Transaction | None = None
+    """The last one, decided, while its marks are not written: the next one has to wait."""
 
 
 class MemoryCluster:
@@ -69,6 +73,11 @@ class MemoryCluster:
         self._groups: dict[str, Group] = {}
         self._transactional: dict[str, TransactionalId] = {}
         self._topic_count = 0
+        self._offset_count = 0
+        self._offset_numbers: dict[tuple[str, str, int], int] = {}
+        """When the committed offset of a place was written."""
+        self.waited_for_marks = 0
+        """How often a producer was told "concurrent transactions"."""
         if isinstance(self.clock, ManualClock):
             self.clock.watch(self.tick)
 
@@ -85,6 +94,8 @@ class MemoryCluster:
         with self.changed:
             now_ms = self.clock.monotonic_ms()
             for state in self._transactional.values():
+                if state.unmarked is not None and now_ms >= state.unmarked.marks_due_ms:
+                    self.write_marks(state)
                 transaction = state.transaction
                 if transaction is not None and now_ms - transaction.began_at_ms > state.timeout_ms:
                     state.epoch += 1
@@ -165,6 +176,13 @@ class MemoryCluster:
     def group(self, name: str) -> Group:
         return self._groups.setdefault(name, Group(name))
 
+    def delete_groups(self, names: Sequence[str]) -> None:
+        with self.changed:
+            for name in names:
+                if self.group(name).members:
+                    raise KafkaTrouble(f"delete groups {name}: The group is not empty")
+                del self._groups[name]
+
     def expire_member(self, group: str, member_id: str) -> None:
         """The group's session with the member ends now; the member hears of it at its next `consume`."""
         with self.changed:
@@ -176,7 +194,20 @@ class MemoryCluster:
     def is_stable(self, group: str, topic: str, partition: int) -> bool:
         """No open transaction holds an offset for the place."""
         states = self._transactional.values()
-        return not any(s.transaction and (group, topic, partition) in s.transaction.offsets for s in states)
+        pending = (t for state in states for t in (state.transaction, state.unmarked) if t is not None)
+        return not any((group, topic, partition) in transaction.offsets for transaction in pending)
+
+    def decided_offset(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
+        """The committed offset as it will be once every mark is written."""
+        place = group, topic, partition
+        found = self._offset_numbers.get(place, 0), self.group(group).committed.get((topic, partition))
+        for state in self._transactional.values():
+            transaction = state.unmarked
+            if transaction is not None and transaction.outcome is Outcome.COMMITTED and place in transaction.offsets:
+                found = max(
+                    found, (transaction.offset_numbers[place], transaction.offsets[place]), key=lambda row: row[0]
+                )
+        return found[1]
 
     # -- transactions --------------------------------------------------------------------------------------------------
 
@@ -186,6 +217,7 @@ class MemoryCluster:
             state = self._transactional.setdefault(transactional_id, TransactionalId())
             if state.transaction is not None:
                 self.end(state, Outcome.ABORTED)
+            self.write_marks(state)
             state.epoch += 1
             state.timeout_ms = timeout_ms
             return state.epoch
@@ -194,14 +226,36 @@ class MemoryCluster:
         return self._transactional[transactional_id]
 
     def end(self, state: TransactionalId, outcome: Outcome) -> None:
-        """Decide the open transaction: markers in every partition it wrote to, and its offsets if it committed."""
+        """Decide the open transaction; its marks follow, now or later."""
         transaction = state.transaction
         assert transaction is not None, "no transaction to end"
         state.transaction = None
         transaction.outcome = outcome
+        state.unmarked = transaction
+        delay_ms = self.faults.marks_ms() if self.faults.marks_ms is not None else 0
+        transaction.marks_due_ms = self.clock.monotonic_ms() + delay_ms
+        if not delay_ms:
+            self.write_marks(state)
+
+    def add_offsets(
+        self, transaction: Transaction, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
+    ) -> None:
+        """Offsets of one group that the transaction would commit."""
+        for partition, offset in offsets.items():
+            self._offset_count += 1
+            transaction.offsets[group, topic, partition] = offset
+            transaction.offset_numbers[group, topic, partition] = self._offset_count
+
+    def write_marks(self, state: TransactionalId) -> None:
+        """Markers in every partition that the last transaction wrote to, and its offsets if it committed."""
+        transaction, state.unmarked = state.unmarked, None
+        if transaction is None:
+            return
         for log in transaction.logs:
             log.mark(transaction)
-        if outcome is Outcome.COMMITTED:
-            for (group, topic, partition), offset in transaction.offsets.items():
-                self.group(group).committed[topic, partition] = offset
+        for place, offset in transaction.offsets.items() if transaction.outcome is Outcome.COMMITTED else ():
+            number = transaction.offset_numbers[place]
+            if number > self._offset_numbers.get(place, 0):
+                self._offset_numbers[place] = number
+                self.group(place[0]).committed[place[1:]] = offset
         self.changed.notify_all()

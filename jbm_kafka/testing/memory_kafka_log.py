@@ -77,6 +77,10 @@ class Transaction:
     logs: list["PartitionLog"] = field(default_factory=list)
     offsets: dict[tuple[str, str, int], CommittedOffset] = field(default_factory=dict)
     """By group, topic, partition."""
+    offset_numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    """When each was written: marks may come in another order than that, and the later one stays."""
+    marks_due_ms: int = 0
+    """Monotonic; when the brokers have written its marks."""
 
 
 @dataclass(slots=True)

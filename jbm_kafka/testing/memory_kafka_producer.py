@@ -56,19 +56,19 @@ class MemoryTransactionalProducer:
                 self._failed[token] = f"{record.topic}[{record.partition}]: {answer}"
 
     def send_offsets(
-        self, group_metadata: object, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
+        self, group_metadata: object | None, group: str, topic: str, offsets: Mapping[int, CommittedOffset]
     ) -> None:
-        assert isinstance(group_metadata, GroupMetadata), group_metadata
-        assert group_metadata.group == group, (group_metadata, group)
+        if group_metadata is not None:
+            assert isinstance(group_metadata, GroupMetadata), group_metadata
+            assert group_metadata.group == group, (group_metadata, group)
         with self._cluster.changed:
             self._enter("send_offsets")
             state = self._current("send_offsets")
-            reason = self._cluster.group(group).refusal(group_metadata)
+            reason = None if group_metadata is None else self._cluster.group(group).refusal(group_metadata)
             if reason is not None:
                 self._must_abort = f"group {group}: {reason}"
                 raise GroupFenced(self._text(self._must_abort), group=group)
-            pending = self._opened(state).offsets
-            pending.update({(group, topic, partition): offset for partition, offset in offsets.items()})
+            self._cluster.add_offsets(self._opened(state), group, topic, offsets)
 
     def commit(self, timeout_s: float) -> Mapping[tuple[str, int], int]:
         with self._cluster.changed:
@@ -130,6 +130,10 @@ class MemoryTransactionalProducer:
 
     def _opened(self, state: TransactionalId) -> Transaction:
         if self._transaction is None:
+            if state.unmarked is not None:
+                # "Concurrent transactions", and the client tries again until they are written.
+                self._cluster.waited_for_marks += 1
+                self._cluster.write_marks(state)
             self._transaction = Transaction(self._cluster.clock.monotonic_ms())
             state.transaction = self._transaction
         return self._transaction

@@ -27,7 +27,7 @@ FOLDER_CIRCLES = ["jbm_spark jbm_spark.jobs"]
 LARGE_CLASSES = """
     BytesMessage Checkpointer ConfluentGroupConsumer Connection Epoch
     Lane Link LocalChannelState MemoryGroupConsumer MessageConsumer OwnedChannel Paper Session Sidecar TextMessage
-    TransactionPart TransactionWriter World _Offering
+    TransactionPart World _Offering
 """
 """Classes with more attributes than a class should have, inherited ones counted."""
 

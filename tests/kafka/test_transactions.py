@@ -316,3 +316,24 @@ def test_a_transaction_begun_twice_is_refused(kafka: Kafka) -> None:
     with pytest.raises(KafkaTrouble):
         transaction.begin()
     transaction.close()
+
+
+def test_an_offset_without_a_member_tells_how_the_last_transaction_ended(kafka: Kafka, topic: str) -> None:
+    """LOG-5: read behind `initialise` by the same id, it is what the transaction left, whatever others have open."""
+    transaction, admin = producer(kafka), kafka.admin()
+    group = f"{topic}.mark"
+    for text, ends in (("first", True), ("second", False)):
+        transaction.begin()
+        transaction.send_offsets(None, group, topic, {0: CommittedOffset(0, text)})
+        if ends:
+            transaction.commit(WAIT_S)
+    transaction.abort(WAIT_S)
+    other = producer(kafka)
+    other.begin()
+    other.send_offsets(None, f"{group}-other", topic, {0: CommittedOffset(0, "open")})
+    assert admin.committed(group, topic, [0]) == {0: CommittedOffset(0, "first")}
+    other.abort(WAIT_S)
+    admin.delete_groups([group, f"{group}-never-there"])
+    assert admin.committed(group, topic, [0]) == {}
+    for used in (transaction, other):
+        used.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import cast
+from collections.abc import Iterator
+from typing import Any, cast
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
@@ -17,14 +18,16 @@ from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.steady_clock import SteadyClock
-from jbm_kafka.sidecar.steps import ThreadWorkers
+from jbm_kafka.sidecar.steps import ThreadWorkers, Wait
 from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_journal import MemoryJournal
 from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+from jbm_kafka.testing.simulation.workers import SteppedWorkers
 
 
 def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChannel:
@@ -78,9 +81,10 @@ def lane_behind(link: Link) -> Lane:
     return link.lane
 
 
-def writer_of(cluster: MemoryCluster) -> TransactionWriter:
+def writer_of(cluster: MemoryCluster, *, has_past: bool = False) -> TransactionWriter:
     """Writes the checkpoints of one sidecar to an in-memory Kafka."""
-    kafka, clock = MemoryKafka(cluster), ManualClock()
+    kafka, clock = MemoryKafka(cluster), cluster.clock
+    assert isinstance(clock, ManualClock)
     topics = Topics(kafka.admin(), namespace="")
     topics.ensure_system_topics()
     return TransactionWriter(
@@ -89,5 +93,31 @@ def writer_of(cluster: MemoryCluster) -> TransactionWriter:
         topics=topics,
         clock=clock,
         transactional_id="jbm.one.0",
+        pool=pool_of(kafka, clock, has_past=has_past),
+    )
+
+
+def run_beside(writer: TransactionWriter, steps: Iterator[Wait]) -> Any:
+    """Make all steps, and between them those of what the writer's pool started beside; what they return."""
+    workers = writer._pool._workers
+    assert isinstance(workers, SteppedWorkers)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        for worker in workers.ready():
+            worker.step()
+
+
+def pool_of(kafka: MemoryKafka, clock: ManualClock, *, has_past: bool = False) -> ProducerPool:
+    """The producers of one sidecar."""
+    return ProducerPool(
+        kafka=kafka,
+        clock=clock,
+        workers=SteppedWorkers(clock, lambda _: None),
+        transactional_id="jbm.one.0",
+        has_past=has_past,
         transaction_timeout_ms=10_000,
+        known_topic="jbm.registry",
     )

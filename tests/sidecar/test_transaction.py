@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from jbm_kafka.ports import OutcomeUnknown, Outgoing, TransactionAborted
+from jbm_kafka.ports import CommittedOffset, OutcomeUnknown, Outgoing, TransactionAborted
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from jbm_kafka.testing.clock import ManualClock
 from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
-from jbm_kafka.testing.memory_kafka_admin import MemoryLogReader
 from tests.sidecar.parts import writer_of
 
 TRANSFER = Transfer(about="a commit", sends=(Outgoing("out", 0, None, b"body"),), settlings=())
@@ -66,41 +63,28 @@ def test_a_commit_of_receives_alone_is_found_out(cluster: MemoryCluster) -> None
     assert end.value.value is True
 
 
-def test_only_what_came_after_the_commit_before_is_read_to_find_out(
-    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of CONN-3: every commit of every sidecar adds to the registry; read from its start it once takes too long."""
-    begins = []
-    read = MemoryLogReader.read
-
-    def noting(self: MemoryLogReader, topic: str, ranges: dict[int, tuple[int, int]], **how: Any) -> Any:
-        begins.append(ranges[0])
-        return read(self, topic, ranges, **how)
-
-    monkeypatch.setattr(MemoryLogReader, "read", noting)
-    writer = writer_of(cluster)
-    for _ in range(5):
-        list(writer.commit((), [TRANSFER], writer.next_id()))
-    before = cluster.log("jbm.registry", 0).end
-    assert found_out(cluster, writer, CommitFault.COMMITTED) == [True]
-    assert [end - begin <= before - 4 for begin, end in begins] == [True], (begins, before)
-
-
 def test_topics_that_are_gone_are_named(cluster: MemoryCluster) -> None:
     """Of LOG-5: what a refused transaction wrote to and is not there; whoever wrote it is left out of the next."""
     gone = Transfer(about="a commit", sends=(Outgoing("gone", 0, None, b"body"),), settlings=())
     assert writer_of(cluster).missing_topics((), [TRANSFER, gone]) == {"gone"}
 
 
-def test_an_open_transaction_of_another_sidecar_hides_no_marker(cluster: MemoryCluster) -> None:
-    """LOG-5: read only up to the registry's stable end, the marker was missed and the sends went out again."""
+def test_an_open_transaction_of_another_sidecar_delays_no_answer(cluster: MemoryCluster) -> None:
+    """LOG-5: the mark stood in a log of all sidecars, and whoever looked for it waited for the others' transactions."""
     writer = writer_of(cluster)
     list(writer.commit((), [TRANSFER], writer.next_id()))
     other = MemoryKafka(cluster).transactional_producer("jbm.two.0", transaction_timeout_ms=10_000)
     other.initialise(1.0)
     other.begin()
     other.produce(Outgoing("jbm.registry", 0, b"checkpoint|jbm.two.0", b"jbm.two.0:1"))
-    assert found_out(cluster, writer, CommitFault.COMMITTED) == [True]
+    other.send_offsets(None, "jbm.two.0.mark", "jbm.registry", {0: CommittedOffset(0, "jbm.two.0:1")})
+    cluster.faults.commits.append(CommitFault.COMMITTED)
+    name = writer.next_id()
+    with pytest.raises(OutcomeUnknown):
+        list(writer.commit((), [TRANSFER], name))
+    with pytest.raises(StopIteration) as end:
+        next(writer.find_out((), name))
+    assert end.value.value is True
 
 
 def test_a_producer_that_cannot_begin_is_made_anew(cluster: MemoryCluster) -> None:

@@ -49,9 +49,9 @@ def journal_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     real = TransactionWriter._produce
 
     def produce(
-        self: TransactionWriter, producer: Any, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], name: str
+        self: TransactionWriter, producer: Any, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer]
     ) -> Steps:
-        yield from real(self, producer, frozen, transfers, name)
+        yield from real(self, producer, frozen, transfers)
         self.write_journal(frozen)
 
     patch.setattr(TransactionWriter, "_produce", produce)
@@ -168,9 +168,9 @@ def what_a_rebalance_takes_counts(patch: pytest.MonkeyPatch) -> None:
 EXPECTED: dict[Plant, tuple[str, ...]] = {
     dead_letter_outside_the_transaction: ("exactly_one_dead_letter", "nothing_is_lost"),
     journal_before_the_commit: ("journal_follows_the_changelog",),
-    acknowledged_before_the_commit: ("nothing_is_lost", "sends_once_iff_committed"),
+    acknowledged_before_the_commit: ("nothing_is_lost", "sends_once_iff_committed", "unit_in_order"),
     handed_over_before_it_is_reserved: ("reserved_before_handed_over", "replay_equals_live"),
-    group_metadata_read_when_it_is_used: ("at_most_one_owner_writes",),
+    group_metadata_read_when_it_is_used: ("at_most_one_owner_writes", "nothing_is_lost"),
     stragglers_are_handed_out: ("unit_in_order",),
     an_unknown_outcome_counts_as_failed: ("sends_once_iff_committed", "exactly_one_dead_letter"),
     an_unknown_outcome_counts_as_committed: ("sends_once", "replay_equals", "durable_when_told", "journal_follows"),

@@ -111,5 +111,8 @@ class ScriptedKafka:
     def add_partitions(self, name: str, partitions: int) -> None:
         self._unasked()
 
+    def delete_groups(self, groups: Sequence[str]) -> None:
+        self._unasked()
+
     def group_members(self, group: str) -> int:
         self._unasked()

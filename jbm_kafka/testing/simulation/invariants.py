@@ -101,7 +101,7 @@ def sends_once_iff_committed(world: World) -> None:
 def offsets_agree(world: World) -> None:
     """LOG-2: the group's committed offset is the changelog's watermark, of the same checkpoint."""
     for (queue, partition), changelog in world.recorder.changelogs.items():
-        found = world.cluster.group(changelog.group).committed.get((queue, partition))
+        found = world.cluster.decided_offset(changelog.group, queue, partition)
         position = changelog.position
         if found is None or position is None:
             assert found is None, f"offsets_agree: {queue}[{partition}] committed {found}, the changelog has nothing"

@@ -28,6 +28,8 @@ class Profile:
     prefetch: int
     poison: float
     """Share of messages that no receiver ever acknowledges."""
+    marks_ms: tuple[int, ...]
+    """How long after its end a transaction's marks are written; one of them each time."""
     weights: dict[str, float]
 
 
@@ -69,5 +71,6 @@ def draw(chance: random.Random) -> Profile:
         memory_budget_bytes=chance.choice((1 << 28, 200_000)),
         prefetch=chance.choice((1, 3, 20)),
         poison=chance.choice((0.0, 0.1, 0.3)),
+        marks_ms=chance.choice(((0,), (0, 5, 30), (40, 200))),
         weights=weights,
     )

@@ -238,5 +238,6 @@ class Simulation:
             f"{paper.hand_overs} hand-overs ({paper.zombie_hand_overs} by zombies), "
             f"{sum(map(len, paper.epochs.values()))} epochs, {sum(map(len, paper.written.values()))} checkpoints, "
             f"{len(paper.commits)} commits, {len(paper.copies[DLQ])} dead letters, {counts.crashes} crashes, "
-            f"{counts.expiries} expired sessions, {counts.freezes} freezes, {counts.commits_unknown} unknown outcomes"
+            f"{counts.expiries} expired sessions, {counts.freezes} freezes, {counts.commits_unknown} unknown outcomes, "
+            f"{self.world.cluster.waited_for_marks} waits for marks"
         )

@@ -48,6 +48,7 @@ class World:
         self.profile = profile
         self.clock = ManualClock()
         self.cluster = MemoryCluster(self.clock, waits=False)
+        self.cluster.faults.marks_ms = lambda: self.random.choice(profile.marks_ms)
         self.queues: dict[str, int] = dict(profile.queues)
         self.targets = [DLQ, EXPIRED, OUT]
         self.history: deque[str] = deque(maxlen=HISTORY_LINES)
