@@ -14,6 +14,7 @@ from jbm_kafka.core.errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.kafka.profiles import sender_settings
 from jbm_kafka.kafka.settings import CONTROLLED
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaTrouble, Outgoing, Unreachable
 from tests.conftest import MakeTopic
@@ -223,3 +224,9 @@ def test_a_fork_is_told_to_connect_itself() -> None:
     child.join(WAIT_S)
     assert len(lines) == 3
     assert all(str(os.getpid()) in line and "connect after the fork" in line for line in lines)
+
+
+def test_plain_sends_wait_for_all_replicas_and_are_written_once() -> None:
+    """Of SEND-1: with acks=1 a send that was reported could be lost with one broker, and a retry could double it."""
+    settings = sender_settings(2**20)
+    assert (settings["acks"], settings["enable.idempotence"]) == ("all", True)
