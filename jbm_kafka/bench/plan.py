@@ -21,6 +21,13 @@ class Plan:
     latency_messages: int = 10_000
     latency_warm_up: int = 1_000
     """The first so many are sent and received, but not counted."""
+    sends: int = 3_000
+    """Messages sent one by one, each waited for."""
+    sends_beside_flood: int = 200
+    sends_with_callback: int = 60_000
+    fast_rate: int = 5_000
+    """Messages a second of the send shape's latency."""
+    fast_messages: int = 20_000
     held_behind: int = 100_000
     """Messages of the held unit behind its delayed head."""
     held_others: int = 400_000
@@ -41,6 +48,7 @@ class Plan:
 
 QUICK = Plan(
     repeats=2, backlog_messages=50_000, warm_ups=0, latency_messages=2_000, latency_warm_up=500,
+    sends=500, sends_beside_flood=50, sends_with_callback=10_000, fast_messages=5_000,
     held_behind=20_000, held_others=100_000,
 )  # fmt: skip
 """A look in under a minute; its ratios say little, for every receiver needs a while to get going."""

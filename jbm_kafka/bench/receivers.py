@@ -93,8 +93,13 @@ def receive_share(bootstrap: str, topic: str, *, count: int, group: str) -> Mapp
     return said
 
 
-def receive_jbm(bootstrap: str, queue: str, *, count: int, namespace: str) -> Mapping[str, Any]:
-    """An AUTO session in a `receive` loop that reads each body; changelog and checkpoints are on.
+def receive_jbm(
+    bootstrap: str, queue: str, *, count: int, namespace: str, is_body_only: bool = False
+) -> Mapping[str, Any]:
+    """An AUTO session in a `receive` loop; changelog and checkpoints are on.
+
+    It reads body, unit, id and one property of each message, as the raw loop reads value, key and headers; or the body
+    alone.
 
     The namespace makes the channel group a new one, which begins at the start of the topic.
     """
@@ -111,6 +116,10 @@ def receive_jbm(bootstrap: str, queue: str, *, count: int, namespace: str) -> Ma
             if message is None:
                 raise _missing("jbm", seen, count)
             message.body  # noqa: B018 - reading it is what is measured
+            if not is_body_only:
+                message.unit_of_order  # noqa: B018
+                message.message_id  # noqa: B018
+                message.properties["region"]
             seen += 1
         said = watch.read(seen)
     return {**said, "seconds_closed": watch.read(seen)["seconds"]}

@@ -1,4 +1,4 @@
-"""The three shapes: each fills topics, runs its clients so many times, and returns every raw number."""
+"""The shapes: each fills topics, runs its clients so many times, and returns every raw number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,13 @@ CLIENTS_SAID = {
     "raw": "(a) raw consume(1000), msg/s",
     "share": "(b) ShareConsumer, msg/s",
     "jbm": "(c) jbm AUTO, msg/s",
+    "body": "(c') jbm AUTO, only the body read, msg/s",
     "bound": "(d) as (c), on one processor, msg/s",
+    "flush-raw": "produce and flush, msg/s",
+    "one-by-one": "PERSISTENT send, msg/s",
+    "beside-flood": "PERSISTENT send beside a flood, msg/s",
+    "callback-raw": "produce with a callback, msg/s",
+    "callback": "send with on_completion, msg/s",
     "free": "others, nothing held, one processor, msg/s",
     "held": "others beside a held unit, one processor, msg/s",
 }
@@ -61,6 +67,7 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
         "raw": lambda _: measure("raw", topic=topic, partitions=plan.partitions, **sizes),
         "share": lambda number: measure("share", topic=topic, group=f"{topic}-share-{number}", **sizes),
         "jbm": lambda number: measure("jbm", queue=topic, namespace=_namespace(number), **sizes),
+        "body": lambda number: measure("jbm", queue=topic, namespace=_namespace(number), is_body_only=True, **sizes),
         "bound": lambda number: measure("jbm", queue=topic, namespace=_namespace(number), is_bound=True, **sizes),
     }
     raw: list[Mapping[str, Any]] = []
@@ -81,6 +88,7 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
         judgements=(
             Judgement("jbm / ShareConsumer (c/b)", ratio(rates["jbm"], rates["share"]), "at least", 0.5),
             Judgement("jbm / raw consume (c/a)", ratio(rates["jbm"], rates["raw"]), "at least", 0.3),
+            Judgement("unit, id and a property read / body only", ratio(rates["jbm"], rates["body"]), "at least", 0.7),
         ),
         raw=raw,
     )
@@ -88,30 +96,89 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
 
 def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     """How old messages are when they are received, at a steady rate."""
+    raw = _latency_rows(bootstrap, plan, progress, rate=plan.latency_rate, count=plan.latency_messages)
+    rows, judgements = _latency_figures(raw, plan.latency_rate, p50_ms=15, p99_ms=60)
+    return ShapeResult(name="latency", rows=rows, judgements=judgements, raw=raw)
+
+
+def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
+    """Sends that are waited for beside `produce` and `flush`, sends with a callback beside raw ones, and how old
+    messages are when they are received at a high rate."""
+    counts = {
+        "flush-raw": plan.sends,
+        "one-by-one": plan.sends,
+        "beside-flood": plan.sends_beside_flood,
+        "callback-raw": plan.sends_with_callback,
+        "callback": plan.sends_with_callback,
+    }
+    raw: list[Mapping[str, Any]] = []
+    names = list(counts)
+    for number in plan.turns:
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            topic = _name("send")
+            create_topic(bootstrap, topic, partitions=plan.partitions)
+            busy = wait_until_quiet(plan.quiet_patience_s)
+            sizes: dict[str, Any] = {"count": counts[name], "units": plan.units, "body_bytes": plan.body_bytes}
+            said = measure(name, bootstrap=bootstrap, topic=topic, **sizes)
+            raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
+            progress(f"send {plan.turn_name(number)}: {name} {_rate(said):,.0f} msg/s")
+    counted = counted_rows(raw)
+    rates = _by_client(counted, _rate)
+    beside = summary([row["p99_ms"] for row in counted if row["client"] == "beside-flood"])
+    aged = _latency_rows(bootstrap, plan, progress, rate=plan.fast_rate, count=plan.fast_messages)
+    latency_rows, latency_judgements = _latency_figures(aged, plan.fast_rate, p50_ms=5, p99_ms=20)
+    return ShapeResult(
+        name="send",
+        rows={
+            **{CLIENTS_SAID[name]: row for name, row in rates.items()},
+            "p99 of a PERSISTENT send beside a flood, ms": beside,
+            **latency_rows,
+        },
+        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(counted, _cpu_us).items()},
+        judgements=(
+            Judgement(
+                "PERSISTENT send / produce and flush", ratio(rates["one-by-one"], rates["flush-raw"]), "at least", 0.5
+            ),
+            Judgement(
+                "on_completion / produce with a callback",
+                ratio(rates["callback"], rates["callback-raw"]),
+                "at least",
+                0.25,
+            ),
+            *latency_judgements,
+        ),
+        raw=[*raw, *aged],
+    )
+
+
+def _latency_rows(bootstrap: str, plan: Plan, progress: Progress, *, rate: int, count: int) -> list[Mapping[str, Any]]:
     raw: list[Mapping[str, Any]] = []
     for number in plan.turns:
         topic, namespace = _name("latency"), _namespace(number)
         create_topic(bootstrap, topic, partitions=plan.partitions)
-        count = plan.latency_warm_up + plan.latency_messages
-        place: dict[str, Any] = {"bootstrap": bootstrap, "queue": topic, "namespace": namespace, "count": count}
+        total = plan.latency_warm_up + count
+        place: dict[str, Any] = {"bootstrap": bootstrap, "queue": topic, "namespace": namespace, "count": total}
         with Worker("latency", skip=plan.latency_warm_up, **place) as receiver:
             receiver.wait_ready()
-            sent = measure("send", rate=plan.latency_rate, units=plan.units, body_bytes=plan.body_bytes, **place)
+            sent = measure("send", rate=rate, units=plan.units, body_bytes=plan.body_bytes, **place)
             ages = receiver.result()["latencies_ms"]
         row = {f"p{percent:g}_ms": percentile(ages, percent) for percent in (50, 90, 99, 99.9, 100)}
         raw.append({"client": "jbm", "repeat": number, **row, "sent": sent, "latencies_ms": ages})
         progress(f"latency {plan.turn_name(number)}: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms")
+    return raw
+
+
+def _latency_figures(
+    raw: Sequence[Mapping[str, Any]], rate: int, *, p50_ms: float, p99_ms: float
+) -> tuple[dict[str, Summary], tuple[Judgement, Judgement]]:
+    """The rows, and what they are judged by."""
     counted = counted_rows(raw)
     p50, p99 = summary([row["p50_ms"] for row in counted]), summary([row["p99_ms"] for row in counted])
-    rate = f"at {plan.latency_rate:,} msg/s"
-    return ShapeResult(
-        name="latency",
-        rows={f"p50 {rate}, ms": p50, f"p99 {rate}, ms": p99},
-        judgements=(
-            Judgement(f"p50 {rate}", p50.median, "below", 15, "ms"),
-            Judgement(f"p99 {rate}", p99.median, "below", 60, "ms"),
-        ),
-        raw=raw,
+    at = f"at {rate:,} msg/s"
+    return {f"p50 {at}, ms": p50, f"p99 {at}, ms": p99}, (
+        Judgement(f"p50 {at}", p50.median, "below", p50_ms, "ms"),
+        Judgement(f"p99 {at}", p99.median, "below", p99_ms, "ms"),
     )
 
 
@@ -159,6 +226,7 @@ def _held_run(bootstrap: str, plan: Plan, *, is_held: bool) -> Mapping[str, Any]
 SHAPES: Mapping[str, Callable[[str, Plan, Progress], ShapeResult]] = {
     "backlog": backlog,
     "latency": latency,
+    "send": send,
     "held": held,
 }
 

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,12 +17,18 @@ from jbm_kafka.bench.held import receive_others
 from jbm_kafka.bench.latency import receive_latencies, send_paced
 from jbm_kafka.bench.processor import bind_to_one_processor
 from jbm_kafka.bench.receivers import receive_jbm, receive_raw, receive_share
+from jbm_kafka.bench.sends import send_one_by_one, send_one_by_one_raw, send_with_callback, send_with_callback_raw
 
 CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "raw": receive_raw,
     "share": receive_share,
     "jbm": receive_jbm,
     "send": send_paced,
+    "flush-raw": send_one_by_one_raw,
+    "one-by-one": send_one_by_one,
+    "beside-flood": partial(send_one_by_one, is_beside_flood=True),
+    "callback-raw": send_with_callback_raw,
+    "callback": send_with_callback,
     "latency": receive_latencies,
     "held": receive_others,
 }

@@ -17,6 +17,7 @@ from jbm_kafka.cli.main import main
 
 TINY = Plan(
     repeats=1, warm_ups=1, partitions=3, units=20, backlog_messages=3_000, latency_messages=300, latency_warm_up=100,
+    sends=50, sends_beside_flood=20, sends_with_callback=500, fast_messages=300,
     held_behind=500, held_others=2_000, quiet_patience_s=0,
 )  # fmt: skip
 
@@ -25,11 +26,16 @@ TINY = Plan(
 def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, name: str) -> None:
     told: list[str] = []
     result = SHAPES[name](bootstrap, TINY, told.append)
-    clients = {"backlog": {"raw", "share", "jbm", "bound"}, "latency": {"jbm"}, "held": {"free", "held"}}[name]
+    clients = {
+        "backlog": {"raw", "share", "jbm", "body", "bound"},
+        "latency": {"jbm"},
+        "send": {"flush-raw", "one-by-one", "beside-flood", "callback-raw", "callback", "jbm"},
+        "held": {"free", "held"},
+    }[name]
     assert {row["client"] for row in result.raw} == clients
     assert all(row.median > 0 for row in result.rows.values())
     assert {row.count for row in result.rows.values()} == {TINY.repeats * (4 if name == "held" else 1)}
-    assert len(result.judgements) == (1 if name == "held" else 2)
+    assert len(result.judgements) == {"backlog": 3, "latency": 2, "send": 4, "held": 1}[name]
     assert told
 
 
