@@ -19,6 +19,7 @@ def test_a_transaction_block_on_a_session_without_transactions_sends_nothing(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
     """ACK-7: it is refused on entering, not after the sends."""
+    session.create_producer(orders)  # makes the queue, which browsing does not
     with pytest.raises(errors.IllegalStateError, match="this one is AUTO; make one with"), session.transaction():
         send(session, orders, "sent all the same")
     assert left(connection, orders) == []
