@@ -7,10 +7,10 @@ SPARK  := $(wildcard spark/jbm_spark)
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-pure test-slow chaos check cover way turn bench lock clean
+.PHONY: help setup spark-jars demo test test-pure test-slow chaos check cover way turn bench bench-instructions lock clean
 
 help:             ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
 setup: $(VENV)/.stamp $(VENV)/.compiled spark-jars $(VENV)/.broker-jars   ## .venv with the package and its tools, broker jars, Spark jars
 
@@ -67,6 +67,9 @@ way: setup         ## files and functions that one CLIENT message passes through
 
 bench: setup      ## throughput and latency beside Kafka's own clients
 	$(BIN)/jbm-kafka bench
+
+bench-instructions: setup  ## instructions per message beside those of 12ec90b (needs valgrind)
+	$(BIN)/jbm-kafka bench-instructions --check
 
 lock: $(VENV)/.stamp  ## write what is installed now to constraints.txt
 	{ sed -n '/^#/p' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new

@@ -50,7 +50,7 @@ def bench(
     if repeats is not None:
         plan = replace(plan, repeats=repeats)
     console = Console()
-    with _broker(bootstrap) as (address, version):
+    with broker_to_measure(bootstrap) as (address, version):
         results = [
             measure_shape(address, plan, lambda text: console.print(f"[dim]{text}[/dim]", highlight=False))
             for name, measure_shape in SHAPES.items()
@@ -68,7 +68,7 @@ def bench(
 
 
 @contextmanager
-def _broker(bootstrap: str | None) -> Iterator[tuple[str, str]]:
+def broker_to_measure(bootstrap: str | None) -> Iterator[tuple[str, str]]:
     """Address and version of the Kafka to measure on."""
     if bootstrap is not None:
         ConnectionFactory(bootstrap)  # raises when it is no address at all

@@ -23,10 +23,18 @@ LOOK_S = 0.05
 
 
 def receive_others(
-    bootstrap: str, queue: str, *, others: int, delay_ms: int, is_held: bool, namespace: str
+    bootstrap: str,
+    queue: str,
+    *,
+    others: int,
+    delay_ms: int,
+    is_held: bool,
+    namespace: str,
+    checkpoint_interval_ms: int = 50,
 ) -> Mapping[str, Any]:
     """Throughput of `others` messages while one unit is held, or without it; tells when it is ready for them."""
-    with ConnectionFactory(bootstrap, namespace=namespace).create_connection() as connection:
+    factory = ConnectionFactory(bootstrap, namespace=namespace, checkpoint_interval_ms=checkpoint_interval_ms)
+    with factory.create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         destination = session.create_queue(queue)
         begin = time.perf_counter()

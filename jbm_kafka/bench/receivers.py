@@ -94,7 +94,13 @@ def receive_share(bootstrap: str, topic: str, *, count: int, group: str) -> Mapp
 
 
 def receive_jbm(
-    bootstrap: str, queue: str, *, count: int, namespace: str, is_body_only: bool = False
+    bootstrap: str,
+    queue: str,
+    *,
+    count: int,
+    namespace: str,
+    is_body_only: bool = False,
+    checkpoint_interval_ms: int = 50,
 ) -> Mapping[str, Any]:
     """An AUTO session in a `receive` loop; changelog and checkpoints are on.
 
@@ -103,7 +109,7 @@ def receive_jbm(
 
     The namespace makes the channel group a new one, which begins at the start of the topic.
     """
-    factory = ConnectionFactory(bootstrap, namespace=namespace)
+    factory = ConnectionFactory(bootstrap, namespace=namespace, checkpoint_interval_ms=checkpoint_interval_ms)
     with factory.create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         consumer = session.create_consumer(session.create_queue(queue))

@@ -6,9 +6,10 @@ Its last line of output is its result as JSON. Others before it say that it is r
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -37,14 +38,17 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
 class Worker:
     """A client's process, as its starter sees it. Leaving the block ends it, whatever it does."""
 
-    def __init__(self, name: str, *, is_bound: bool = False, **options: object) -> None:
+    def __init__(self, name: str, *, is_bound: bool = False, under: Sequence[str] = (), **options: Any) -> None:
+        """`under`: the command that runs the process, for one that counts what it does."""
         self._name = name
         place = "bound" if is_bound else "free"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "jbm_kafka.bench.worker", place, name, json.dumps(options)],
+            [*under, sys.executable, "-m", "jbm_kafka.bench.worker", place, name, json.dumps(options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            # The order of sets and what it costs to find something in them are then the same in every run.
+            env={**os.environ, "PYTHONHASHSEED": "0"},
         )
 
     def wait_ready(self) -> None:
@@ -85,7 +89,7 @@ class Worker:
         self._process.communicate()
 
 
-def measure(name: str, *, is_bound: bool = False, **options: object) -> Mapping[str, Any]:
+def measure(name: str, *, is_bound: bool = False, **options: Any) -> Mapping[str, Any]:
     """Run one client from beginning to end, on one processor when it is bound."""
     with Worker(name, is_bound=is_bound, **options) as worker:
         return worker.result()

@@ -30,6 +30,9 @@ COMMANDS = {
     "dead-letters": LazyCommand("jbm_kafka.cli.browse:dead_letters", "Messages that were given up: list."),
     "demo": LazyCommand("jbm_kafka.demo.command:demo", "The bookstore, end to end, and the proof from its topics."),
     "bench": LazyCommand("jbm_kafka.bench.command:bench", "Throughput and latency beside Kafka's own clients."),
+    "bench-instructions": LazyCommand(
+        "jbm_kafka.bench.instructions_command:bench_instructions", "Instructions per message, beside earlier ones."
+    ),
 }
 
 cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.")
