@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.core.entries import Position
-from jbm_kafka.core.start_position import Facts, StartReason, decide_start
+from jbm_kafka.core.start_position import Facts, StartReason, decide_start, is_disputed
 from jbm_kafka.ports import CommittedOffset
 
 ONE, TWO = "jbm.f.0:1", "jbm.f.0:2"
@@ -70,6 +70,24 @@ def test_without_a_position_all_may_have_been_handed_over() -> None:
 def test_a_mark_raised_ahead_of_the_log_is_no_loss_of_the_log() -> None:
     facts = Facts("T", position(50, fetched=90, offered=20_000), CommittedOffset(50, ONE), 0, 100)
     assert decide_start(facts).reason is StartReason.CHANGELOG
+
+
+@pytest.mark.parametrize(
+    ("recorded", "committed", "disputed"),
+    [
+        pytest.param(position(50, ONE), (80, TWO), True, id="two checkpoints wrote them"),
+        pytest.param(position(50, ONE), (50, TWO), True, id="two checkpoints, same number"),
+        pytest.param(position(50, ONE), (50, ONE), False, id="one checkpoint wrote both"),
+        pytest.param(position(50, ONE), (20, "reset at 12:30"), False, id="an operator wrote the offset"),
+        pytest.param(position(50, ONE), None, False, id="no offset"),
+        pytest.param(None, (50, ONE), False, id="no changelog"),
+    ],
+)
+def test_only_two_checkpoints_that_differ_call_for_a_second_reading(
+    recorded: Position | None, committed: tuple[int, str] | None, disputed: bool
+) -> None:
+    """Of LOG-2: a living owner may checkpoint between two readings; an operator's offset is read once."""
+    assert is_disputed(recorded, None if committed is None else CommittedOffset(*committed)) is disputed
 
 
 NUMBERS = st.integers(0, 40)
