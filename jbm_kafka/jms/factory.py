@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
-from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
+from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
 from jbm_kafka.jms.connection import Connection, ConnectionDefaults
 from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -26,6 +26,9 @@ _HOSTS = re.compile(r"[^,/\s]+:\d+(,[^,/\s]+:\d+)*")
 
 class ConnectionFactory:
     """Makes connections. It holds settings only; the first connection starts the sidecar. Thread-safe.
+
+    What is left out is as in the sidecar that other factories of this process have started for the same url, namespace
+    and state folder, or else as docs/settings.md says. What is given holds, or connecting is refused.
 
     Args:
         url: `host:port`, several with commas, or the same after `kafka://`.
@@ -60,16 +63,16 @@ class ConnectionFactory:
         kafka: Mapping[str, object] | None = None,
         address_settings: Mapping[str, AddressSettings] | None = None,
         default_unit_of_order: str | UnitMarker | None = None,
-        auto_create: bool = True,
+        auto_create: bool | Unset = UNSET,
         namespace: str = "",
-        memory_budget_bytes: int = 256 * 2**20,
-        session_timeout_ms: int = 10_000,
-        revoke_drain_ms: int = 30_000,
-        membership_idle_ms: int = 60_000,
-        receiver_idle_ms: int = 3_000,
-        checkpoint_interval_ms: int = 50,
+        memory_budget_bytes: int | Unset = UNSET,
+        session_timeout_ms: int | Unset = UNSET,
+        revoke_drain_ms: int | Unset = UNSET,
+        membership_idle_ms: int | Unset = UNSET,
+        receiver_idle_ms: int | Unset = UNSET,
+        checkpoint_interval_ms: int | Unset = UNSET,
         block_on_acknowledge: bool = False,
-        persist_delivery_count_before_delivery: bool = False,
+        persist_delivery_count_before_delivery: bool | Unset = UNSET,
         prefetch: int = 1000,
     ) -> None:
         _check_namespace(namespace)
@@ -77,26 +80,24 @@ class ConnectionFactory:
         _check_type("state_dir", state_dir, str, "the path of a folder as a str, or None")
         _check_type("kafka", kafka, Mapping, "a dict of librdkafka properties, or None")
         _check_type("address_settings", address_settings, Mapping, "a dict from pattern to AddressSettings, or None")
+        asked = {
+            "session_timeout_ms": session_timeout_ms,
+            "revoke_drain_ms": revoke_drain_ms,
+            "membership_idle_ms": membership_idle_ms,
+            "receiver_idle_ms": receiver_idle_ms,
+            "checkpoint_interval_ms": checkpoint_interval_ms,
+            "memory_budget_bytes": memory_budget_bytes,
+            "address_settings": UNSET if address_settings is None else address_settings,
+            "persist_delivery_count_before_delivery": persist_delivery_count_before_delivery,
+            "auto_create": auto_create,
+        }
+        given = {name: _CHECKS[name](name, value) for name, value in asked.items() if value is not UNSET}
         self._installation = Installation(
             bootstrap=_bootstrap(url),
             client_settings=dict(kafka or {}),
             state_dir=state_dir,
-            config=SidecarConfig(
-                namespace=namespace,
-                session_timeout_ms=_whole("session_timeout_ms", session_timeout_ms, 100, 3_600_000, "milliseconds"),
-                revoke_drain_ms=_whole("revoke_drain_ms", revoke_drain_ms, 0, 3_600_000, "milliseconds"),
-                membership_idle_ms=_whole("membership_idle_ms", membership_idle_ms, 100, _DAY_MS, "milliseconds"),
-                receiver_idle_ms=_whole("receiver_idle_ms", receiver_idle_ms, 100, _DAY_MS, "milliseconds"),
-                checkpoint_interval_ms=_whole(
-                    "checkpoint_interval_ms", checkpoint_interval_ms, 1, 60_000, "milliseconds"
-                ),
-                memory_budget_bytes=_whole("memory_budget_bytes", memory_budget_bytes, 2**24, 2**40, "bytes"),
-                address_settings=_address_settings(address_settings or {}),
-                persist_delivery_count_before_delivery=_flag(
-                    "persist_delivery_count_before_delivery", persist_delivery_count_before_delivery
-                ),
-                auto_create=_flag("auto_create", auto_create),
-            ),
+            config=SidecarConfig(namespace=namespace, **given),
+            given=frozenset(given),
         )
         self._provider = _provider("kafka")
         self._provider.check(self._installation)
@@ -112,7 +113,8 @@ class ConnectionFactory:
 
         Raises:
             JMSError: the cluster cannot be reached, or the state folder not used.
-            InvalidSettingError: a connection that this one would share the sidecar of was made with other `kafka`.
+            InvalidSettingError: a connection that this one would share the sidecar of was made with other `kafka`, or
+                with another value of a setting that this factory was given.
         """
         if username is not None or password is not None:
             raise JMSSecurityError(
@@ -184,7 +186,7 @@ def _unit(value: object) -> str | UnitMarker | None:
     )
 
 
-def _address_settings(given: Mapping[str, AddressSettings]) -> Mapping[str, AddressSettings]:
+def _address_settings(_: str, given: Any) -> Mapping[str, AddressSettings]:
     for pattern, settings in given.items():
         check_pattern(pattern)
         if not isinstance(settings, AddressSettings):
@@ -193,3 +195,21 @@ def _address_settings(given: Mapping[str, AddressSettings]) -> Mapping[str, Addr
                 pattern=pattern,
             )
     return dict(given)
+
+
+def _whole_from(least: int, most: int, unit: str) -> Callable[[str, object], int]:
+    return lambda name, value: _whole(name, value, least, most, unit)
+
+
+_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
+    "session_timeout_ms": _whole_from(100, 3_600_000, "milliseconds"),
+    "revoke_drain_ms": _whole_from(0, 3_600_000, "milliseconds"),
+    "membership_idle_ms": _whole_from(100, _DAY_MS, "milliseconds"),
+    "receiver_idle_ms": _whole_from(100, _DAY_MS, "milliseconds"),
+    "checkpoint_interval_ms": _whole_from(1, 60_000, "milliseconds"),
+    "memory_budget_bytes": _whole_from(2**24, 2**40, "bytes"),
+    "address_settings": _address_settings,
+    "persist_delivery_count_before_delivery": _flag,
+    "auto_create": _flag,
+}
+"""The settings of a sidecar: what each may be."""

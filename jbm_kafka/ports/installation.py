@@ -57,6 +57,8 @@ class Installation:
     client_settings: Mapping[str, object]
     state_dir: str | None
     config: SidecarConfig
+    given: frozenset[str] = frozenset()
+    """The settings of `config` that were asked for by name; the others are taken as a running sidecar has them."""
 
     @property
     def key(self) -> tuple[str, str, str | None]:

@@ -53,7 +53,8 @@ class EmbeddedProvider:
         self._shared = _acquire(installation)
         self.sidecar = self._shared.sidecar
         self.clock = self._shared.clock
-        kafka, config = installation.client_settings, installation.config
+        kafka = installation.client_settings
+        config = self._shared.installation.config  # of the factory that was first, where several share a sidecar
         self.traits = Traits(
             compresses=kafka.get("compression.type", kafka.get("compression.codec", "lz4")) in TRUSTED_COMPRESSION,
             records_attempts=config.persist_delivery_count_before_delivery,
@@ -196,23 +197,27 @@ class _Shared:
         self.users = 0
 
 
-_shared: dict[tuple[str, str, str | None], _Shared] = {}
-_shared_lock = threading.Lock()
+_Key = tuple[str, str, str | None]
+_shared: dict[_Key, _Shared] = {}
+_turns: dict[_Key, threading.Lock] = {}
+"""Held while an installation's sidecar begins or ends, which may take long: others' do not wait for it. One for each
+installation that the process ever used."""
+_turns_lock = threading.Lock()
+
+
+def _turn(key: _Key) -> threading.Lock:
+    with _turns_lock:
+        return _turns.setdefault(key, threading.Lock())
 
 
 def _acquire(installation: Installation) -> _Shared:
-    with _shared_lock:
+    with _turn(installation.key):
         found = _shared.get(installation.key)
         if found is None:
             found = _shared[installation.key] = _Shared(installation)
         else:
             _refuse_other_client_settings(installation, found.installation)
-        if found.installation.config != installation.config:
-            log.warning(
-                "a connection factory for %s has other settings than the sidecar that is running for it already; "
-                "the running sidecar's hold until its last connection is closed",
-                installation.bootstrap,
-            )
+            _refuse_other_settings(installation, found.installation)
         found.users += 1
         return found
 
@@ -230,8 +235,23 @@ def _refuse_other_client_settings(wanted: Installation, running: Installation) -
         )
 
 
+def _refuse_other_settings(wanted: Installation, running: Installation) -> None:
+    """What was asked for by name and cannot be had is refused; it would be ignored in silence."""
+    for name in sorted(wanted.given):
+        mine, theirs = getattr(wanted.config, name), getattr(running.config, name)
+        if mine != theirs:
+            raise InvalidSettingError(
+                f"{name} is {mine!r}, and a connection that is open already to {wanted.bootstrap}, whose sidecar this "
+                f"one would share, was made with {theirs!r}: leave it out to take that, give the same, use another "
+                f"state_dir or namespace, or close that connection first",
+                setting=name,
+                value=mine,
+                running=theirs,
+            )
+
+
 def _release(shared: _Shared) -> None:
-    with _shared_lock:
+    with _turn(shared.installation.key):
         shared.users -= 1
         if shared.users:
             return
@@ -240,8 +260,11 @@ def _release(shared: _Shared) -> None:
 
 
 def _after_fork() -> None:
-    """A child must not use, nor close, what its parent runs."""
+    """A child must not use, nor close, what its parent runs, nor wait for its parent's threads."""
+    global _turns_lock  # noqa: PLW0603 - another thread may have held it
     _shared.clear()
+    _turns.clear()
+    _turns_lock = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -364,9 +364,7 @@ def test_a_duplicate_id_is_refused_until_duplicates_are_dropped(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
     producer = session.create_producer(orders)
-    with pytest.raises(
-        errors.InvalidSettingError, match="this version has no duplicate window"
-    ):
+    with pytest.raises(errors.InvalidSettingError, match="this version has no duplicate window"):
         producer.send("a", duplicate_id="once")
     producer.send("b", duplicate_id=None)
     assert left(connection, orders) == ["b"]
