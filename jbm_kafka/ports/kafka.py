@@ -1,6 +1,6 @@
 """What the sidecar needs from Kafka, as Protocols and plain values.
 
-`kafka/` implements them over confluent-kafka, `testing/` in memory; both pass the same contract tests. No Kafka
+`kafka/` implements them over confluent-kafka, `memory/` in memory; both pass the same contract tests. No Kafka
 type leaves an implementation: records are anything with the seven methods of `KafkaRecord` (a confluent message
 fits as it is, so the hot path copies nothing). Offsets are 0-based; a *position* is one past an offset.
 """

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from jbm_kafka.core.changes import Fetched, OfferedRaised
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.lane import Lane
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
 from tests.sidecar.parts import channel_of, lane_of, link_of
+from tests.support.manual_clock import ManualClock
 
 PARTITIONS = 16
 TURNS = 50

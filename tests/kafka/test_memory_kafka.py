@@ -2,10 +2,10 @@
 
 import pytest
 
+from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster, MemoryKafka, ProcessCrashed
 from jbm_kafka.ports import CommittedOffset, GroupFenced, OutcomeUnknown, Outgoing, TransactionAborted, Unreachable
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster, MemoryKafka, ProcessCrashed
 from tests.kafka.world import SESSION_TIMEOUT_MS, Listener, member, numbered, producer, values
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import HeldStore
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
@@ -24,10 +26,8 @@ from jbm_kafka.sidecar.steady_clock import SteadyClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Wait
 from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.sidecar.transaction import TransactionWriter
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_journal import MemoryJournal
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.testing.simulation.workers import SteppedWorkers
+from tests.simulation.workers import SteppedWorkers
+from tests.support.manual_clock import ManualClock
 
 
 def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChannel:

@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.memory.memory_held import MemoryHeldStore
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Clock, Outgoing
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_held import MemoryHeldStore
-from jbm_kafka.testing.memory_journal import MemoryJournal
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.testing.simulation.workers import SteppedWorker, SteppedWorkers
 from tests.sidecar.parts import link_of
+from tests.simulation.workers import SteppedWorker, SteppedWorkers
+from tests.support.manual_clock import ManualClock
 
 CHECKPOINTS = "jbm-checkpoint"
 QUEUE = Queue("orders")

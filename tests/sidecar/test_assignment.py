@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jbm_kafka.core.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.fence import Verdict
 from jbm_kafka.ports.link import Link
@@ -14,10 +15,9 @@ from jbm_kafka.sidecar.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster
 from tests.sidecar.parts import lane_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
+from tests.support.manual_clock import ManualClock
 
 LONGER_MS = LAST_CHECKPOINT_MS + 5_000
 """The lane waits for the checkpoint no more."""

@@ -1,11 +1,11 @@
 """What a browser counts as deliverable, on a Kafka in memory."""
 
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.browse import browse
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
 from tests.kafka.world import send_all
+from tests.support.manual_clock import ManualClock
 
 QUEUE = Queue("orders")
 

@@ -9,13 +9,13 @@ from typing import cast
 import pytest
 
 from jbm_kafka.core.errors import JMSError
+from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.checkpointer import BUG_PAUSE_S, Checkpointer
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster
 from tests.sidecar.parts import writer_of
+from tests.support.manual_clock import ManualClock
 
 
 class ByHand:

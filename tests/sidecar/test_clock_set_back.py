@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster
-from jbm_kafka.testing.simulation.node import MachineClock
+from jbm_kafka.memory.memory_kafka import MemoryCluster
 from tests.sidecar.stepped import SteppedSidecar
+from tests.simulation.node import MachineClock
+from tests.support.manual_clock import ManualClock
 
 HOUR_MS = 3_600_000
 

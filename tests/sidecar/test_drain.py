@@ -9,12 +9,12 @@ import pytest
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.grants import Granted
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.owned_channel import owned
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster
 from tests.sidecar.stepped import SteppedSidecar
+from tests.support.manual_clock import ManualClock
 
 Start = Callable[..., SteppedSidecar]
 DRAIN_MS = 30_000

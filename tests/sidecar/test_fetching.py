@@ -9,14 +9,14 @@ import pytest
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery import FIRST_DELIVERY
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.config import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN, FETCH_PAUSE_MS
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster
-from jbm_kafka.testing.simulation.workers import SteppedWorker
 from tests.sidecar.parts import channel_of, link_of
 from tests.sidecar.stepped import SteppedSidecar
+from tests.simulation.workers import SteppedWorker
+from tests.support.manual_clock import ManualClock
 
 
 @pytest.fixture

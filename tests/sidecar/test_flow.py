@@ -13,6 +13,9 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.offer import decide_offer
+from jbm_kafka.memory.memory_held import MemoryHeldStore
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.flow import Flow
@@ -21,12 +24,9 @@ from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.topics import Topics
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_held import MemoryHeldStore
-from jbm_kafka.testing.memory_journal import MemoryJournal
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.testing.simulation.workers import SteppedWorkers
 from tests.sidecar.parts import channel_of, lane_of, link_of
+from tests.simulation.workers import SteppedWorkers
+from tests.support.manual_clock import ManualClock
 from tests.support.store_parts import MadeRecord
 
 NOW_MS = 1_000

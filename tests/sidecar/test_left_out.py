@@ -4,7 +4,7 @@ from typing import cast
 
 from jbm_kafka.sidecar.checkpoint_parts import Participant
 from jbm_kafka.sidecar.left_out import FENCED_PAUSE_MS, REFUSED_PAUSE_MAX_MS, REFUSED_PAUSE_MS, LeftOut
-from jbm_kafka.testing.clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 class SomeParticipant:

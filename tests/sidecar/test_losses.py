@@ -12,13 +12,13 @@ from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery
 from jbm_kafka.core.entries import ChannelEvents, MessageFate
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.fence import Verdict
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster
 from tests.sidecar.parts import lane_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
+from tests.support.manual_clock import ManualClock
 
 DELAY_MS = 600_000
 Start = Callable[..., SteppedSidecar]

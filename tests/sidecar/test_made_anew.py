@@ -8,11 +8,11 @@ import pytest
 
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.entries import Position
+from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.topic_watch import LOOK_S
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
+from tests.support.manual_clock import ManualClock
 
 LOOK_MS = int(LOOK_S * 1000)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster
+from jbm_kafka.memory.memory_kafka import MemoryCluster
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
+from tests.support.manual_clock import ManualClock
 
 Start = Callable[..., SteppedSidecar]
 

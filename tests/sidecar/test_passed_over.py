@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.grants import Granted
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.owned_channel import owned
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import MemoryCluster
-from jbm_kafka.testing.simulation.views import LogView
 from tests.sidecar.stepped import CHECKPOINTS, SteppedSidecar
+from tests.simulation.views import LogView
+from tests.support.manual_clock import ManualClock
 
 EXPIRES_MS = 500
 

@@ -3,18 +3,19 @@
 import pytest
 
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.topics import Topics
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+from tests.support.manual_clock import ManualClock
 
 ORDERS = Queue("orders")
 
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    return MemoryCluster()
+    return MemoryCluster(ManualClock())
 
 
 def registry_of(cluster: MemoryCluster) -> Registry:

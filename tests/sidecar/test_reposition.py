@@ -9,15 +9,15 @@ from jbm_kafka.codec.events import decode_events
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.kafka.clock import SystemClock
+from jbm_kafka.memory.memory_held import MemoryHeldStore
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.grants import Granted
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.testing.memory_held import MemoryHeldStore
-from jbm_kafka.testing.memory_journal import MemoryJournal
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
 from tests.sidecar.parts import link_of
 from tests.support.waiting import wait_until
 

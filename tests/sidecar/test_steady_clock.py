@@ -1,7 +1,7 @@
 """A machine's clock that is set ends no delay early and prolongs none by as much."""
 
 from jbm_kafka.sidecar.steady_clock import SteadyClock
-from jbm_kafka.testing.clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 def test_it_is_the_wall_clock_while_nobody_sets_that() -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from jbm_kafka.core.destination import Queue, TemporaryQueue
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaTrouble
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.topics import DESTINATION_CONFIG, MARGIN_BYTES, Topics
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+from tests.support.manual_clock import ManualClock
 
 LETTERS = Queue("letters")
 LARGE = 3_000_000
@@ -18,7 +19,7 @@ LARGE = 3_000_000
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    return MemoryCluster()
+    return MemoryCluster(ManualClock())
 
 
 def topics_of(cluster: MemoryCluster) -> Topics:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
 from jbm_kafka.ports import CommittedOffset, OutcomeUnknown, Outgoing, TransactionAborted
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.transaction import TransactionWriter
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
 from tests.sidecar.parts import writer_of
+from tests.support.manual_clock import ManualClock
 
 TRANSFER = Transfer(about="a commit", sends=(Outgoing("out", 0, None, b"body"),), settlings=())
 

@@ -12,6 +12,7 @@ from jbm_kafka.core.changes import Acknowledged, OfferedRaised
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.unsettled import UnsettledOffsets
+from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
@@ -20,7 +21,6 @@ from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import Steps, Wait
 from jbm_kafka.sidecar.transaction import TransactionWriter
-from jbm_kafka.testing.memory_kafka_producer import MemoryTransactionalProducer
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

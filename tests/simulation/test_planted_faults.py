@@ -3,8 +3,8 @@
 import pytest
 
 from jbm_kafka import compiled
-from jbm_kafka.testing.simulation import BrokenPromiseError, Simulation
 from tests.simulation.planted import EXPECTED, Plant
+from tests.simulation.run import BrokenPromiseError, Simulation
 
 pytestmark = pytest.mark.skipif(compiled.are_used(), reason="faults are planted in the source: `make test-pure`")
 

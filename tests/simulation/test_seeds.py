@@ -1,7 +1,7 @@
 """Goal: under crashes, rebalances, zombies, lost answers, refused records and clocks that jump, every promise holds.
 
 Method: whole sidecars run over an in-memory Kafka, one step at a time, in an order that a seed decides. After each
-act the invariants of jbm_kafka.testing.simulation are checked; at the end nothing goes wrong any more, and every
+act the invariants are checked; at the end nothing goes wrong any more, and every
 message must come to its end. A failure prints the command that repeats it.
 """
 
@@ -10,7 +10,7 @@ import secrets
 import pytest
 
 from jbm_kafka.ports import CommittedOffset
-from jbm_kafka.testing.simulation import BrokenPromiseError, Simulation
+from tests.simulation.run import BrokenPromiseError, Simulation
 
 STEPS = 500
 FIXED_SEEDS = range(1, 41)
@@ -80,4 +80,4 @@ def test_a_broken_promise_names_the_command_that_repeats_it() -> None:
     with pytest.raises(BrokenPromiseError) as broken:
         simulation.run()
     assert str(broken.value).startswith("offsets_agree: orders[0] committed")
-    assert "python -m jbm_kafka.testing.simulation --seed 3 --steps 120" in str(broken.value)
+    assert "python -m tests.simulation --seed 3 --steps 120" in str(broken.value)

@@ -15,14 +15,14 @@ import pytest
 
 from jbm_kafka.core.errors import IllegalStateError, JMSError, ResourceAllocationError
 from jbm_kafka.store.folder import StateFolder
-from jbm_kafka.testing.clock import ManualClock
+from tests.support.manual_clock import ManualClock
 from tests.support.store_parts import MadeRecord
 
 HOLD = """
 import sys
 from pathlib import Path
 from jbm_kafka.store.folder import StateFolder
-from jbm_kafka.testing.clock import ManualClock
+from tests.support.manual_clock import ManualClock
 from tests.support.store_parts import MadeRecord
 folder = StateFolder.open(Path(sys.argv[1]) if sys.argv[1] else None, cluster_id="C")
 journal, held = folder.journal(clock=ManualClock()), folder.held_store()

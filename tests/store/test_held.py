@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.ports import HeldStore, KafkaRecord
 from jbm_kafka.store.held import RocksHeldStore
 from jbm_kafka.store.rocks import Rocks
-from jbm_kafka.testing.memory_held import MemoryHeldStore
 from tests.support.store_parts import MadeRecord
 
 

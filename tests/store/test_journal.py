@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.ports import Journal
 from jbm_kafka.store.journal import CLOCK_SKEW_MS_MAX, JOURNAL_AGE_MS_MAX, RocksJournal
 from jbm_kafka.store.rocks import Rocks
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_journal import MemoryJournal
+from tests.support.manual_clock import ManualClock
 
 
 class RocksUnderTest:

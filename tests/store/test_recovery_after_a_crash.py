@@ -13,12 +13,12 @@ from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.checkpoint_id import CheckpointId, first_checkpoint_id
 from jbm_kafka.core.entries import Entry, Position
 from jbm_kafka.core.start_position import StartReason
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import CommittedOffset, Outgoing, Unreachable
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_journal import MemoryJournal
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
+from tests.support.manual_clock import ManualClock
 from tests.support.recovery_world import CHANGELOG, GROUP, TOPIC, held, settled
 
 TRANSACTION_TIMEOUT_MS = 10_000

@@ -8,11 +8,11 @@ from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.entries import Entry, Held, Position, Settled
+from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.ports import CommittedOffset, Journal
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_journal import MemoryJournal
+from tests.support.manual_clock import ManualClock
 from tests.support.scripted_kafka import ScriptedKafka, ScriptedTopic
 
 GROUP, TOPIC, CHANGELOG = "jbm.queue.orders", "orders", "orders.jbm-changelog"

@@ -23,12 +23,12 @@ from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
 from jbm_kafka.sidecar.lane import transfer_of
-from jbm_kafka.testing.simulation import at_hand_over
-from jbm_kafka.testing.simulation.paper import Commit, HandOver
+from tests.simulation import at_hand_over
+from tests.simulation.paper import Commit, HandOver
 
 if TYPE_CHECKING:
-    from jbm_kafka.testing.simulation.node import Node
-    from jbm_kafka.testing.simulation.recorder import Recorder
+    from tests.simulation.node import Node
+    from tests.simulation.recorder import Recorder
 
 
 SIBLING_TURN_MS = 500

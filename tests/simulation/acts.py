@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
 from jbm_kafka.ports import KafkaTrouble, Outgoing
-from jbm_kafka.testing.memory_kafka import CommitFault, MemoryKafka
-from jbm_kafka.testing.simulation.node import Node
-from jbm_kafka.testing.simulation.paper import Commit
-from jbm_kafka.testing.simulation.receiver import Mode, Receiver
+from tests.simulation.node import Node
+from tests.simulation.paper import Commit
+from tests.simulation.receiver import Mode, Receiver
 
 if TYPE_CHECKING:
-    from jbm_kafka.testing.memory_kafka_producer import MemoryTransactionalProducer
-    from jbm_kafka.testing.simulation.world import World
+    from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
+    from tests.simulation.world import World
 
 SESSIONS_MAX = 4
 OUT = "out"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
+from jbm_kafka.memory.memory_kafka import ProcessCrashed
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka import ProcessCrashed
+from tests.support.manual_clock import ManualClock
 
 
 class Blocked(BaseException):

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.entries import Position
-from jbm_kafka.testing.memory_journal import MemoryJournal
-from jbm_kafka.testing.simulation.paper import Epoch, Message, Place
-from jbm_kafka.testing.simulation.views import PaperChangelog
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from tests.simulation.paper import Epoch, Message, Place
+from tests.simulation.views import PaperChangelog
 
 if TYPE_CHECKING:
     from jbm_kafka.sidecar.owned_channel import OwnedChannel
-    from jbm_kafka.testing.simulation.world import World
+    from tests.simulation.world import World
 
 DLQ, EXPIRED, OUT = "DLQ", "ExpiryQueue", "out"
 CHANGELOG_ID_KEY = b"changelog-id"

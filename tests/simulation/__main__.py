@@ -1,4 +1,11 @@
-"""Plays one seed or several, and prints what broke."""
+"""A seeded simulation of whole sidecars over the in-memory Kafka, in one thread and without real time.
+
+python -m tests.simulation --seed 7 --steps 1500
+
+Every seed draws its own weather (`profile`), plays act after act (`acts`), and after each act checks what must hold
+(`invariants`, `at_hand_over`) against what a recorder wrote down of it (`paper`, `views`). This plays one seed or
+several, and prints what broke.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,7 @@ import sys
 
 import click
 
-from jbm_kafka.testing.simulation import BrokenPromiseError, Simulation
+from tests.simulation.run import BrokenPromiseError, Simulation
 
 
 @click.command()

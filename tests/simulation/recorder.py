@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.core.entries import Held, HeldGone, Position
 from jbm_kafka.core.errors import TransactionRolledBackError
+from jbm_kafka.memory.memory_log import MemoryRecord
 from jbm_kafka.ports.grants import Granted
 from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
-from jbm_kafka.testing.memory_kafka_log import MemoryRecord
-from jbm_kafka.testing.simulation import at_hand_over
-from jbm_kafka.testing.simulation.paper import Commit, Epoch, HandOver, Message, Paper, Place
-from jbm_kafka.testing.simulation.views import LogView, PaperChangelog
+from tests.simulation import at_hand_over
+from tests.simulation.paper import Commit, Epoch, HandOver, Message, Paper, Place
+from tests.simulation.views import LogView, PaperChangelog
 
 if TYPE_CHECKING:
-    from jbm_kafka.testing.simulation.node import Node
-    from jbm_kafka.testing.simulation.receiver import Receiver
-    from jbm_kafka.testing.simulation.world import World
+    from tests.simulation.node import Node
+    from tests.simulation.receiver import Receiver
+    from tests.simulation.world import World
 
 
 class Recorder:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from jbm_kafka.memory.memory_cluster import CommitFault, TransactionalId
+from jbm_kafka.memory.memory_groups import GroupMetadata
+from jbm_kafka.memory.memory_log import Outcome, Transaction
+from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import CommittedOffset, GroupFenced, OutcomeUnknown, Outgoing, TransactionAborted
-from jbm_kafka.testing.memory_kafka_cluster import CommitFault, TransactionalId
-from jbm_kafka.testing.memory_kafka_groups import GroupMetadata
-from jbm_kafka.testing.memory_kafka_log import Outcome, Transaction
-from jbm_kafka.testing.memory_kafka_process import Process
 
 
 class MemoryTransactionalProducer:

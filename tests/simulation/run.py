@@ -7,15 +7,15 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from jbm_kafka.memory.memory_kafka import ProcessCrashed
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.testing.memory_kafka import ProcessCrashed
-from jbm_kafka.testing.simulation import invariants
-from jbm_kafka.testing.simulation.acts import Acts
-from jbm_kafka.testing.simulation.node import Node
-from jbm_kafka.testing.simulation.profile import draw
-from jbm_kafka.testing.simulation.receiver import Mode
-from jbm_kafka.testing.simulation.workers import Blocked
-from jbm_kafka.testing.simulation.world import DLQ, OUT, World
+from tests.simulation import invariants
+from tests.simulation.acts import Acts
+from tests.simulation.node import Node
+from tests.simulation.profile import draw
+from tests.simulation.receiver import Mode
+from tests.simulation.workers import Blocked
+from tests.simulation.world import DLQ, OUT, World
 
 DEPTH_MAX = 4
 """How many steps may stand in the middle of each other."""
@@ -226,7 +226,7 @@ class Simulation:
     def _report(self, cause: str) -> str:
         lines = "\n".join(list(self.world.history)[-LINES_SHOWN:])
         return (
-            f"{cause}\n\nRepeat it with: python -m jbm_kafka.testing.simulation --seed {self.seed} "
+            f"{cause}\n\nRepeat it with: python -m tests.simulation --seed {self.seed} "
             f"--steps {self.steps}\nIt broke at act {self.acts_done}. {self.world.profile}\n\n{lines}"
         )
 

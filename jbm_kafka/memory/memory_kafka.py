@@ -1,17 +1,17 @@
 """An in-memory Kafka that passes the contract tests of the real one.
 
-cluster = MemoryCluster(ManualClock(), waits=False)     # the brokers
+cluster = MemoryCluster(SystemClock())                  # the brokers
 kafka = MemoryKafka(cluster)                            # one process that uses them
 kafka.crash()                                           # nothing of it goes on; sessions and transactions time out
 """
 
+from jbm_kafka.memory.memory_admin import MemoryAdmin, MemoryLogReader
+from jbm_kafka.memory.memory_cluster import CommitFault, Faults, MemoryCluster
+from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
+from jbm_kafka.memory.memory_process import Process, ProcessCrashed
+from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
+from jbm_kafka.memory.memory_sender import MemorySender
 from jbm_kafka.ports import GroupListener
-from jbm_kafka.testing.memory_kafka_admin import MemoryAdmin, MemoryLogReader
-from jbm_kafka.testing.memory_kafka_cluster import CommitFault, Faults, MemoryCluster
-from jbm_kafka.testing.memory_kafka_consumer import MemoryGroupConsumer
-from jbm_kafka.testing.memory_kafka_process import Process, ProcessCrashed
-from jbm_kafka.testing.memory_kafka_producer import MemoryTransactionalProducer
-from jbm_kafka.testing.memory_kafka_sender import MemorySender
 
 __all__ = ["CommitFault", "Faults", "MemoryCluster", "MemoryKafka", "ProcessCrashed"]
 
@@ -19,10 +19,8 @@ __all__ = ["CommitFault", "Faults", "MemoryCluster", "MemoryKafka", "ProcessCras
 class MemoryKafka:
     """Implements `ports.Kafka` for one simulated process."""
 
-    def __init__(
-        self, cluster: MemoryCluster | None = None, *, admin_timeout_s: float = 10.0, send_timeout_ms: int = 30_000
-    ) -> None:
-        self.cluster = cluster or MemoryCluster()
+    def __init__(self, cluster: MemoryCluster, *, admin_timeout_s: float = 10.0, send_timeout_ms: int = 30_000) -> None:
+        self.cluster = cluster
         self._process = Process(self.cluster)
         self._admin_timeout_s = admin_timeout_s
         self._send_timeout_ms = send_timeout_ms

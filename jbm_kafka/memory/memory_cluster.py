@@ -6,13 +6,21 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol, runtime_checkable
 
+from jbm_kafka.memory.memory_groups import Group
+from jbm_kafka.memory.memory_log import DEFAULT_CONFIG, AppendGuard, Outcome, PartitionLog, Topic, Transaction
 from jbm_kafka.ports import Clock, CommittedOffset, KafkaTrouble, Outgoing, UnknownTopic
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_kafka_groups import Group
-from jbm_kafka.testing.memory_kafka_log import DEFAULT_CONFIG, AppendGuard, Outcome, PartitionLog, Topic, Transaction
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@runtime_checkable
+class WatchedClock(Clock, Protocol):
+    """A clock that moves only when told to, and says when it did."""
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call `watcher` after every move."""
 
 
 class CommitFault(Enum):
@@ -62,8 +70,8 @@ class MemoryCluster:
     wait for a transaction raises Unreachable at once, and send reports come from `flush` or `MemoryKafka.deliver`.
     """
 
-    def __init__(self, clock: Clock | None = None, *, waits: bool = True) -> None:
-        self.clock: Clock = clock or ManualClock()
+    def __init__(self, clock: Clock, *, waits: bool = True) -> None:
+        self.clock = clock
         self.waits = waits
         self.cluster_id = "memory"
         self.faults = Faults()
@@ -78,14 +86,14 @@ class MemoryCluster:
         """When the committed offset of a place was written."""
         self.waited_for_marks = 0
         """How often a producer was told "concurrent transactions"."""
-        if isinstance(self.clock, ManualClock):
-            self.clock.watch(self.tick)
+        if isinstance(clock, WatchedClock):
+            clock.watch(self.tick)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait, under the lock, for a change; False when there is no time left to wait."""
         if not self.waits or timeout_s <= 0:
             return False
-        # Other clocks than ManualClock do not say when they move.
+        # Most clocks do not say when they move.
         self.changed.wait(min(timeout_s, 0.05))
         return True
 

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import CommittedOffset, KafkaRecord, TopicDescription, Unreachable
-from jbm_kafka.testing.memory_kafka_process import Process
 
 
 class MemoryAdmin:

@@ -10,12 +10,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from jbm_kafka.ports.grants import Tap
-from jbm_kafka.testing.simulation.paper import Epoch, HandOver
-from jbm_kafka.testing.simulation.views import PaperChangelog
+from tests.simulation.paper import Epoch, HandOver
+from tests.simulation.views import PaperChangelog
 
 if TYPE_CHECKING:
-    from jbm_kafka.testing.simulation.node import Node
-    from jbm_kafka.testing.simulation.world import World
+    from tests.simulation.node import Node
+    from tests.simulation.world import World
 
 
 def check(world: World, node: Node, hand: HandOver) -> None:

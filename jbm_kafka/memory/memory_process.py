@@ -1,7 +1,7 @@
 """The process that clients of the in-memory Kafka live in: it can crash, or be stopped and go on."""
 
-from jbm_kafka.testing.memory_kafka_cluster import MemoryCluster
-from jbm_kafka.testing.memory_kafka_groups import Member
+from jbm_kafka.memory.memory_cluster import MemoryCluster
+from jbm_kafka.memory.memory_groups import Member
 
 
 class ProcessCrashed(BaseException):

@@ -11,18 +11,18 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.entries import Held, Position
 from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.memory.memory_kafka import MemoryCluster, ProcessCrashed
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_journal import MemoryJournal
-from jbm_kafka.testing.memory_kafka import MemoryCluster, ProcessCrashed
-from jbm_kafka.testing.memory_kafka_consumer import MemoryGroupConsumer
-from jbm_kafka.testing.simulation import at_hand_over, invariants
-from jbm_kafka.testing.simulation.node import Machine, MachineClock, Node
-from jbm_kafka.testing.simulation.paper import Epoch, Message, Place
-from jbm_kafka.testing.simulation.profile import Profile
-from jbm_kafka.testing.simulation.recorder import Recorder
+from tests.simulation import at_hand_over, invariants
+from tests.simulation.node import Machine, MachineClock, Node
+from tests.simulation.paper import Epoch, Message, Place
+from tests.simulation.profile import Profile
+from tests.simulation.recorder import Recorder
+from tests.support.manual_clock import ManualClock
 
 HISTORY_LINES = 400
 DLQ, EXPIRED, OUT = "DLQ", "ExpiryQueue", "out"

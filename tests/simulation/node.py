@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.memory.memory_held import MemoryHeldStore
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
-from jbm_kafka.testing.clock import ManualClock
-from jbm_kafka.testing.memory_held import MemoryHeldStore
-from jbm_kafka.testing.memory_journal import MemoryJournal
-from jbm_kafka.testing.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.testing.simulation.receiver import Receiver
-from jbm_kafka.testing.simulation.workers import SteppedWorkers
+from tests.simulation.receiver import Receiver
+from tests.simulation.workers import SteppedWorkers
+from tests.support.manual_clock import ManualClock
 
 
 class MachineClock:

@@ -6,10 +6,10 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
+from jbm_kafka.memory.memory_process import Process, ProcessCrashed
 from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, SendReport, UnknownTopic, Unreachable
-from jbm_kafka.testing.memory_kafka_process import Process, ProcessCrashed
 
-LOG = logging.getLogger("jbm_kafka.testing")
+LOG = logging.getLogger("jbm_kafka.memory")
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from jbm_kafka.memory.memory_groups import Member
+from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import GroupFenced, GroupListener, KafkaRecord, KafkaTrouble, PositionOutOfRange
-from jbm_kafka.testing.memory_kafka_groups import Member
-from jbm_kafka.testing.memory_kafka_process import Process
 
 
 class MemoryGroupConsumer:

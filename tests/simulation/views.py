@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.entries import BLOCK_BITS, Attempted, Entry, Held, HeldGone, Position, Settled
-from jbm_kafka.testing.memory_kafka_log import MemoryRecord, Outcome, PartitionLog
+from jbm_kafka.memory.memory_log import MemoryRecord, Outcome, PartitionLog
 
 
 @dataclass(slots=True)

@@ -1,1 +1,0 @@
-"""Fakes that pass the same contract tests as what they stand for."""
