@@ -174,9 +174,9 @@ class KeptForOperator:
 
 @dataclass(frozen=True, slots=True)
 class OfferedRaised:
-    """Offsets below `offered` are durably marked as possibly handed over."""
+    """Offsets below `offered_position` are durably marked as possibly handed over."""
 
-    offered: int
+    offered_position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class FreezeDurable:
     """The checkpoint that took `frozen` is committed."""
 
     frozen: Frozen
-    offered: int
+    offered_position: int
     blocks_gone: frozenset[int]
     held_gone: frozenset[int]
     attempted: Mapping[int, bytes | None] = field(default_factory=dict)

@@ -2,8 +2,8 @@
 
 `ChannelState.apply` is the one mutator, one `match` over all that can happen. It serves the live path (changes,
 core/changes.py) and recovery (changelog entries, core/entries.py) alike, so a channel rebuilt from its changelog has
-the durable part (core/durable_state.py) of the channel that wrote it: watermark, settled offsets, `fetched`, `offered`,
-and what is remembered of returned messages.
+the durable part (core/durable_state.py) of the channel that wrote it: watermark, settled offsets, `end_position`,
+`offered_position`, and what is remembered of returned messages.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class ChannelState:
 
     __slots__ = (
         "arrivals",
-        "cursor",
         "delivered_position",
         "durable",
         "gates",
         "in_hand",
+        "read_position",
         "set_back_ms",
         "time_ms",
         "uncommitted",
@@ -37,8 +37,8 @@ class ChannelState:
 
     def __init__(self) -> None:
         self.durable = DurableState()
-        self.cursor = 0
-        """Live head: one past the last offset read since this state was built; below `fetched` while catching up."""
+        self.read_position = 0
+        """Live head: one past the last offset read since it was built; while catching up below `end_position`."""
         self.delivered_position = 0
         """One past the highest offset really handed over."""
         self.time_ms = 0
@@ -85,7 +85,7 @@ class ChannelState:
                 durable.mark_failed(change)
             case Position():
                 durable.recover_position(change)
-                self.cursor, self.delivered_position = change.watermark, change.offered
+                self.read_position, self.delivered_position = change.watermark, change.offered
             case Settled():
                 durable.recover_settled(change)
             case Attempted():
@@ -110,14 +110,14 @@ class ChannelState:
         return self.durable.past
 
     @property
-    def fetched(self) -> int:
+    def end_position(self) -> int:
         """Durable head: one past the highest offset ever seen."""
-        return self.durable.fetched
+        return self.durable.end_position
 
     @property
-    def offered(self) -> int:
+    def offered_position(self) -> int:
         """Offsets below may be handed over."""
-        return self.durable.offered
+        return self.durable.offered_position
 
     @property
     def redelivered_below(self) -> int:
@@ -137,13 +137,13 @@ class ChannelState:
     # -- live changes ------------------------------------------------------------------------------------------
 
     def _fetched(self, change: c.Fetched) -> None:
-        assert self.cursor <= change.begin <= change.end, (self.cursor, change.begin, change.end)
+        assert self.read_position <= change.begin <= change.end, (self.read_position, change.begin, change.end)
         references = change.references
-        if change.begin < self.fetched:
+        if change.begin < self.end_position:
             references = self._catch_up(change)
         else:
             self._owe(references, change.end)
-        self.cursor = change.end
+        self.read_position = change.end
         self.durable.fetch(change.end)
         self._arrive(references)
 
@@ -159,15 +159,17 @@ class ChannelState:
 
     def _catch_up(self, change: c.Fetched) -> list[Reference]:
         """Read again after recovery: keep what is owed, and learn which owed offsets hold no message at all."""
-        assert change.begin == self.cursor, "an owed offset that is passed over would hold the watermark for ever"
-        known = [r for r in change.references if r.offset >= self.fetched or r.offset in self.owed]
+        assert change.begin == self.read_position, (
+            "an owed offset that is passed over would hold the watermark for ever"
+        )
+        known = [r for r in change.references if r.offset >= self.end_position or r.offset in self.owed]
         present = {reference.offset for reference in known}
-        gaps = [o for o in self.owed.within(change.begin, min(change.end, self.fetched)) if o not in present]
+        gaps = [o for o in self.owed.within(change.begin, min(change.end, self.end_position)) if o not in present]
         if gaps:
             self.durable.settle(gaps)
             for offset in gaps:
                 self.durable.forget_past(offset)
-        self.owed.add([offset for offset in present if offset >= self.fetched])
+        self.owed.add([offset for offset in present if offset >= self.end_position])
         return known
 
     def _arrive(self, references: Sequence[Reference]) -> None:

@@ -28,15 +28,15 @@ class Past:
 
 
 class DurableState:
-    """Watermark, settled offsets, `fetched`, `offered` and the past of returned messages; and what of it is dirty."""
+    """Settled offsets, `end_position`, `offered_position`, the past of returned messages; and what of it is dirty."""
 
     __slots__ = (
         "attempted_before",
         "dirty_blocks",
         "dirty_held",
-        "fetched",
+        "end_position",
         "is_dirty",
-        "offered",
+        "offered_position",
         "owed",
         "past",
         "redelivered_below",
@@ -47,10 +47,10 @@ class DurableState:
 
     def __init__(self) -> None:
         self.owed = UnsettledOffsets()
-        """Known and not settled. After recovery: everything below `fetched` that is not known to be settled."""
-        self.fetched = 0
+        """Known and not settled. After recovery: everything below `end_position` that is not known to be settled."""
+        self.end_position = 0
         """Durable head: one past the highest offset ever seen."""
-        self.offered = 0
+        self.offered_position = 0
         """Offsets below may be handed over: the changelog says that they may have been."""
         self.redelivered_below = 0
         """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
@@ -71,18 +71,18 @@ class DurableState:
     @property
     def watermark(self) -> int:
         """Every offset below is settled: where a restarted reader must resume."""
-        return self.owed.first(self.fetched)
+        return self.owed.first(self.end_position)
 
     def fetch(self, end: int) -> None:
         """The log was read up to there."""
-        if end > self.fetched:
-            self.fetched = end
+        if end > self.end_position:
+            self.end_position = end
             self.is_dirty = True
 
     # -- checkpoints -------------------------------------------------------------------------------------------
 
     def raise_offered(self, change: c.OfferedRaised) -> None:
-        self.offered = max(self.offered, change.offered)
+        self.offered_position = max(self.offered_position, change.offered_position)
 
     def mark_frozen(self, change: c.Frozen) -> None:
         self.dirty_blocks -= change.blocks
@@ -92,7 +92,7 @@ class DurableState:
         self.written_held |= change.held
 
     def mark_durable(self, change: c.FreezeDurable) -> None:
-        self.offered = max(self.offered, change.offered)
+        self.offered_position = max(self.offered_position, change.offered_position)
         self.written_blocks -= change.blocks_gone
         self.written_held -= change.held_gone
         for number, bitmap in change.attempted.items():
@@ -109,9 +109,9 @@ class DurableState:
     # -- recovery: changelog entries ---------------------------------------------------------------------------
 
     def recover_position(self, entry: Position) -> None:
-        assert not self.fetched, "a position is applied first, and once"
-        self.fetched = entry.fetched
-        self.offered = self.redelivered_below = entry.offered
+        assert not self.end_position, "a position is applied first, and once"
+        self.end_position = entry.fetched
+        self.offered_position = self.redelivered_below = entry.offered
         self.owed.add_range(entry.watermark, entry.fetched)
 
     def recover_settled(self, entry: Settled) -> None:

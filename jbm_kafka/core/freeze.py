@@ -40,19 +40,22 @@ def freeze(
     *,
     topic_id: str,
     checkpoint_id: str,
-    offered: int,
+    offered_position: int,
     truncated: int = 0,
     tentative: Collection[int] = (),
     records_attempts: bool = False,
 ) -> Freeze:
-    """The entries of a checkpoint. `offered` is the mark to record: ahead of hand-over, or, on a clean release,
-    below what was handed over, when nothing of it is in hand any more.
+    """The entries of a checkpoint. `offered_position` is the mark to record: ahead of hand-over, or, on a clean
+    release, below what was handed over, when nothing of it is in hand any more.
 
     `records_attempts` adds what is in hand, so that a crash forgets no attempt (REDELIVER-7).
     """
-    assert offered >= state.redelivered_below, (offered, state.redelivered_below)
-    assert offered >= state.delivered_position or not _is_in_hand(state), (offered, state.delivered_position)
-    watermark = state.owed.first_without(state.fetched, tentative) if tentative else state.watermark
+    assert offered_position >= state.redelivered_below, (offered_position, state.redelivered_below)
+    assert offered_position >= state.delivered_position or not _is_in_hand(state), (
+        offered_position,
+        state.delivered_position,
+    )
+    watermark = state.owed.first_without(state.end_position, tentative) if tentative else state.watermark
     blocks = state.durable.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
     blocks |= {number for number in state.durable.written_blocks if (number + 1) << BLOCK_BITS <= watermark}
     held = state.durable.dirty_held | {offset for offset in tentative if offset in state.durable.written_held}
@@ -63,8 +66,8 @@ def freeze(
         topic_id=topic_id,
         checkpoint_id=checkpoint_id,
         watermark=watermark,
-        fetched=state.fetched,
-        offered=offered,
+        fetched=state.end_position,
+        offered=offered_position,
         truncated=truncated,
     )
     frozen = Frozen(checkpoint_id=checkpoint_id, blocks=frozenset(blocks), held=frozenset(held))
@@ -73,7 +76,11 @@ def freeze(
         watermark=watermark,
         frozen=frozen,
         durable=FreezeDurable(
-            frozen=frozen, offered=offered, blocks_gone=blocks_gone, held_gone=held_gone, attempted=attempted
+            frozen=frozen,
+            offered_position=offered_position,
+            blocks_gone=blocks_gone,
+            held_gone=held_gone,
+            attempted=attempted,
         ),
         failed=FreezeFailed(frozen=frozen),
     )
@@ -105,7 +112,7 @@ def _settled_entries(
     entries: list[Entry] = []
     gone: set[int] = set()
     for number in sorted(blocks):
-        settled = state.owed.settled_in(number, watermark, state.fetched, tentative)
+        settled = state.owed.settled_in(number, watermark, state.end_position, tentative)
         if settled and (number + 1) * BLOCK_SIZE > watermark:
             settled.run_optimize()
             entries.append(Settled(block=number, bitmap=settled.serialize()))

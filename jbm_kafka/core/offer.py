@@ -28,7 +28,7 @@ class Offer:
     leaving: Sequence[tuple[Reference, str]]
     """What DEPARTING got instead, with the reason: expired, or out of attempts."""
     needs_offered: bool
-    """The next message lies beyond what is durably marked as possibly handed over: raise `offered` first."""
+    """The next message lies beyond what is durably marked as possibly handed over: raise `offered_position` first."""
 
     @property
     def changes_something(self) -> bool:
@@ -155,7 +155,7 @@ class _Offering:
         for reference in islice(gate.waiting, room):
             if reference.priority != priority or (not is_head and self._must_be_head_first(reference)):
                 break
-            if reference.offset >= self.state.offered:
+            if reference.offset >= self.state.offered_position:
                 self.needs_offered = True
                 break
             reason = self._reason_to_leave(reference)
@@ -198,7 +198,7 @@ class _Offering:
     def _take_arrivals(self, before: ListingKey | None) -> None:
         """Look at arrivals in order while they come before the given head: hand over, or send to their gate."""
         state, session = self.state, self.session
-        by_key, offered, limit, now_ms = state.gates.by_key, state.offered, self.limit, self.now_ms
+        by_key, offered, limit, now_ms = state.gates.by_key, state.offered_position, self.limit, self.now_ms
         references, fresh, stopped = self.references, self.fresh, self.stopped
         stop_offset = -before[1] if before is not None and before[0] >= DEFAULT_PRIORITY else None
         examined = self.examined

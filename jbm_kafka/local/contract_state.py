@@ -73,11 +73,11 @@ class ContractChannelState(ChannelState):
     def _added_uncommitted(self, change: c.AddedUncommitted) -> None:
         self._look_at_all_arrivals()
         for reference in change.references:
-            assert reference.offset >= self.fetched, (reference.offset, self.fetched)
+            assert reference.offset >= self.end_position, (reference.offset, self.end_position)
             self.uncommitted[reference.offset] = change.transaction
             self.owed.add([reference.offset])
-            self.cursor = reference.offset + 1
-            self.durable.fetched = self.cursor
+            self.read_position = reference.offset + 1
+            self.durable.end_position = self.read_position
             self._wait(reference)
 
     def _sends_committed(self, change: c.SendsCommitted) -> None:

@@ -44,7 +44,7 @@ class Ledger:
 
     def hold(self, reference: MessageReference, *, transaction: str | None) -> None:
         """Take a message in, NOT_COMMITTED in that transaction, else NEW."""
-        added = core_reference(self.core.fetched, reference)
+        added = core_reference(self.core.end_position, reference)
         if transaction is not None:
             self.core.apply(c.AddedUncommitted(transaction, [added]))
         else:
@@ -108,7 +108,7 @@ class Ledger:
         self.core.apply(c.TimePassed(self.clock_ms()))
         for entry in recovery_entries(self.name, records, units):
             self.core.apply(entry)
-        self.core.apply(c.Fetched(references[0].offset, self.core.fetched, references))
+        self.core.apply(c.Fetched(references[0].offset, self.core.end_position, references))
         self.core.apply(decide_examination(self.core))
         for reference in references:
             self._enter(reference)

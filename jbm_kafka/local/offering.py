@@ -128,7 +128,7 @@ class Offering:
         """
         state, tried = self._state, set[tuple[int, SessionId | None]]()
         with state.lock:
-            end = state.core.fetched
+            end = state.core.end_position
         while True:
             with state.lock:
                 due = [(-r.priority, r.offset) for r, owner in heads(state.core) if (r.offset, owner) not in tried]

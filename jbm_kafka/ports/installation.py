@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from jbm_kafka.core.address_settings import AddressSettings
 
 RESERVE_OFFSETS = 16_384
-"""How far ahead of hand-over `offered` is recorded at least: seldom enough to cost nothing, near enough to flag few
-messages. A fast channel's is a second of its traffic: core/offered_target.py."""
+"""How far ahead of hand-over `offered_position` is recorded at least: seldom enough to cost nothing, near enough to
+flag few messages. A fast channel's is a second of its traffic: core/offered_target.py."""
 
 
 @dataclass(frozen=True, slots=True)

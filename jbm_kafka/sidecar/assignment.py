@@ -97,7 +97,7 @@ class Assignment:
         channel.state.apply(TimePassed(clock.now_ms(), clock.set_back_ms))
         channel.recovered()
         self._data.channels[channel.partition] = channel
-        consumer.seek(channel.partition, channel.state.cursor)
+        consumer.seek(channel.partition, channel.state.read_position)
         self._data.notify_links()
 
     def _stays_closed(self, partition: int, token: object, cause: str) -> None:

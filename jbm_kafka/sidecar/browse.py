@@ -112,12 +112,12 @@ def _partition(
     now_ms: int,
 ) -> Iterator[Seen]:
     units_seen: set[bytes] = set()
-    position = state.cursor
+    position = state.read_position
     while position < end:
         upto = min(position + CHUNK, end)
         for record in reader.read(topic, {partition: (position, upto)}, timeout_s=READ_TIMEOUT_S):
             offset = cast(int, record.offset())
-            if offset < state.fetched and offset not in state.owed:
+            if offset < state.end_position and offset not in state.owed:
                 continue
             yield _seen(record, state, in_hand, units_seen, now_ms)
         position = upto

@@ -40,7 +40,7 @@ class CatchUp:
         assert consumer is not None, self._data.group
         at_end = consumer.ends_reached()  # markers at the end of a log never come as records
         return all(
-            max(channels[partition].state.cursor, at_end.get(partition, 0)) >= end
+            max(channels[partition].state.read_position, at_end.get(partition, 0)) >= end
             for partition, end in ends.items()
             if partition in channels and not channels[partition].is_paused
         )

@@ -68,7 +68,7 @@ class Fetching:
             channel = self._data.channels.get(partition)
             if channel is None or channel.is_lost:
                 continue
-            begin = channel.state.cursor
+            begin = channel.state.read_position
             if references[0].offset < begin:  # fetched before a seek took effect
                 references = [reference for reference in references if reference.offset >= begin]
                 if not references:

@@ -23,22 +23,22 @@ def message(
 
 
 class Channel:
-    """A channel state and its clock. Everything is reserved unless `offered` says how far."""
+    """A channel state and its clock. Everything is reserved unless `offered_position` says how far."""
 
     def __init__(
-        self, *references: Reference, offered: int = 1 << 40, settings: ResolvedSettings | None = None
+        self, *references: Reference, offered_position: int = 1 << 40, settings: ResolvedSettings | None = None
     ) -> None:
         self.state = ChannelState()
         self.now_ms = START_MS
         self.settings = settings or ResolvedSettings(dead_letter_address="DLQ")
         self.state.apply(c.TimePassed(self.now_ms))
-        self.state.apply(c.OfferedRaised(offered))
+        self.state.apply(c.OfferedRaised(offered_position))
         if references:
             self.fetch(*references)
 
     def fetch(self, *references: Reference, end: int | None = None) -> None:
         end = references[-1].offset + 1 if end is None else end
-        self.state.apply(c.Fetched(begin=self.state.cursor, end=end, references=references))
+        self.state.apply(c.Fetched(begin=self.state.read_position, end=end, references=references))
 
     def ask(self, session: str, limit: int = 100, *, one_per_unit: bool = False) -> Offer:
         offer = decide_offer(self.state, session, limit=limit, now_ms=self.now_ms, one_per_unit=one_per_unit)
@@ -70,27 +70,27 @@ class Channel:
         self.now_ms += ms
         self.state.apply(c.TimePassed(self.now_ms))
 
-    def freeze(self, *, offered: int | None = None, tentative: Collection[int] = ()) -> Freeze:
+    def freeze(self, *, offered_position: int | None = None, tentative: Collection[int] = ()) -> Freeze:
         taken = freeze(
             self.state,
             topic_id="topic",
             checkpoint_id="jbm.test:1",
-            offered=self.state.offered if offered is None else offered,
+            offered_position=self.state.offered_position if offered_position is None else offered_position,
             tentative=tentative,
         )
         self.state.apply(taken.frozen)
         return taken
 
-    def checkpoint(self, *, offered: int | None = None, tentative: Collection[int] = ()) -> Sequence[Entry]:
+    def checkpoint(self, *, offered_position: int | None = None, tentative: Collection[int] = ()) -> Sequence[Entry]:
         """A freeze that becomes durable; what was tentative is not acknowledged yet."""
-        taken = self.freeze(offered=offered, tentative=tentative)
+        taken = self.freeze(offered_position=offered_position, tentative=tentative)
         self.state.apply(taken.durable)
         return taken.entries
 
 
 def recovered(*entries: Entry, now_ms: int = START_MS) -> Channel:
     """A channel of a new owner."""
-    channel = Channel(offered=0)
+    channel = Channel(offered_position=0)
     channel.state.apply(c.TimePassed(now_ms))
     channel.now_ms = now_ms
     for entry in entries:

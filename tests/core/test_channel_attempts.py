@@ -22,7 +22,7 @@ def checkpoint(channel: Channel, *, tentative: Collection[int] = (), records: bo
         channel.state,
         topic_id="topic",
         checkpoint_id="jbm.test:1",
-        offered=channel.state.offered,
+        offered_position=channel.state.offered_position,
         tentative=tentative,
         records_attempts=records,
     )
@@ -121,10 +121,10 @@ def test_a_message_that_kills_every_process_leaves_after_its_attempts() -> None:
 
 def test_a_due_time_cut_to_our_clock_is_recorded_anew() -> None:
     """REDELIVER-2: or owners that follow each other quickly would each begin the wait again."""
-    position = Channel(message(0)).checkpoint(offered=1)[0]
+    position = Channel(message(0)).checkpoint(offered_position=1)[0]
     channel = recovered(position, Held(0, 1, 1 << 41, 70, None, "returned"))
     assert channel.state.is_dirty
-    (held,) = [entry for entry in channel.checkpoint(offered=1) if not isinstance(entry, Position)]
+    (held,) = [entry for entry in channel.checkpoint(offered_position=1) if not isinstance(entry, Position)]
     assert isinstance(held, Held)
     assert held.due_at_ms == channel.now_ms + 70
-    assert not any(isinstance(entry, HeldGone) for entry in channel.checkpoint(offered=1))
+    assert not any(isinstance(entry, HeldGone) for entry in channel.checkpoint(offered_position=1))

@@ -160,22 +160,22 @@ def test_what_left_was_not_handed_over() -> None:
 
 def test_nothing_beyond_the_reservation_is_handed_over() -> None:
     """REDELIVER-7."""
-    channel = Channel(message(0), message(1), message(2, priority=9), offered=1)
+    channel = Channel(message(0), message(1), message(2, priority=9), offered_position=1)
     offer = channel.ask("a")
     assert offer.references == []
     assert offer.needs_offered
     channel.state.apply(c.OfferedRaised(3))
     assert channel.got("a") == [2, 0, 1]
-    arrivals = Channel(message(0), message(1), offered=1)
+    arrivals = Channel(message(0), message(1), offered_position=1)
     offer = arrivals.ask("a")
     assert [reference.offset for reference in offer.references] == [0]
     assert offer.needs_offered
 
 
 def test_a_reservation_never_goes_down() -> None:
-    channel = Channel(message(0), offered=5)
+    channel = Channel(message(0), offered_position=5)
     channel.state.apply(c.OfferedRaised(2))
-    assert channel.state.offered == 5
+    assert channel.state.offered_position == 5
 
 
 def test_one_look_may_leave_arrivals_for_the_next() -> None:

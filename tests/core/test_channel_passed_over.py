@@ -135,7 +135,7 @@ def test_a_new_owner_has_what_was_in_hand_and_not_what_left() -> None:
     """SEND-5, LOG-3: the copy was in a checkpoint, the acknowledgements of the others were not."""
     channel = one_expired()
     channel.got("a")
-    entries = channel.checkpoint(offered=3, tentative={1})
+    entries = channel.checkpoint(offered_position=3, tentative={1})
     after = recovered(*entries)
     assert after.state.watermark == 0
     after.fetch(*(message(offset, b"u", expires=START_MS if offset == 1 else 0) for offset in range(3)))
@@ -147,7 +147,7 @@ def test_a_new_owner_lets_it_leave_when_no_checkpoint_had_the_copy() -> None:
     """SEND-5: so it leaves once, whatever was seen of the first attempt."""
     channel = one_expired()
     channel.got("a")
-    after = recovered(*channel.checkpoint(offered=3))
+    after = recovered(*channel.checkpoint(offered_position=3))
     after.fetch(*(message(offset, b"u", expires=START_MS if offset == 1 else 0) for offset in range(3)))
     offer = after.ask("b")
     assert (left(offer), handed(offer)) == ([(1, EXPIRED)], [0, 2])

@@ -49,7 +49,7 @@ def test_a_block_that_somebody_left_below_the_watermark_is_deleted() -> None:
     """Of LOG-8: though nothing of it changed."""
     position = Position("topic", "jbm.test:1", BLOCK_SIZE + 5, BLOCK_SIZE + 9, BLOCK_SIZE + 9, 0)
     channel = recovered(position, Settled(block=0, bitmap=BitMap([3]).serialize()))
-    assert Settled(block=0, bitmap=None) in channel.checkpoint(offered=BLOCK_SIZE + 9)
+    assert Settled(block=0, bitmap=None) in channel.checkpoint(offered_position=BLOCK_SIZE + 9)
 
 
 def test_a_returned_message_is_held_until_it_is_settled() -> None:
@@ -121,12 +121,12 @@ def test_less_than_what_was_handed_over_cannot_be_recorded() -> None:
     channel = Channel(message(0), message(1))
     channel.got("a")
     with pytest.raises(AssertionError):
-        channel.freeze(offered=1)
+        channel.freeze(offered_position=1)
 
 
 def test_offered_is_raised_when_the_checkpoint_is_durable_and_not_before() -> None:
-    channel = Channel(message(0), offered=0)
-    taken = channel.freeze(offered=10)
+    channel = Channel(message(0), offered_position=0)
+    taken = channel.freeze(offered_position=10)
     assert channel.ask("a").needs_offered
     channel.state.apply(taken.durable)
     assert channel.got("a") == [0]
@@ -137,7 +137,7 @@ def test_a_new_owner_tells_redelivered_of_what_may_have_been_handed_over_and_of_
     first = Channel(message(0), message(1), message(2))
     first.got("a", 1)
     first.give_back("a", GivenBack(0, counted=False))
-    channel = recovered(*first.checkpoint(offered=first.state.delivered_position))
+    channel = recovered(*first.checkpoint(offered_position=first.state.delivered_position))
     channel.fetch(message(0), message(1), message(2))
     assert [delivery_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
     assert [delivery_of(channel.state, offset).delivery_count for offset in (0, 1, 2)] == [2, 1, 1]
@@ -148,7 +148,7 @@ def test_after_a_clean_release_only_what_was_counted_is_told_redelivered() -> No
     first = Channel(message(0), message(1), message(2))
     first.got("a", 3)
     first.give_back("a", GivenBack(0, counted=True), GivenBack(1, counted=False), GivenBack(2, counted=False))
-    channel = recovered(*first.checkpoint(offered=first.state.redelivered_below))
+    channel = recovered(*first.checkpoint(offered_position=first.state.redelivered_below))
     channel.fetch(message(0), message(1), message(2))
     assert [delivery_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
 
@@ -157,7 +157,7 @@ def test_the_mark_is_not_lowered_while_anything_is_in_hand() -> None:
     channel = Channel(message(0))
     channel.got("a", 1)
     with pytest.raises(AssertionError):
-        channel.checkpoint(offered=channel.state.redelivered_below)
+        channel.checkpoint(offered_position=channel.state.redelivered_below)
 
 
 def test_a_new_owner_delivers_nothing_that_was_settled() -> None:
@@ -165,8 +165,8 @@ def test_a_new_owner_delivers_nothing_that_was_settled() -> None:
     first = Channel(*(message(offset) for offset in range(6)))
     first.got("a")
     first.acknowledge("a", 0, 1, 3, 5)
-    channel = recovered(*first.checkpoint(offered=6))
-    assert channel.state.cursor == channel.state.watermark == 2
+    channel = recovered(*first.checkpoint(offered_position=6))
+    assert channel.state.read_position == channel.state.watermark == 2
     channel.fetch(*(message(offset) for offset in range(2, 6)), end=6)
     channel.state.apply(c.OfferedRaised(6))
     assert channel.got("b") == [2, 4]
@@ -177,7 +177,7 @@ def test_a_gap_found_when_read_again_is_settled_with_its_past() -> None:
     first = Channel(message(0), message(1), message(2))
     first.got("a")
     first.give_back("a", 1)
-    channel = recovered(*first.checkpoint(offered=3))
+    channel = recovered(*first.checkpoint(offered_position=3))
     channel.fetch(message(0), end=2)  # 1 is gone: compacted, or deleted by an operator
     assert channel.state.past == {}
     channel.state.apply(c.OfferedRaised(3))
@@ -189,20 +189,20 @@ def test_a_gap_found_when_read_again_is_settled_with_its_past() -> None:
 
 def test_a_new_owner_reads_on_beyond_what_the_old_one_had_seen() -> None:
     first = Channel(message(0), message(1))
-    channel = recovered(*first.checkpoint(offered=0))
+    channel = recovered(*first.checkpoint(offered_position=0))
     channel.fetch(message(0), message(1), message(4))
     assert list(channel.state.owed) == [0, 1, 4]
-    assert channel.state.fetched == 5
+    assert channel.state.end_position == 5
 
 
 def test_a_new_owner_may_not_pass_over_what_it_must_read_again() -> None:
-    channel = recovered(*Channel(message(0), message(1)).checkpoint(offered=0))
+    channel = recovered(*Channel(message(0), message(1)).checkpoint(offered_position=0))
     with pytest.raises(AssertionError, match="watermark"):
         channel.state.apply(c.Fetched(begin=1, end=2, references=[message(1)]))
 
 
 def test_a_position_comes_first_and_once() -> None:
-    position = Channel(message(0)).checkpoint(offered=0)[0]
+    position = Channel(message(0)).checkpoint(offered_position=0)[0]
     with pytest.raises(AssertionError):
         recovered(position, position)
 
@@ -210,7 +210,7 @@ def test_a_position_comes_first_and_once() -> None:
 def test_a_new_owner_waits_at_most_the_delay_whatever_its_clock_says() -> None:
     """REDELIVER-2: the old owner's clock was an hour ahead."""
     held = Held(0, attempts=1, due_at_ms=START_MS + 3_600_000, delay_ms=70, unit=None, reason="returned")
-    position = Channel(message(0)).checkpoint(offered=1)[0]
+    position = Channel(message(0)).checkpoint(offered_position=1)[0]
     channel = recovered(position, held)
     assert channel.state.past[0].due_at_ms == START_MS + 70
     without_clock = recovered(position, now_ms=0)
@@ -220,7 +220,7 @@ def test_a_new_owner_waits_at_most_the_delay_whatever_its_clock_says() -> None:
 
 
 def test_deleted_entries_that_compaction_has_not_removed_yet_do_no_harm() -> None:
-    channel = recovered(Channel(message(0), message(1)).checkpoint(offered=0)[0])
+    channel = recovered(Channel(message(0), message(1)).checkpoint(offered_position=0)[0])
     channel.state.apply(Held(0, 1, 0, 0, None, "returned"))
     channel.state.apply(HeldGone(offset=0))
     channel.state.apply(Settled(block=0, bitmap=None))
@@ -232,6 +232,6 @@ def test_a_held_entry_of_a_settled_message_is_not_believed() -> None:
     first = Channel(message(0), message(1))
     first.got("a")
     first.acknowledge("a", 0)
-    channel = recovered(*first.checkpoint(offered=2))
+    channel = recovered(*first.checkpoint(offered_position=2))
     channel.state.apply(Held(0, 1, 0, 0, None, "returned"))
     assert channel.state.past == {}

@@ -170,7 +170,7 @@ def test_a_unit_on_hold_waits_for_an_operator() -> None:
 def test_what_crashes_left_without_attempts_is_kept_where_a_unit_is_held() -> None:
     """Of UNIT-16: found by a new owner, recorded, and known to the next one; what has attempts left is not meant."""
     held = ResolvedSettings(max_delivery_attempts=2, on_dead_letter="hold")
-    position = Channel(*(message(offset) for offset in range(3))).checkpoint(offered=3)[0]
+    position = Channel(*(message(offset) for offset in range(3))).checkpoint(offered_position=3)[0]
     channel = recovered(position, Held(0, 2, 0, 0, b"u", "lost"), Held(1, 1, 0, 0, b"v", "lost"))
     assert not decide_kept(channel.state, ResolvedSettings(max_delivery_attempts=2)).messages
     channel.state.apply(decide_kept(channel.state, held))
@@ -178,7 +178,7 @@ def test_what_crashes_left_without_attempts_is_kept_where_a_unit_is_held() -> No
     channel.state.apply(OfferedRaised(3))
     channel.fetch(message(0, b"u"), message(1, b"v"), message(2, b"u"))
     assert channel.got("a") == [1]
-    entries = [entry for entry in channel.checkpoint(offered=3) if isinstance(entry, Held)]
+    entries = [entry for entry in channel.checkpoint(offered_position=3) if isinstance(entry, Held)]
     assert entries == [Held(0, 2, FOREVER_MS, FOREVER_MS, b"u", HELD_FOR_OPERATOR)]
 
 

@@ -102,7 +102,7 @@ class Carrier:
             self.state,
             topic_id="t",
             checkpoint_id=f"jbm.model:{number}",
-            offered=offered,
+            offered_position=offered,
             tentative=tentative,
             records_attempts=self.records_attempts,
         )

@@ -59,7 +59,7 @@ def it_is_not_given_up(paper: PaperQueue, offset: int) -> None:
 
 
 def it_is_durably_reserved(paper: PaperQueue, offset: int) -> None:
-    """REDELIVER-7: nothing at or beyond the durable `offered` is handed over."""
+    """REDELIVER-7: nothing at or beyond the durable `offered_position` is handed over."""
     assert offset < paper.offered, f"{offset} is beyond {paper.offered}"
 
 
@@ -144,10 +144,10 @@ def the_watermark_is_exact(paper: PaperQueue, watermark: int, also_settled: set[
 
 
 def the_heads_are_exact(paper: PaperQueue, state: ChannelState) -> None:
-    """`fetched` and `delivered_position` are one past the last offset seen and handed over, `offered` is durable."""
-    assert state.fetched == paper.known_to
-    assert state.delivered_position == paper.delivered_position <= state.offered
-    assert state.offered == paper.offered
+    """One past what was seen (`end_position`), handed over, and, durably, may be handed over (`offered_position`)."""
+    assert state.end_position == paper.known_to
+    assert state.delivered_position == paper.delivered_position <= state.offered_position
+    assert state.offered_position == paper.offered
 
 
 def no_session_is_remembered_for_nothing(state: ChannelState) -> None:
@@ -164,8 +164,8 @@ def no_session_is_remembered_for_nothing(state: ChannelState) -> None:
 def replay_gives_the_durable_part(paper: PaperQueue, durable: Remembered, carrier: Carrier) -> None:
     """LOG-3, LOG-7: watermark, settled, counts and due times can be computed from log and changelog alone."""
     state = carrier.changelog.replay(paper.now_ms)
-    assert state.fetched == durable.known_to
-    assert state.offered == state.redelivered_below == durable.offered
+    assert state.end_position == durable.known_to
+    assert state.offered_position == state.redelivered_below == durable.offered
     owed = [o for o in paper.log if o < durable.known_to and o not in durable.settled]
     assert [o for o in state.owed if o in paper.log] == sorted(owed)
     assert state.watermark <= min(owed, default=durable.known_to)

@@ -47,7 +47,7 @@ class JudgedChannel(RuleBasedStateMachine):
     # -- the log ---------------------------------------------------------------------------------------------------
 
     def read_to(self, end: int) -> None:
-        begin = self.carrier.state.cursor
+        begin = self.carrier.state.read_position
         assert begin <= self.paper.read_to
         if end < self.paper.read_to:
             return
@@ -174,7 +174,7 @@ class JudgedChannel(RuleBasedStateMachine):
         self.pending, self.committing, self.attempts_before, self.since_owner = None, {}, {}, 0
         self.paper.crash(now_ms)
         self.carrier.crash(now_ms)
-        assert self.carrier.state.cursor == self.paper.read_to
+        assert self.carrier.state.read_position == self.paper.read_to
 
     # -- after every step ------------------------------------------------------------------------------------------
 

@@ -178,7 +178,7 @@ class QueueChannelMachine(JudgedChannel):
     @precondition(lambda self: self.pending is None and self.since_owner > 8)
     @rule()
     def release_cleanly(self) -> None:
-        """Everything returned, `offered` back to what was in doubt before, and a new owner."""
+        """Everything returned, `offered_position` back to what was in doubt before, and a new owner."""
         for session in SESSIONS:
             self.take_back(session, dict.fromkeys(self.paper.in_hand(session), (False, None)))
         # What came back uncounted never reached an application, and what was counted is remembered as that.

@@ -144,7 +144,9 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
     for partition in (0, 1):
         one.process.send(*(f"m{partition}.{number}" for number in range(5)), partition=partition)
     in_hand = {granted.place: granted for granted in one.get(2)}
-    one.process.run(lambda: all(channel.state.cursor == 5 for channel in one.process.lane.data.channels.values()))
+    one.process.run(
+        lambda: all(channel.state.read_position == 5 for channel in one.process.lane.data.channels.values())
+    )
     join(start, "two")
     seen: list[tuple[int, int]] = []
 

@@ -75,7 +75,7 @@ class LaneUnderTest:
         )
 
     def fetch(self, count: int, unit: str | None, delivery_ms: int = 0) -> None:
-        begin = self.state.cursor
+        begin = self.state.read_position
         headers = [("JMSDeliveryTime", b"%d" % delivery_ms)] if delivery_ms else []
         key = None if unit is None else unit.encode()
         records = [MadeRecord(begin + n, key=key, value=BODY, headers=headers) for n in range(count)]

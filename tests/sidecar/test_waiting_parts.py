@@ -36,7 +36,7 @@ def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
         channel.raise_reserve(0, is_at_mark=True)
         taken = channel.take_freeze("jbm.x:1", ())
         channel.settle_freeze(durable=True)
-        assert taken.durable.offered == channel.reserve
+        assert taken.durable.offered_position == channel.reserve
     assert [reference.offset for reference in offer.references] == [999]
 
 
@@ -47,7 +47,7 @@ def channel_with_half_its_mark_used_up(began_at_ms: int) -> OwnedChannel:
     make_durable(channel)
     state.apply(Fetched(begin=0, end=60, references=[Reference(offset, None) for offset in range(60)]))
     channel.raise_reserve(began_at_ms)
-    assert channel.reserve == state.offered == 100, "nothing is handed over yet"
+    assert channel.reserve == state.offered_position == 100, "nothing is handed over yet"
     state.apply(decide_offer(state, "s", limit=60, now_ms=began_at_ms).change)
     make_durable(channel)
     return channel
@@ -72,7 +72,7 @@ def test_only_a_channel_at_its_mark_hurries_a_checkpoint() -> None:
         assert not channel.is_awaited, "a checkpoint is under way"
         channel.settle_freeze(durable=is_durable)
         assert channel.is_awaited is not is_durable
-    assert channel.state.offered == 160
+    assert channel.state.offered_position == 160
     assert not channel.is_awaited
 
 
@@ -83,7 +83,7 @@ def test_a_mark_that_does_not_last_hurries_a_checkpoint_and_goes_further() -> No
     assert channel.is_awaited
     assert not channel.waits_for_mark
     make_durable(channel)
-    assert channel.state.offered == 60 + 200
+    assert channel.state.offered_position == 60 + 200
 
 
 def test_an_answer_after_the_withdrawal_is_not_taken() -> None:

@@ -104,7 +104,7 @@ def what_may_have_been_seen_is_marked(world: World, hand: HandOver) -> None:
 
 
 def reserved_before_handed_over(changelog: PaperChangelog, hand: HandOver) -> None:
-    """`offered` is durable before anything beyond it is handed over."""
+    """`offered_position` is durable before anything beyond it is handed over."""
     assert hand.message.offset < changelog.offered, (
         f"reserved_before_handed_over: {hand.message} is handed over, durable is {changelog.offered}"
     )

@@ -126,17 +126,19 @@ def _replay_equals(world: World, place: Place, channel: OwnedChannel) -> None:
     name = f"replay_equals_live: {place[0]}[{place[1]}]"
     assert changelog.watermark == state.watermark, f"{name}: watermark {changelog.watermark}, live {state.watermark}"
     if changelog.position is not None:
-        assert changelog.position.fetched == state.fetched, f"{name}: {changelog.position}, live {state.fetched}"
+        assert changelog.position.fetched == state.end_position, (
+            f"{name}: {changelog.position}, live {state.end_position}"
+        )
         # On its way out it recorded what was really handed over, and hands over no more.
-        assert channel.is_closing or changelog.offered == state.offered, (
-            f"{name}: {changelog.position}, live {state.offered}"
+        assert channel.is_closing or changelog.offered == state.offered_position, (
+            f"{name}: {changelog.position}, live {state.offered_position}"
         )
     epoch = world.recorder.epoch_of[channel]
     seen = (changelog.version, len(state.owed))
     rows = world.recorder.paper.messages[place].items() if epoch.compared != seen else ()
     epoch.compared = seen
     for offset, message in rows:
-        if offset < state.fetched:
+        if offset < state.end_position:
             owed = offset in state.owed
             assert owed != changelog.is_settled(offset), f"{name}: live {owed=} of {message}, the changelog otherwise"
     remembered = {o: (h.attempts, h.unit) for o, h in changelog.held.items() if not changelog.is_settled(o)}
