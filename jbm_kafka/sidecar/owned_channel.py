@@ -65,7 +65,7 @@ class OwnedChannel:
         self.mean_body_bytes = 0
         """Rough size of a body here, from the latest fetch."""
         self._ahead = OfferedStep(reserve_offsets)
-        self.reserve = state.offered_position
+        self.offered_target = state.offered_position
         """The mark of possibly handed-over offsets that the next freeze records."""
         self._is_at_mark = False
         """The next message lies beyond the mark that is recorded."""
@@ -93,7 +93,7 @@ class OwnedChannel:
         """Something is not in the changelog yet."""
         return (
             self.state.is_dirty
-            or self.reserve > self.state.offered_position
+            or self.offered_target > self.state.offered_position
             or self.is_releasing
             or self._must_record
             or bool(self._waiters or self._events)
@@ -104,9 +104,9 @@ class OwnedChannel:
         """Somebody waits for a checkpoint that has not begun, or is about to."""
         if self._waiters:
             return True
-        if self.freeze is not None and self.freeze.durable.offered_position == self.reserve:
+        if self.freeze is not None and self.freeze.durable.offered_position == self.offered_target:
             return False  # the one under way records the mark; another right behind it would record little else
-        return self.is_releasing or (self.reserve > self.state.offered_position and self._is_near_mark)
+        return self.is_releasing or (self.offered_target > self.state.offered_position and self._is_near_mark)
 
     @property
     def is_waited_for(self) -> bool:
@@ -120,7 +120,7 @@ class OwnedChannel:
     @property
     def waits_for_mark(self) -> bool:
         """Hand-over stands still until the raised mark is recorded."""
-        return self._is_at_mark and self.reserve > self.state.offered_position
+        return self._is_at_mark and self.offered_target > self.state.offered_position
 
     @property
     def attempts_max(self) -> int:
@@ -149,12 +149,14 @@ class OwnedChannel:
         state = self.state
         self._is_at_mark = is_at_mark
         self._ahead.begin(now_ms)
-        if self.reserve != state.offered_position:
+        if self.offered_target != state.offered_position:
             return
         if is_at_mark:
-            self.reserve = max(state.delivered_position, state.watermark, self.reserve) + self._ahead.next_step(now_ms)
-        elif state.delivered_position + self._ahead.enough > self.reserve:
-            self.reserve = max(state.delivered_position, state.watermark) + self._ahead.next_step(now_ms)
+            self.offered_target = max(
+                state.delivered_position, state.watermark, self.offered_target
+            ) + self._ahead.next_step(now_ms)
+        elif state.delivered_position + self._ahead.enough > self.offered_target:
+            self.offered_target = max(state.delivered_position, state.watermark) + self._ahead.next_step(now_ms)
 
     def begin_release(self) -> None:
         """On a clean release nothing is left that may have been handed over without a record of it.
@@ -164,8 +166,8 @@ class OwnedChannel:
         """
         self.is_closing = True
         in_doubt_below = max(self.state.watermark, self.state.redelivered_below)
-        if self.reserve > in_doubt_below:
-            self.reserve = in_doubt_below
+        if self.offered_target > in_doubt_below:
+            self.offered_target = in_doubt_below
             self.is_releasing = True
 
     def acknowledge(self, session: SessionId, offsets: Sequence[int], *, durable: bool = False) -> None:
@@ -203,7 +205,7 @@ class OwnedChannel:
             self.state,
             topic_id=self.topic_id,
             checkpoint_id=checkpoint_id,
-            offered_position=self.reserve,
+            offered_position=self.offered_target,
             tentative=tentative,
             records_attempts=self.records_attempts,
         )
@@ -246,7 +248,7 @@ class OwnedChannel:
         if durable:
             self.state.apply(taken.durable)
             self._must_record, self.obsolete = False, ()
-            self.is_releasing = self.is_releasing and taken.durable.offered_position != self.reserve
+            self.is_releasing = self.is_releasing and taken.durable.offered_position != self.offered_target
             return waiters
         self.state.apply(taken.failed)
         self._waiters = waiters + self._waiters
@@ -259,7 +261,7 @@ class OwnedChannel:
         """First mark after opening, so that the first hand-over need not wait for a checkpoint of its own."""
         self.state.apply(decide_kept(self.state, self.settings))
         self.state.apply(OfferedRaised(self.state.offered_position))
-        self.reserve = max(self.state.delivered_position, self.state.watermark) + self._ahead.step
+        self.offered_target = max(self.state.delivered_position, self.state.watermark) + self._ahead.step
         self._is_at_mark = True
 
     def fail_waiters(self, error: Exception) -> None:

@@ -26,7 +26,7 @@ def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
     state = ChannelState()
     channel = channel_of(state)
     state.apply(OfferedRaised(100))
-    channel.reserve = 100
+    channel.offered_target = 100
     state.apply(Fetched(begin=0, end=1_000, references=[Reference(999, None)]))
     for _ in range(12):
         offer = decide_offer(state, "s", limit=1, now_ms=0)
@@ -36,7 +36,7 @@ def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
         channel.raise_reserve(0, is_at_mark=True)
         taken = channel.take_freeze("jbm.x:1", ())
         channel.settle_freeze(durable=True)
-        assert taken.durable.offered_position == channel.reserve
+        assert taken.durable.offered_position == channel.offered_target
     assert [reference.offset for reference in offer.references] == [999]
 
 
@@ -47,7 +47,7 @@ def channel_with_half_its_mark_used_up(began_at_ms: int) -> OwnedChannel:
     make_durable(channel)
     state.apply(Fetched(begin=0, end=60, references=[Reference(offset, None) for offset in range(60)]))
     channel.raise_reserve(began_at_ms)
-    assert channel.reserve == state.offered_position == 100, "nothing is handed over yet"
+    assert channel.offered_target == state.offered_position == 100, "nothing is handed over yet"
     state.apply(decide_offer(state, "s", limit=60, now_ms=began_at_ms).change)
     make_durable(channel)
     return channel

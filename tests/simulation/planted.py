@@ -73,8 +73,8 @@ def handed_over_before_it_is_reserved(patch: pytest.MonkeyPatch) -> None:
 
     def raise_reserve(self: OwnedChannel, now_ms: int, *, is_at_mark: bool = False) -> None:
         real(self, now_ms, is_at_mark=is_at_mark)
-        self.state.apply(OfferedRaised(self.reserve))
-        self.reserve = self.state.offered_position
+        self.state.apply(OfferedRaised(self.offered_target))
+        self.offered_target = self.state.offered_position
 
     patch.setattr(OwnedChannel, "raise_reserve", raise_reserve)
 
