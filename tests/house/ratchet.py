@@ -18,7 +18,6 @@ MODULE_CIRCLES = [
     jbm_kafka.jms: browser call_guard connection consumer listening producer routing session settling
     settling_in_hand siblings typed_body waiting
     """,
-    "tests.simulation: at_hand_over invariants node receiver recorder world",
 ]
 """Modules that import each other in circles: each line one circle of one folder."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from tests.sidecar.stepped import SteppedSidecar
-from tests.simulation.node import MachineClock
+from tests.simulation.machine import MachineClock
 from tests.support.manual_clock import ManualClock
 
 HOUR_MS = 3_600_000

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
 from jbm_kafka.ports import KafkaTrouble, Outgoing
+from tests.simulation.names import OUT, changelog_of, group_of
 from tests.simulation.node import Node
 from tests.simulation.paper import Commit
 from tests.simulation.receiver import Mode, Receiver
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 SESSIONS_MAX = 4
-OUT = "out"
 
 
 class Acts:
@@ -37,7 +37,7 @@ class Acts:
         return [node for node in self._world.nodes if node.can_act]
 
     def _receivers(self) -> list[Receiver]:
-        return [receiver for node in self._nodes() for receiver in node.receivers if receiver.can_act]
+        return [receiver for node in self._nodes() for receiver in self._world.receivers_at(node) if receiver.can_act]
 
     # -- the product works -----------------------------------------------------------------------------------------
 
@@ -68,12 +68,13 @@ class Acts:
         if not nodes:
             return
         node = self._chance.choice(nodes)
-        closable = [receiver for receiver in node.receivers if receiver.can_act]
-        if closable and (len(node.receivers) >= SESSIONS_MAX or self._chance.random() < 0.35):
+        open_here = self._world.receivers_at(node)
+        closable = [receiver for receiver in open_here if receiver.can_act]
+        if closable and (len(open_here) >= SESSIONS_MAX or self._chance.random() < 0.35):
             receiver = self._chance.choice(closable)
             self._world.note(f"{receiver.name} closes")
             receiver.close()
-            node.receivers.remove(receiver)
+            self._world.receivers.remove(receiver)
         else:
             self.open_session(node)
 
@@ -92,7 +93,7 @@ class Acts:
         )
         self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {queues}, prefetch {receiver.prefetch}")
         receiver.attach()
-        node.receivers.append(receiver)
+        self._world.receivers.append(receiver)
 
     def _some_queues(self) -> list[str]:
         queues = list(self._world.queues)
@@ -209,18 +210,18 @@ class Acts:
             return
         self._world.note(f"{node.name} closes")
         node.is_stopping = True
-        for receiver in list(node.receivers):
+        for receiver in self._world.receivers_at(node):
             if receiver.can_act:
                 receiver.close()
         node.sidecar.close()
-        node.receivers.clear()
+        self._world.forget_receivers(node)
         self._world.note(f"{node.name} is closed")
         node.crash()
 
     def _expire(self) -> None:
         members = [
             (group.name, member)
-            for group in (self._world.cluster.group(self._world.group_of(queue)) for queue in self._world.queues)
+            for group in (self._world.cluster.group(group_of(queue)) for queue in self._world.queues)
             for member in group.members
         ]
         if members:
@@ -280,4 +281,4 @@ class Acts:
     def _compact(self) -> None:
         for queue, partitions in self._world.queues.items():
             for partition in range(partitions):
-                self._world.cluster.log(self._world.changelog_of(queue), partition).compact(keeps_deletions=True)
+                self._world.cluster.log(changelog_of(queue), partition).compact(keeps_deletions=True)

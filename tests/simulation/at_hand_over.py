@@ -7,32 +7,28 @@ of that can be recorded (see `invariants.at_most_one_owner_writes`).
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from jbm_kafka.ports.grants import Tap
-from tests.simulation.paper import Epoch, HandOver
+from tests.simulation.machine import MachineClock
+from tests.simulation.paper import Epoch, HandOver, Paper
 from tests.simulation.views import PaperChangelog
 
-if TYPE_CHECKING:
-    from tests.simulation.node import Node
-    from tests.simulation.world import World
 
-
-def check(world: World, node: Node, hand: HandOver) -> None:
+def check(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     """All of them."""
     place = hand.message.place
-    changelog = world.recorder.changelogs[place]
+    changelog = paper.changelogs[place]
     nothing_comes_after_its_end(changelog, hand)
     one_session_at_a_time(hand)
-    unit_in_order(world, node, hand)
+    unit_in_order(paper, clock, hand)
     individual_has_one_of_a_unit(hand)
     attempts_are_what_was_counted(hand)
-    what_may_have_been_seen_is_marked(world, hand)
+    what_may_have_been_seen_is_marked(paper, hand)
     reserved_before_handed_over(changelog, hand)
-    if world.profile.persists_attempts:
+    if paper.profile.persists_attempts:
         attempt_recorded_before_handed_over(changelog, hand)
-    delays_are_kept(node, hand)
-    out_of_attempts_never_comes(world, hand)
+    delays_are_kept(clock, hand)
+    out_of_attempts_never_comes(paper, hand)
 
 
 def nothing_comes_after_its_end(changelog: PaperChangelog, hand: HandOver) -> None:
@@ -55,7 +51,7 @@ def one_session_at_a_time(hand: HandOver) -> None:
             )
 
 
-def unit_in_order(world: World, node: Node, hand: HandOver) -> None:
+def unit_in_order(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     """UNIT-1: every earlier message of the unit is over, as far as its owner can know, or in this same hand.
 
     Or it expired, behind others that the session holds: then it is passed over for good (SEND-5).
@@ -63,18 +59,18 @@ def unit_in_order(world: World, node: Node, hand: HandOver) -> None:
     epoch, message = hand.epoch, hand.message
     if message.unit is None:
         return
-    changelog = world.recorder.changelogs[message.place]
-    for earlier in world.recorder.paper.messages[message.place].values():
+    changelog = paper.changelogs[message.place]
+    for earlier in paper.messages[message.place].values():
         if earlier.unit != message.unit or earlier.offset >= message.offset:
             continue
         is_over = (
             earlier.offset in epoch.settled_before
             or earlier.offset in epoch.finished
             or changelog.is_settled(earlier.offset)
-            or world.is_removed(epoch, earlier)
+            or paper.is_removed(epoch, earlier)
         )
         if not is_over and earlier.offset not in epoch.hand:
-            has_expired = 0 < earlier.expiration_ms <= node.clock.latest_ms()
+            has_expired = 0 < earlier.expiration_ms <= clock.latest_ms()
             assert has_expired, f"unit_in_order: {message} overtakes {earlier}"
             epoch.left.add(earlier.offset)
 
@@ -96,10 +92,10 @@ def attempts_are_what_was_counted(hand: HandOver) -> None:
     )
 
 
-def what_may_have_been_seen_is_marked(world: World, hand: HandOver) -> None:
+def what_may_have_been_seen_is_marked(paper: Paper, hand: HandOver) -> None:
     """REDELIVER-1, REDELIVER-7: what any application had before, of whatever owner, comes with JMSRedelivered."""
     offset = hand.message.offset
-    for epoch in world.recorder.paper.epochs[hand.message.place] if not hand.redelivered else ():
+    for epoch in paper.epochs[hand.message.place] if not hand.redelivered else ():
         assert offset not in epoch.handed, f"what_may_have_been_seen_is_marked: {hand.message} was seen in {epoch}"
 
 
@@ -117,17 +113,17 @@ def attempt_recorded_before_handed_over(changelog: PaperChangelog, hand: HandOve
     )
 
 
-def delays_are_kept(node: Node, hand: HandOver) -> None:
+def delays_are_kept(clock: MachineClock, hand: HandOver) -> None:
     """REDELIVER-2: a nacked message waits its delay, unless somebody set the clock forward."""
     due = hand.epoch.not_before.pop(hand.message.offset, None)
-    if due is not None and due[1] == node.clock.jumps:
-        early_ms = due[0] - node.clock.monotonic_ms()
+    if due is not None and due[1] == clock.jumps:
+        early_ms = due[0] - clock.monotonic_ms()
         assert early_ms <= 0, f"delays_are_kept: {hand.message} is {early_ms} ms early"
 
 
-def out_of_attempts_never_comes(world: World, hand: HandOver) -> None:
+def out_of_attempts_never_comes(paper: Paper, hand: HandOver) -> None:
     """REDELIVER-3: known attempts never reach the limit in an application."""
-    limit = world.profile.max_attempts
+    limit = paper.profile.max_attempts
     assert limit < 0 or hand.attempts < limit, f"out_of_attempts_never_comes: {hand.message} after {hand.attempts}"
 
 

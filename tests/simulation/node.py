@@ -1,66 +1,22 @@
-"""One simulated process with its sidecar, and the machine it runs on, which outlives it."""
+"""One simulated process with its sidecar."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
 from jbm_kafka.memory.memory_held import MemoryHeldStore
-from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
-from tests.simulation.receiver import Receiver
+from tests.simulation.machine import Machine
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
-
-
-class MachineClock:
-    """Implements `ports.Clock`: the time that passes for all, on a wall clock that somebody sets."""
-
-    def __init__(self, base: ManualClock) -> None:
-        self._base = base
-        self._ahead_ms = self._ahead_ms_max = 0
-        self.jumps = 0
-        """How often it was set forward, which ends delays early."""
-
-    def now_ms(self) -> int:
-        return self._base.now_ms() + self._ahead_ms
-
-    def monotonic_ms(self) -> int:
-        return self._base.monotonic_ms()
-
-    def jump(self, difference_ms: int) -> None:
-        """Set it forward or back."""
-        self._ahead_ms += difference_ms
-        self._ahead_ms_max = max(self._ahead_ms_max, self._ahead_ms)
-        self.jumps += difference_ms > 0
-
-    def latest_ms(self) -> int:
-        """It never showed more than this, whatever it was set to."""
-        return self._base.now_ms() + self._ahead_ms_max
-
-
-@dataclass(slots=True)
-class Machine:
-    """What stays when a process dies."""
-
-    name: str
-    clock: MachineClock
-    journal: MemoryJournal
-    folder: str
-    """Name of the state folder: a new one has a new transactional id."""
-    folders: int = 0
-
-    def lose_state(self) -> None:
-        """The state folder is deleted; the next process makes another."""
-        self.journal = MemoryJournal(clock=self.clock)
-        self.folders += 1
-        self.folder = f"{self.name}-{self.folders}"
 
 
 class Node:
@@ -83,7 +39,6 @@ class Node:
         self.clock = machine.clock
         self.kafka = MemoryKafka(cluster)
         self.workers = SteppedWorkers(clock, lambda seconds: meanwhile(self, seconds))
-        self.receivers: list[Receiver] = []
         self.is_alive = True
         self.is_frozen = False
         self.is_stopping = False
@@ -104,6 +59,27 @@ class Node:
             lane = self.sidecar.lane_of(Queue(queue))
             if lane is not None:
                 yield lane
+
+    def owns(self, channel: OwnedChannel) -> bool:
+        """The group's word: the channel's partition is this node's."""
+        if not self.is_alive:
+            return False
+        group = self.kafka.cluster.group(channel.group)
+        for lane in self.lanes():
+            if lane.data.channels.get(channel.partition) is channel:
+                assert isinstance(lane.data.consumer, MemoryGroupConsumer)
+                member = lane.data.consumer.member
+                return member is not None and member.member_id in group.members and channel.partition in member.assigned
+        return False
+
+    def is_live(self, channel: OwnedChannel) -> bool:
+        """The node may still hand over and record."""
+        return not channel.is_lost and self.owns(channel)
+
+    def live_channels(self) -> Iterator[OwnedChannel]:
+        """Those it may still hand over and record."""
+        for lane in self.lanes() if self.is_alive else ():
+            yield from (channel for channel in lane.data.channels.values() if self.is_live(channel))
 
     def crash(self) -> None:
         """End as under SIGKILL."""

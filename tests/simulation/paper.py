@@ -6,6 +6,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from jbm_kafka.core.entries import Position
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from tests.simulation.profile import Profile
+from tests.simulation.views import PaperChangelog
 
 Place = tuple[str, int]
 """(queue, partition)."""
@@ -98,11 +101,16 @@ class Commit:
 class Paper:
     """All of it."""
 
+    profile: Profile
+    changelogs: dict[Place, PaperChangelog] = field(default_factory=dict)
+    raw_changelogs: dict[Place, list[tuple[int, bytes, bytes | None]]] = field(default_factory=dict)
+    """(offset, key, value) of every committed record of a changelog."""
     messages: dict[Place, dict[int, Message]] = field(default_factory=lambda: defaultdict(dict))
     """What stands in the queues' logs, by place and offset; what is decided only."""
     copies: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """How often each message name stands in each topic that takes copies or sends."""
     epochs: dict[Place, list[Epoch]] = field(default_factory=lambda: defaultdict(list))
+    epoch_of: dict[OwnedChannel, Epoch] = field(default_factory=dict)
     commits: list[Commit] = field(default_factory=list)
     acknowledged: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
     """What any application ever acknowledged outside of transactions."""
@@ -133,6 +141,13 @@ class Paper:
     def current(self, place: Place) -> Epoch | None:
         """The epoch of a partition's latest owner."""
         return next((epoch for epoch in reversed(self.epochs[place]) if epoch.was_owner), None)
+
+    def is_removed(self, epoch: Epoch, message: Message) -> bool:
+        """Given up without a copy, as far as that may be."""
+        if self.profile.has_dead_letter_address or self.profile.max_attempts < 0:
+            return False
+        known = epoch.attempts_before.get(message.offset, 0) + epoch.counted[message.offset]
+        return known >= self.profile.max_attempts
 
     def was_sent(self, commit: Commit) -> bool:
         """The commit's sends are in their queues, all of them."""

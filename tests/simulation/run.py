@@ -11,11 +11,12 @@ from jbm_kafka.memory.memory_kafka import ProcessCrashed
 from jbm_kafka.ports import Outgoing
 from tests.simulation import invariants
 from tests.simulation.acts import Acts
+from tests.simulation.names import DLQ, OUT
 from tests.simulation.node import Node
 from tests.simulation.profile import draw
 from tests.simulation.receiver import Mode
 from tests.simulation.workers import Blocked
-from tests.simulation.world import DLQ, OUT, World
+from tests.simulation.world import World
 
 DEPTH_MAX = 4
 """How many steps may stand in the middle of each other."""
@@ -98,16 +99,22 @@ class Simulation:
         try:
             yield
             self.world.recorder.look()
-            for promise in invariants.LIVE:
-                promise(self.world)
-            version = self.world.recorder.paper.version
-            for promise in invariants.ON_PAPER if version != self._checked_version else ():
-                promise(self.world)
-            self._checked_version = version
+            self._check()
         except AssertionError as error:
             raise _Broken(str(error)) from error
         if self._alarms.seen:
             raise _Broken(self._alarms.seen[0]) from self._alarms.cause
+
+    def _check(self) -> None:
+        world, paper = self.world, self.world.recorder.paper
+        invariants.replay_equals_live(paper, (channel for node in world.nodes for channel in node.live_channels()))
+        journals = [machine.journal for machine in world.machines]
+        invariants.journal_follows_the_changelog(paper, journals, world.changelog_end)
+        if paper.version != self._checked_version:
+            for promise in invariants.ON_PAPER:
+                promise(paper)
+            invariants.offsets_agree(paper, world.decided_offset)
+        self._checked_version = paper.version
 
     def _meanwhile(self, node: Node, seconds: float) -> None:
         """Others act while a node's step pauses; the node may be frozen or dead when it is over."""
@@ -172,14 +179,15 @@ class Simulation:
             if left == before:
                 break
         with self._checked():
-            invariants.everything_is_finished(world)
+            waiting = [receiver.name for receiver in world.receivers if receiver.commit_under_way]
+            invariants.everything_is_finished(world.recorder.paper, waiting)
 
     def _calm_rounds(self) -> None:
         """As many as it takes, while something changes and as long as one message may take."""
         progress, idle = -1, 0
         for _ in range(CALM_ROUNDS):
             self._calm_round()
-            done = sum(changelog.version for changelog in self.world.recorder.changelogs.values())
+            done = sum(changelog.version for changelog in self.world.recorder.paper.changelogs.values())
             progress, idle = done, idle + 1 if done == progress else 0
             if idle > STUCK_ROUNDS or not self._unfinished():
                 break
@@ -190,7 +198,7 @@ class Simulation:
             for worker in node.workers.ready():
                 with self._checked():
                     worker.step()
-            for receiver in [receiver for receiver in node.receivers if receiver.can_act]:
+            for receiver in [receiver for receiver in world.receivers_at(node) if receiver.can_act]:
                 with self._checked():
                     self.acts.receive_at(receiver)
                     if receiver.can_act and receiver.items:
@@ -199,14 +207,13 @@ class Simulation:
 
     def _unfinished(self) -> int:
         """How many messages and commits have not come to their end."""
-        recorder = self.world.recorder
+        paper = self.world.recorder.paper
         messages = sum(
             not changelog.is_settled(offset)
-            for place, changelog in recorder.changelogs.items()
-            for offset in recorder.paper.messages[place]
+            for place, changelog in paper.changelogs.items()
+            for offset in paper.messages[place]
         )
-        live = [node for node in self.world.nodes if node.is_alive]
-        return messages + sum(bool(receiver.commit_under_way) for node in live for receiver in node.receivers)
+        return messages + sum(bool(receiver.commit_under_way) for receiver in self.world.receivers)
 
     # -- telling ---------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import secrets
 import pytest
 
 from jbm_kafka.ports import CommittedOffset
+from tests.simulation.names import group_of
 from tests.simulation.run import BrokenPromiseError, Simulation
 
 STEPS = 500
@@ -75,7 +76,7 @@ def test_a_seed_repeats_its_history() -> None:
 
 def test_a_broken_promise_names_the_command_that_repeats_it() -> None:
     simulation = Simulation(3, 120)
-    group = simulation.world.cluster.group(simulation.world.group_of("orders"))
+    group = simulation.world.cluster.group(group_of("orders"))
     group.committed["orders", 0] = CommittedOffset(position=7, metadata="")
     with pytest.raises(BrokenPromiseError) as broken:
         simulation.run()

@@ -8,24 +8,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.entries import Held, Position
+from jbm_kafka.core.checkpoint_id import CommittedOffset
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, ProcessCrashed
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.installation import SidecarConfig
-from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from tests.simulation import at_hand_over, invariants
-from tests.simulation.node import Machine, MachineClock, Node
-from tests.simulation.paper import Epoch, Message, Place
+from tests.simulation.machine import Machine, MachineClock
+from tests.simulation.names import DLQ, EXPIRED, OUT, changelog_of
+from tests.simulation.node import Node
+from tests.simulation.paper import Place
 from tests.simulation.profile import Profile
+from tests.simulation.receiver import Receiver
 from tests.simulation.recorder import Recorder
 from tests.support.manual_clock import ManualClock
 
 HISTORY_LINES = 400
-DLQ, EXPIRED, OUT = "DLQ", "ExpiryQueue", "out"
+TARGETS = (DLQ, EXPIRED, OUT)
 
 
 @dataclass(slots=True)
@@ -50,9 +49,10 @@ class World:
         self.cluster = MemoryCluster(self.clock, waits=False)
         self.cluster.faults.marks_ms = lambda: self.random.choice(profile.marks_ms)
         self.queues: dict[str, int] = dict(profile.queues)
-        self.targets = [DLQ, EXPIRED, OUT]
         self.history: deque[str] = deque(maxlen=HISTORY_LINES)
         self.nodes: list[Node] = []
+        self.receivers: list[Receiver] = []
+        """Those of every node that were not closed."""
         self.counts = Counts()
         self.messages_sent = 0
         self.refusals = 0
@@ -63,8 +63,8 @@ class World:
         for topic, partitions in {**self.queues, DLQ: 1, EXPIRED: 1, OUT: 2}.items():
             self.cluster.create_topic(topic, partitions, {})
             compacted = {"cleanup.policy": "compact"}
-            self.cluster.create_topic(self.changelog_of(topic), partitions, compacted)
-        self.recorder = Recorder(self)
+            self.cluster.create_topic(changelog_of(topic), partitions, compacted)
+        self.recorder = Recorder(self.cluster, profile, targets=TARGETS, nodes=self.nodes, note=self.note)
         self.machines = [self._machine(number) for number in range(profile.machines)]
         self.config = SidecarConfig(
             session_timeout_ms=2_000,
@@ -93,20 +93,6 @@ class World:
             expiry_address=EXPIRED,
         )
 
-    # -- names -----------------------------------------------------------------------------------------------------
-
-    def group_of(self, queue: str) -> str:
-        """The consumer group of a queue."""
-        return Queue(queue).group_id("")
-
-    def changelog_of(self, queue: str) -> str:
-        """The changelog topic of a queue."""
-        return Queue(queue).changelog_topic("")
-
-    def node(self, name: str) -> Node:
-        """The node of this name, dead ones included."""
-        return next(node for node in self.nodes if node.name == name)
-
     def note(self, line: str) -> None:
         """One line of history."""
         self.history.append(f"{self.clock.monotonic_ms():>7} ms  {line}")
@@ -130,6 +116,14 @@ class World:
         self.note(f"{node.name} starts")
         return node
 
+    def changelog_end(self, place: Place) -> int:
+        """Where the changelog of a channel ends."""
+        return self.cluster.log(changelog_of(place[0]), place[1]).end
+
+    def decided_offset(self, place: Place, group: str) -> CommittedOffset | None:
+        """What is committed for a channel's group, readers aside."""
+        return self.cluster.decided_offset(group, *place)
+
     def send(self, queue: str, unit: bytes | None, *, poison: bool = False, expires_in_ms: int = 0) -> None:
         """A foreign producer's plain send."""
         with self.cluster.changed:
@@ -146,33 +140,18 @@ class World:
             headers.append(("JMSExpiration", str(self.clock.now_ms() + expires_in_ms).encode()))
         return Outgoing(queue, partition, unit, name.encode(), headers)
 
-    def owns(self, node: Node, channel: OwnedChannel) -> bool:
-        """The group's word: the channel's partition is the node's."""
-        if not node.is_alive:
-            return False
-        group = self.cluster.group(channel.group)
-        for lane in node.lanes():
-            if lane.data.channels.get(channel.partition) is channel:
-                assert isinstance(lane.data.consumer, MemoryGroupConsumer)
-                member = lane.data.consumer.member
-                return member is not None and member.member_id in group.members and channel.partition in member.assigned
-        return False
+    def receivers_at(self, node: Node) -> list[Receiver]:
+        """Those of one node."""
+        return [receiver for receiver in self.receivers if receiver.node is node]
 
-    def is_live(self, node: Node, channel: OwnedChannel) -> bool:
-        """The node may still hand over and record."""
-        return not channel.is_lost and self.owns(node, channel)
-
-    def is_removed(self, epoch: Epoch, message: Message) -> bool:
-        """Given up without a copy, as far as that may be."""
-        if self.profile.has_dead_letter_address or self.profile.max_attempts < 0:
-            return False
-        known = epoch.attempts_before.get(message.offset, 0) + epoch.counted[message.offset]
-        return known >= self.profile.max_attempts
+    def forget_receivers(self, node: Node) -> None:
+        """The node's applications are gone."""
+        self.receivers = [receiver for receiver in self.receivers if receiver.node is not node]
 
     def crash(self, node: Node) -> None:
         """The process dies, and with it whatever is in the middle of a step."""
         node.crash()
-        node.receivers.clear()
+        self.forget_receivers(node)
         self.counts.crashes += 1
         self.note(f"{node.name} crashes")
 
@@ -180,27 +159,3 @@ class World:
         """Raises ProcessCrashed in a frame of a process that died meanwhile."""
         if not node.is_alive:
             raise ProcessCrashed
-
-    # -- told by the recorder --------------------------------------------------------------------------------------
-
-    def began(self, epoch: Epoch) -> None:
-        """An epoch began."""
-        invariants.nobody_wrote_after_the_successor_read(self, epoch)
-
-    def wrote(self, place: Place, position: Position, offset: int) -> None:
-        """A checkpoint of a channel was committed."""
-        self.recorder.paper.written[place].append((offset, position))
-        self.note(
-            f"{place[0]}[{place[1]}] changelog {offset}: watermark {position.watermark} fetched {position.fetched} "
-            f"offered {position.offered} by {position.checkpoint_id}"
-        )
-        invariants.at_most_one_owner_writes(self, place, position, offset)
-
-    def remembered(self, place: Place, entry: Held) -> None:
-        """A changelog remembers a message's attempts."""
-        durable = self.recorder.paper.durable_attempts[place]
-        epoch = self.recorder.paper.current(place)
-        assert epoch is not None, place
-        at_hand_over.attempts_only_grow(epoch, entry.offset, durable[entry.offset], entry.attempts)
-        at_hand_over.attempts_are_somebodys(epoch, entry.offset, entry.attempts)
-        durable[entry.offset] = max(durable[entry.offset], entry.attempts)
