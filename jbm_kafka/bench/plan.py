@@ -28,6 +28,8 @@ class Plan:
     fast_rate: int = 5_000
     """Messages a second of the send shape's latency."""
     fast_messages: int = 20_000
+    forward_commits: int = 400
+    """Commits of one session that receives and sends, of 1 and of 100 messages."""
     held_behind: int = 100_000
     """Messages of the held unit behind its delayed head."""
     held_others: int = 400_000
@@ -48,7 +50,7 @@ class Plan:
 
 QUICK = Plan(
     repeats=2, backlog_messages=50_000, warm_ups=0, latency_messages=2_000, latency_warm_up=500,
-    sends=500, sends_beside_flood=50, sends_with_callback=10_000, fast_messages=5_000,
+    sends=500, sends_beside_flood=50, sends_with_callback=10_000, fast_messages=5_000, forward_commits=60,
     held_behind=20_000, held_others=100_000,
 )  # fmt: skip
 """A look in under a minute; its ratios say little, for every receiver needs a while to get going."""

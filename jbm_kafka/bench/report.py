@@ -20,7 +20,7 @@ from rich.table import Table
 from jbm_kafka import compiled
 from jbm_kafka.bench.numbers import Judgement
 from jbm_kafka.bench.plan import Plan
-from jbm_kafka.bench.shapes import ShapeResult
+from jbm_kafka.bench.shape_result import ShapeResult
 
 PACKAGES = ("jbm-kafka", "confluent-kafka", "fastavro", "rocksdict", "pyroaring")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
@@ -12,9 +10,18 @@ from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
 from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, paired_ratio, percentile, ratio, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import wait_until_quiet
+from jbm_kafka.bench.shape_forward import forward
+from jbm_kafka.bench.shape_result import (
+    Progress,
+    ShapeResult,
+    by_client,
+    new_name,
+    new_namespace,
+    processor_us,
+    rate_of,
+)
 from jbm_kafka.bench.worker import Worker, measure
 
-Progress = Callable[[str], None]
 HELD_PATIENCE_S = 8.0
 """How long the held shape waits for a quiet machine: its delay runs, and who does not receive leaves the group."""
 HELD_ORDER = (False, True, True, False, True, False, False, True)
@@ -37,26 +44,12 @@ CLIENTS_SAID = {
 """What a client's row is called."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeResult:
-    """What one shape gave."""
-
-    name: str
-    rows: Mapping[str, Summary]
-    """By what was measured, with its unit."""
-    judgements: Sequence[Judgement]
-    raw: Sequence[Mapping[str, Any]]
-    """Everything every client said, a row per client and repeat; repeats below zero warmed up and do not count."""
-    cpu_us: Mapping[str, Summary] = field(default_factory=dict)
-    """Processor time of the client's whole process per message, by the names of `rows`."""
-
-
 def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     """The same backlog received by Kafka's consumer, Kafka's share consumer and an AUTO session.
 
     None is bound to a processor but the last, which nothing is judged by: it tells what binding a worker gives.
     """
-    topic, count = _name("backlog"), plan.backlog_messages
+    topic, count = new_name("backlog"), plan.backlog_messages
     sizes: dict[str, Any] = {"bootstrap": bootstrap, "count": count}
     create_topic(bootstrap, topic, partitions=plan.partitions)
     progress(f"backlog: sending {count:,} messages")
@@ -66,9 +59,9 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     runs: Mapping[str, Callable[[int], Mapping[str, Any]]] = {
         "raw": lambda _: measure("raw", topic=topic, partitions=plan.partitions, **sizes),
         "share": lambda number: measure("share", topic=topic, group=f"{topic}-share-{number}", **sizes),
-        "jbm": lambda number: measure("jbm", queue=topic, namespace=_namespace(number), **sizes),
-        "body": lambda number: measure("jbm", queue=topic, namespace=_namespace(number), is_body_only=True, **sizes),
-        "bound": lambda number: measure("jbm", queue=topic, namespace=_namespace(number), is_bound=True, **sizes),
+        "jbm": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), **sizes),
+        "body": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_body_only=True, **sizes),
+        "bound": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_bound=True, **sizes),
     }
     raw: list[Mapping[str, Any]] = []
     names = list(runs)
@@ -78,13 +71,13 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
             busy = wait_until_quiet(plan.quiet_patience_s)
             said = runs[name](number)
             raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
-            progress(f"backlog {plan.turn_name(number)}: {name} {_rate(said):,.0f} msg/s")
+            progress(f"backlog {plan.turn_name(number)}: {name} {rate_of(said):,.0f} msg/s")
     counted = counted_rows(raw)
-    rates = _by_client(counted, _rate)
+    rates = by_client(counted, rate_of)
     return ShapeResult(
         name="backlog",
         rows={CLIENTS_SAID[name]: row for name, row in rates.items()},
-        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(counted, _cpu_us).items()},
+        cpu_us={CLIENTS_SAID[name]: row for name, row in by_client(counted, processor_us).items()},
         judgements=(
             Judgement("jbm / ShareConsumer (c/b)", ratio(rates["jbm"], rates["share"]), "at least", 0.5),
             Judgement("jbm / raw consume (c/a)", ratio(rates["jbm"], rates["raw"]), "at least", 0.3),
@@ -116,15 +109,15 @@ def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     for number in plan.turns:
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            topic = _name("send")
+            topic = new_name("send")
             create_topic(bootstrap, topic, partitions=plan.partitions)
             busy = wait_until_quiet(plan.quiet_patience_s)
             sizes: dict[str, Any] = {"count": counts[name], "units": plan.units, "body_bytes": plan.body_bytes}
             said = measure(name, bootstrap=bootstrap, topic=topic, **sizes)
             raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
-            progress(f"send {plan.turn_name(number)}: {name} {_rate(said):,.0f} msg/s")
+            progress(f"send {plan.turn_name(number)}: {name} {rate_of(said):,.0f} msg/s")
     counted = counted_rows(raw)
-    rates = _by_client(counted, _rate)
+    rates = by_client(counted, rate_of)
     beside = summary([row["p99_ms"] for row in counted if row["client"] == "beside-flood"])
     aged = _latency_rows(bootstrap, plan, progress, rate=plan.fast_rate, count=plan.fast_messages)
     latency_rows, latency_judgements = _latency_figures(aged, plan.fast_rate, p50_ms=5, p99_ms=20)
@@ -135,7 +128,7 @@ def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
             "p99 of a PERSISTENT send beside a flood, ms": beside,
             **latency_rows,
         },
-        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(counted, _cpu_us).items()},
+        cpu_us={CLIENTS_SAID[name]: row for name, row in by_client(counted, processor_us).items()},
         judgements=(
             Judgement(
                 "PERSISTENT send / produce and flush", ratio(rates["one-by-one"], rates["flush-raw"]), "at least", 0.5
@@ -155,7 +148,7 @@ def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
 def _latency_rows(bootstrap: str, plan: Plan, progress: Progress, *, rate: int, count: int) -> list[Mapping[str, Any]]:
     raw: list[Mapping[str, Any]] = []
     for number in plan.turns:
-        topic, namespace = _name("latency"), _namespace(number)
+        topic, namespace = new_name("latency"), new_namespace(number)
         create_topic(bootstrap, topic, partitions=plan.partitions)
         total = plan.latency_warm_up + count
         place: dict[str, Any] = {"bootstrap": bootstrap, "queue": topic, "namespace": namespace, "count": total}
@@ -194,22 +187,22 @@ def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
             said = _held_run(bootstrap, plan, is_held=is_held)
             raw.append({"client": "held" if is_held else "free", "repeat": number, **said})
             word = "with" if is_held else "without"
-            progress(f"held {plan.turn_name(number)}: {word} the held unit {_rate(said):,.0f} msg/s")
+            progress(f"held {plan.turn_name(number)}: {word} the held unit {rate_of(said):,.0f} msg/s")
     counted = counted_rows(raw)
-    rates = _by_client(counted, _rate)
+    rates = by_client(counted, rate_of)
     pairs = [_seconds(counted, number) for number in dict.fromkeys(row["repeat"] for row in counted)]
     cost = (1 - paired_ratio(pairs)) * 100
     return ShapeResult(
         name="held",
         rows={CLIENTS_SAID[name]: rates[name] for name in ("free", "held")},
-        cpu_us={CLIENTS_SAID[name]: row for name, row in _by_client(counted, _cpu_us).items()},
+        cpu_us={CLIENTS_SAID[name]: row for name, row in by_client(counted, processor_us).items()},
         judgements=(Judgement("cost of a held unit to the others", cost, "below", 10, "%"),),
         raw=raw,
     )
 
 
 def _held_run(bootstrap: str, plan: Plan, *, is_held: bool) -> Mapping[str, Any]:
-    topic = _name("held")
+    topic = new_name("held")
     sizes = {"partitions": plan.partitions, "body_bytes": plan.body_bytes}
     create_topic(bootstrap, topic, partitions=plan.partitions)
     if is_held:
@@ -227,22 +220,9 @@ SHAPES: Mapping[str, Callable[[str, Plan, Progress], ShapeResult]] = {
     "backlog": backlog,
     "latency": latency,
     "send": send,
+    "forward": forward,
     "held": held,
 }
-
-
-def _name(shape: str) -> str:
-    return f"jbm-bench-{shape}-{secrets.token_hex(4)}"
-
-
-def _namespace(number: int) -> str:
-    """One of its own, so that its channel group begins at the start of the topic."""
-    return f"r{number}-{secrets.token_hex(4)}"
-
-
-def _by_client(raw: Sequence[Mapping[str, Any]], figure: Callable[[Mapping[str, Any]], float]) -> dict[str, Summary]:
-    names = dict.fromkeys(row["client"] for row in raw)
-    return {name: summary([figure(row) for row in raw if row["client"] == name]) for name in names}
 
 
 def _seconds(raw: Sequence[Mapping[str, Any]], number: int) -> tuple[list[float], list[float]]:
@@ -250,11 +230,3 @@ def _seconds(raw: Sequence[Mapping[str, Any]], number: int) -> tuple[list[float]
     rows = [row for row in raw if row["repeat"] == number]
     free, beside = ([float(row["seconds"]) for row in rows if row["client"] == name] for name in ("free", "held"))
     return free, beside
-
-
-def _cpu_us(row: Mapping[str, Any]) -> float:
-    return float(row["cpu_seconds"] / row["messages"] * 1e6)
-
-
-def _rate(row: Mapping[str, Any]) -> float:
-    return float(row["messages"] / row["seconds"])

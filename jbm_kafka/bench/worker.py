@@ -14,6 +14,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from jbm_kafka.bench.forward import forward_jbm, forward_raw
 from jbm_kafka.bench.held import receive_others
 from jbm_kafka.bench.latency import receive_latencies, send_paced
 from jbm_kafka.bench.processor import bind_to_one_processor
@@ -32,6 +33,8 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "callback": send_with_callback,
     "latency": receive_latencies,
     "held": receive_others,
+    "forward": forward_jbm,
+    "forward-raw": forward_raw,
 }
 
 

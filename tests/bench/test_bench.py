@@ -11,13 +11,14 @@ from rich.console import Console
 from jbm_kafka.bench.numbers import Judgement, counted_rows, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.report import as_json, print_tables
-from jbm_kafka.bench.shapes import SHAPES, ShapeResult
+from jbm_kafka.bench.shape_result import ShapeResult
+from jbm_kafka.bench.shapes import SHAPES
 from jbm_kafka.bench.worker import measure
 from jbm_kafka.cli.main import main
 
 TINY = Plan(
     repeats=1, warm_ups=1, partitions=3, units=20, backlog_messages=3_000, latency_messages=300, latency_warm_up=100,
-    sends=50, sends_beside_flood=20, sends_with_callback=500, fast_messages=300,
+    sends=50, sends_beside_flood=20, sends_with_callback=500, fast_messages=300, forward_commits=8,
     held_behind=500, held_others=2_000, quiet_patience_s=0,
 )  # fmt: skip
 
@@ -30,12 +31,13 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
         "backlog": {"raw", "share", "jbm", "body", "bound"},
         "latency": {"jbm"},
         "send": {"flush-raw", "one-by-one", "beside-flood", "callback-raw", "callback", "jbm"},
+        "forward": {"raw-1", "jbm-1", "raw-100", "jbm-100", "32", "jbm-1-wide", "32-wide"},
         "held": {"free", "held"},
     }[name]
     assert {row["client"] for row in result.raw} == clients
     assert all(row.median > 0 for row in result.rows.values())
     assert {row.count for row in result.rows.values()} == {TINY.repeats * (4 if name == "held" else 1)}
-    assert len(result.judgements) == {"backlog": 3, "latency": 2, "send": 4, "held": 1}[name]
+    assert len(result.judgements) == {"backlog": 3, "latency": 2, "send": 4, "forward": 5, "held": 1}[name]
     assert told
 
 
