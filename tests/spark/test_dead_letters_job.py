@@ -8,7 +8,7 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
-from jbm_spark.cli import main
+from jbm_spark.cli.job_command import main
 from jbm_spark.jobs.dead_letters import EXAMPLES_MAX, dead_letter_groups, queue_content
 from jbm_spark.messages import messages
 from tests.spark.conftest import Topics

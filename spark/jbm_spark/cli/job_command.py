@@ -1,7 +1,6 @@
 """`jbm-spark JOB ...`: the jobs by name, each in a local Spark of its own."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from jbm_spark.jobs import dead_letters
@@ -14,7 +13,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
     dead_letters.arguments_of(jobs.add_parser("dead-letters", help="why messages died, and what a queue's topic holds"))
     chosen = parser.parse_args(arguments)
     return int(chosen.job(chosen))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
