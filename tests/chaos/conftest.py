@@ -21,10 +21,11 @@ def queue_name(bootstrap: str, kafka_name: str) -> Iterator[str]:
 
 @pytest.fixture
 def make_queue(bootstrap: str, queue_name: str) -> Callable[..., str]:
-    """Creates a queue of one partition whose name begins with `queue_name`."""
+    """Creates a queue, of one partition unless told otherwise, whose name begins with `queue_name`."""
 
-    def make(suffix: str, config: Mapping[str, str] | None = None) -> str:
-        return create_topic(bootstrap, f"{queue_name}.{suffix}", config={"retention.ms": "-1", **(config or {})})
+    def make(suffix: str, config: Mapping[str, str] | None = None, *, partitions: int = 1) -> str:
+        given = {"retention.ms": "-1", **(config or {})}
+        return create_topic(bootstrap, f"{queue_name}.{suffix}", partitions=partitions, config=given)
 
     return make
 

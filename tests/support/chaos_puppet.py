@@ -16,6 +16,7 @@ from jbm_kafka.errors import JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
+from jbm_kafka.sidecar.lane import Lane
 from tests.support.chaos_crew import Process
 
 EVERYWHERE: Mapping[str, object] = {}
@@ -72,6 +73,7 @@ class _Strings:
             "send": self._send,
             "send_noise": self._send_noise,
             "count": lambda name: len(self._messages[name]),
+            "is_draining": self._is_draining,
             "troubles": lambda: self._troubles,
         }
 
@@ -86,6 +88,12 @@ class _Strings:
             return None
         self._messages[name].append(message)
         return [message.body, message.delivery_count, message.redelivered]
+
+    def _is_draining(self, name: str) -> bool:
+        """A rebalance waits for what is in hand of a partition that is to go. Nothing public tells that."""
+        lane = self._consumers[name].link.lane
+        assert isinstance(lane, Lane), lane
+        return any(channel.is_closing for channel in list(lane.data.channels.values()))
 
     def _send(self, name: str, queue: str, body: str) -> None:
         self._sessions[name].create_producer(Queue(queue)).send(body)

@@ -1,6 +1,7 @@
 """What Kafka's own client finds in the topics: the judge of a failure test reads nothing else of ours."""
 
 import io
+import itertools
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -192,6 +193,29 @@ def _decode(name: str, message: Message) -> dict[str, Any]:
     row = fastavro.schemaless_reader(io.BytesIO((message.value() or b"")[SINGLE_OBJECT_BYTES:]), schema, None)
     assert isinstance(row, dict)
     return row
+
+
+def unit_of(partition: int, partitions: int) -> str:
+    """A unit that its hash puts into the partition, of so many."""
+    names = (f"u{number}" for number in itertools.count())
+    return next(name for name in names if partition_for(name.encode(), partitions) == partition)
+
+
+def send_to_each(bootstrap: str, topic: str, text: str, *, partitions: int) -> None:
+    """One message to each partition, always of the same unit there."""
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for partition in range(partitions):
+        unit = unit_of(partition, partitions)
+        producer.produce(topic, value=text, key=unit, partition=partition, headers=[("JBMBody", b"text")])
+    assert producer.flush(30) == 0
+
+
+def group_members(bootstrap: str, queue: str) -> Mapping[str, int]:
+    """Members of the queue's group, also those who wait to join: how many partitions each has."""
+    admin = admin_client(bootstrap)  # named, because its futures never end when nobody holds the client
+    [future] = admin.describe_consumer_groups([group_of(queue)]).values()
+    found = future.result(ADMIN_TIMEOUT_S)
+    return {m.member_id: len(m.assignment.topic_partitions) for m in found.members if m.member_id}
 
 
 def send_texts(bootstrap: str, topic: str, texts: Sequence[str], *, unit: str | None = None) -> None:

@@ -37,6 +37,9 @@ class Task:
     batch: int = 1
     """How many messages are settled together."""
     work_ms: tuple[float, float] = (2.0, 5.0)
+    pause_ms: float = 0.0
+    """After each settling, without asking for more."""
+    receiver_idle_ms: int = 3_000
     block_on_acknowledge: bool = False
     session_timeout_ms: int = 2_000
     checkpoint_interval_ms: int = 50
@@ -64,6 +67,7 @@ class Task:
             address_settings={"#": AddressSettings(partitions=self.partitions), self.queue: settings},
             block_on_acknowledge=self.block_on_acknowledge,
             session_timeout_ms=self.session_timeout_ms,
+            receiver_idle_ms=self.receiver_idle_ms,
             checkpoint_interval_ms=self.checkpoint_interval_ms,
         )
 
@@ -124,6 +128,7 @@ class ChaosWorker:
         else:
             for message in messages:
                 self._journal.write(SETTLED, message)
+        self.is_stopping.wait(self._task.pause_ms / 1000)
 
 
 def _stop_at_end_of_input(worker: ChaosWorker) -> None:
