@@ -60,6 +60,17 @@ REFUSED = frozenset(
 )
 """The credentials, or what they may do."""
 
+DAMAGED = frozenset(
+    {
+        KafkaError._BAD_MSG,
+        KafkaError._BAD_COMPRESSION,
+        KafkaError._NOT_IMPLEMENTED,
+        KafkaError.INVALID_MSG,
+        KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
+    }
+)
+"""Told in place of records, behind which librdkafka reads on as if there had been none."""
+
 
 def cause(error: KafkaException) -> KafkaError:
     """The error value inside what confluent-kafka raised."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, cause, one_line, trouble
+from jbm_kafka.kafka.errors import DAMAGED, UNKNOWN_TOPIC, cause, one_line, trouble
 from jbm_kafka.kafka.header_names import mend_headers
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import (
@@ -36,17 +36,6 @@ _LASTING = UNKNOWN_TOPIC | {
 
 _BROKEN = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 """A connection was lost, or every one."""
-
-_DAMAGED = frozenset(
-    {
-        KafkaError._BAD_MSG,
-        KafkaError._BAD_COMPRESSION,
-        KafkaError._NOT_IMPLEMENTED,
-        KafkaError.INVALID_MSG,
-        KafkaError.UNSUPPORTED_COMPRESSION_TYPE,
-    }
-)
-"""Told in place of records, behind which librdkafka reads on as if there had been none."""
 
 _SEEK_TRIES = 20
 """Calls of `consume` in which a seek refused as too early is tried again before the partition is reassigned."""
@@ -147,7 +136,7 @@ class ConfluentGroupConsumer:
         assert error is not None
         if partition in self._damaged:
             return
-        if partition in self._owned and error.code() in _DAMAGED:
+        if partition in self._owned and error.code() in DAMAGED:
             self._stop_damaged(partition, record.offset(), error)
             return
         if error.code() == KafkaError._PARTITION_EOF:

@@ -7,10 +7,11 @@ from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, one_line, trouble
+from jbm_kafka.kafka.errors import DAMAGED, UNKNOWN_TOPIC, one_line, trouble
 from jbm_kafka.kafka.header_names import mend_headers
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import KafkaRecord, Unreachable
+from jbm_kafka.ports.kafka import unreadable
 
 _BATCH = 10_000
 _POLL_S = 0.2
@@ -86,6 +87,8 @@ class ConfluentLogReader:
         assert error is not None
         if error.code() == KafkaError._PARTITION_EOF:
             return True
+        if error.code() in DAMAGED:
+            raise unreadable(topic, record.partition(), record.offset(), one_line(error))
         if error.fatal() or error.code() in UNKNOWN_TOPIC or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise trouble(error, f"read {topic}[{record.partition()}]", self._bootstrap)
         LOG.info("read %s[%s]: %s; it keeps trying", topic, record.partition(), one_line(error))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import CommittedOffset, KafkaRecord, TopicDescription, Unreachable
+from jbm_kafka.ports.kafka import unreadable
 
 
 class MemoryAdmin:
@@ -126,7 +127,12 @@ class MemoryLogReader:
             ),
         )
         records, _ = log.read(max(begin, log.begin), end, committed_only=committed_only)
-        return [record for record in records if record.offset() < end]
+        found = [record for record in records if record.offset() < end]
+        is_damaged = self._cluster.faults.damaged
+        bad = [r.offset() for r in found if is_damaged is not None and is_damaged(topic, partition, r.offset())]
+        if bad:
+            raise unreadable(topic, partition, bad[0], "Local: Bad message format (BAD_MSG)")
+        return list(found)
 
     def close(self) -> None:
         """Nothing to do."""

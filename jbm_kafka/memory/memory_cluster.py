@@ -44,6 +44,8 @@ class Faults:
     """Whether a partition cannot be written now (topic, partition): plain sends to it wait."""
     alter: Callable[[str, Mapping[str, str]], None] | None = None
     """Called before a topic's configuration is changed (its name, the changes); it may refuse by raising."""
+    damaged: Callable[[str, int, int], bool] | None = None
+    """Whether a record cannot be read (topic, partition, offset); asked by readers by position."""
     breaks: int = 0
     """How many connections every group consumer has lost so far."""
     marks_ms: Callable[[], int] | None = None

@@ -125,11 +125,21 @@ class PositionOutOfRange(KafkaTrouble):
 
 
 class PartitionUnreadable(KafkaTrouble):
-    """What a partition holds from some offset on cannot be read; it is stopped there until it is assigned anew."""
+    """What a partition holds from some offset on cannot be read; nothing behind it is read until somebody mends it."""
 
     def __init__(self, message: str, *, partition: int) -> None:
         super().__init__(message)
         self.partition = partition
+
+
+def unreadable(topic: str, partition: int | None, offset: int | None, reason: str) -> PartitionUnreadable:
+    """For a reader by position: records that are damaged would be missing from what it reads, and nobody would know."""
+    return PartitionUnreadable(
+        f"{topic}[{partition}] offset {offset}: what is stored there cannot be read: {reason}. Restore the partition "
+        f"from a sound replica; or, if what it says may be lost, delete its records up to there with "
+        f"kafka-delete-records",
+        partition=-1 if partition is None else partition,
+    )
 
 
 class GroupConsumer(Protocol):
@@ -232,6 +242,7 @@ class LogReader(Protocol):
 
         Raises:
             Unreachable: the end was not reached in time; the text names what holds it back.
+            PartitionUnreadable: records in the range are damaged.
         """
 
     def close(self) -> None: ...

@@ -62,7 +62,7 @@ class Assignment:
         self._give_up_all = give_up
         """Told what makes all of the group useless."""
         self._closed: dict[int, JMSError] = {}
-        """Partitions that are ours and stay closed, and why: only a newer version can read what is recorded of them."""
+        """Partitions that are ours and stay closed, and why: what they or their changelogs hold cannot be read."""
         self._is_leaving = False
         self._undecided: list[OwnedChannel] = []
         """Dropped while a checkpoint of theirs was under way: who waits for it is told when its end is known."""

@@ -10,7 +10,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
-from jbm_kafka.ports import Clock, Journal, Kafka, KafkaTrouble
+from jbm_kafka.ports import Clock, Journal, Kafka, KafkaTrouble, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
@@ -62,17 +62,23 @@ class ChannelOpener:
     ) -> None:
         """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left.
 
-        `closed` is told, with the cause, of a partition that only a newer version can open; `failed` of a bug.
+        `closed` is told, with the cause, of a partition that cannot be opened: its changelog is damaged, or only a
+        newer version can read it. `failed` is told of a bug.
         """
 
         def run() -> Steps:
+            damaged: set[int] = set()
             while not self._closing.is_set():
-                wanted = [partition for partition in partitions if is_wanted(partition)]
+                wanted = [partition for partition in partitions if partition not in damaged and is_wanted(partition)]
                 if not wanted:
                     return
                 try:
                     for channel in self._recover(group, wanted, closed):
                         opened(channel)
+                except PartitionUnreadable as error:
+                    _tell_damaged(group, error)
+                    damaged.add(error.partition)
+                    closed(error.partition, str(error))
                 except KafkaTrouble as error:
                     place = f"group {group.group_id}: recovery of partitions {wanted}"
                     log.warning("%s: %s; it is tried again", place, error)
@@ -143,6 +149,11 @@ class ChannelOpener:
         for entry in recovered.entries:
             state.apply(entry)
         return state
+
+
+def _tell_damaged(group: ChannelGroup, error: PartitionUnreadable) -> None:
+    """What was settled and held there is not known, so nothing of it may be handed over."""
+    log.error("%s: %s; the partition stays closed, the others go on", group, error)
 
 
 def _tell_skipped(channel: OwnedChannel, recovered: RecoveredChannel) -> None:

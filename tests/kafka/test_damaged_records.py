@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 
-from jbm_kafka.kafka import group_consumer
+from jbm_kafka.kafka import group_consumer, log_reader
 from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
+from jbm_kafka.kafka.log_reader import ConfluentLogReader
 from jbm_kafka.ports import PartitionUnreadable
 from tests.kafka.world import Listener, offsets
 
@@ -18,6 +19,15 @@ class Client:
     def __init__(self, settings: object) -> None:
         self.batches: list[list[Message]] = []
         self.paused: list[int] = []
+
+    def list_topics(self, topic: str, timeout: float) -> None:
+        return None
+
+    def assign(self, places: object) -> None:
+        return None
+
+    def unassign(self) -> None:
+        return None
 
     def subscribe(self, topics: Sequence[str], **callbacks: Any) -> None:
         callbacks["on_assign"](self, [TopicPartition(topics[0], partition) for partition in (0, 1)])
@@ -68,3 +78,15 @@ def test_a_damaged_record_is_no_gap_that_is_settled(monkeypatch: pytest.MonkeyPa
     assert offsets(found) == [4, 3], "what is before it is handed over, and other partitions go on"
     assert offsets(consumer.consume(10, 0)) == [4]
     consumer.close()
+
+
+@pytest.mark.parametrize("code", [KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError._NOT_IMPLEMENTED])
+def test_a_reader_by_position_leaves_out_no_damaged_record(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """MSG-2: a recovery read on behind them, and so did not know what was settled and held."""
+    monkeypatch.setattr(log_reader, "Consumer", Client)
+    reader = ConfluentLogReader({}, bootstrap="b")
+    client: Any = reader._consumer(True)
+    client.batches = [[record(0, 4), record(0, 5, code), record(0, 9)], [], [record(0, 10)]]
+    with pytest.raises(PartitionUnreadable, match=r"t\[0\] offset 5: .* kafka-delete-records") as raised:
+        reader.read("t", {0: (4, 11)}, timeout_s=1.0)
+    assert raised.value.partition == 0

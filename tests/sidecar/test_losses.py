@@ -213,3 +213,25 @@ def test_what_used_up_its_attempts_by_crashes_is_held_for_an_operator_too(start:
     two.run_for(10_000)
     assert not link.buffer
     assert two.cluster.log("letters", 0).end == 0
+
+
+def test_a_partition_whose_changelog_is_damaged_stays_closed_and_the_others_go_on(start: Start) -> None:
+    """MSG-2: what the damaged record said was forgotten, and messages that were settled came again."""
+    one = start("one", partitions=2)
+    link = one.attach("s")
+    one.run(lambda: len(one.lane.data.channels) == 2)
+    one.send("a", partition=0)
+    one.send("b", partition=1)
+    assert one.receive(link, 2) == [0, 0]
+    one.run_for(1_000)
+    one.crash()
+    changelog = QUEUE.changelog_topic()
+    one.cluster.faults.damaged = lambda topic, partition, offset: (topic, partition) == (changelog, 0)
+    two = start("two", partitions=2)
+    again = two.attach("s")
+    two.run(lambda: list(two.lane.data.channels) == [1] and bool(again.notices))
+    assert two.receive(again, 1) == [0]
+    [told] = again.notices
+    assert "offset 0: what is stored there cannot be read" in str(told)
+    two.run_for(5_000)
+    assert list(two.lane.data.channels) == [1], "nothing of the damaged one is handed over"
