@@ -11,7 +11,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import attempts_before_departure
-from jbm_kafka.core.entries import ChannelEvents, MessageEvent, OffsetRange
+from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offered_target import OfferedStep
 from jbm_kafka.core.reference import SessionId
@@ -19,6 +19,7 @@ from jbm_kafka.core.settlement import decide_kept
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.grants import Tap
 from jbm_kafka.ports.installation import RESERVE_OFFSETS
+from jbm_kafka.sidecar.account import Account, ranges_of
 
 
 class OwnedChannel:
@@ -75,13 +76,9 @@ class OwnedChannel:
         """Taken by a checkpoint whose end is not known yet."""
         self.tentative: frozenset[int] = frozenset()
         """What the taken freeze settles for its transfers: in hand until its end is known, come what may."""
-        self._waiters: list[Completion] = []
-        self._frozen_waiters: list[Completion] = []
-        self._acknowledged: list[int] = []
-        self._events: list[MessageEvent] = []
-        self._frozen_events: tuple[list[int], list[MessageEvent]] = ([], [])
-        self._unawaited: list[tuple[Tap, Sequence[int]]] = []
-        self._frozen_unawaited: list[tuple[Tap, Sequence[int]]] = []
+        self._account = Account()
+        self._frozen_account = Account()
+        """That of the taken freeze."""
 
     @property
     def name(self) -> str:
@@ -96,13 +93,13 @@ class OwnedChannel:
             or self.offered_target > self.state.offered_position
             or self.is_releasing
             or self._must_record
-            or bool(self._waiters or self._events)
+            or self._account.must_be_told
         )
 
     @property
     def is_awaited(self) -> bool:
         """Somebody waits for a checkpoint that has not begun, or is about to."""
-        if self._waiters:
+        if self._account.waiters:
             return True
         if self.freeze is not None and self.freeze.durable.offered_position == self.offered_target:
             return False  # the one under way records the mark; another right behind it would record little else
@@ -111,7 +108,7 @@ class OwnedChannel:
     @property
     def is_waited_for(self) -> bool:
         """Somebody waits for the end of the taken freeze."""
-        return bool(self._frozen_waiters)
+        return bool(self._frozen_account.waiters)
 
     @property
     def _is_near_mark(self) -> bool:
@@ -173,30 +170,29 @@ class OwnedChannel:
     def acknowledge(self, session: SessionId, offsets: Sequence[int], *, durable: bool = False) -> None:
         """Settle what the session holds of these; the caller has checked that it does."""
         self.state.apply(Acknowledged(session=session, offsets=offsets, durable=durable))
-        self._acknowledged.extend(offsets)
+        self._account.acknowledged.extend(offsets)
 
     def acknowledge_unawaited(self, tap: Tap, offsets: Sequence[int]) -> None:
         """As `acknowledge`; no call waits for the record, so `take_unrecorded` names them while there is none."""
         self.acknowledge(tap.session_id, offsets)
-        self._unawaited.append((tap, offsets))
+        self._account.unawaited.append((tap, offsets))
 
     def take_unrecorded(self) -> Sequence[tuple[Tap, Sequence[int]]]:
         """Acknowledgements that no call waits for and no checkpoint has recorded or is recording; each only once."""
-        unawaited, self._unawaited = self._unawaited, []
-        return unawaited
+        return self._account.take_unawaited()
 
     def note(self, event: MessageEvent) -> None:
         """Tell the next checkpoint's events."""
-        self._events.append(event)
+        self._account.events.append(event)
 
     def wait_durable(self, completion: Completion) -> None:
         """Complete when everything up to now is in the changelog."""
-        self._waiters.append(completion)
+        self._account.waiters.append(completion)
 
     def wait_frozen(self, completion: Completion) -> None:
         """Complete when the end of the taken freeze is known: durable, or, of a lost channel, failed."""
         assert self.freeze is not None, self.name
-        self._frozen_waiters.append(completion)
+        self._frozen_account.waiters.append(completion)
 
     def take_freeze(self, checkpoint_id: str, tentative: Collection[int]) -> Freeze:
         """The channel's part of a checkpoint; `settle_freeze` must follow before the next."""
@@ -212,17 +208,15 @@ class OwnedChannel:
         self.state.apply(taken.frozen)
         self.freeze = taken
         self.tentative = frozenset(tentative)
-        self._frozen_waiters, self._waiters = self._waiters, []
-        self._frozen_events = (self._acknowledged, self._events)
-        self._acknowledged, self._events = [], []
-        self._frozen_unawaited, self._unawaited = self._unawaited, []
+        self._frozen_account, self._account = self._account, Account()
         return taken
 
     def events(
         self, checkpoint_id: str, at_ms: int, *, committed: Sequence[int], leaving: Sequence[MessageEvent]
     ) -> ChannelEvents | None:
         """What the taken freeze did, for jbm.events, with what its transfers do; None when nothing to any message."""
-        acknowledged, messages = [*self._frozen_events[0], *committed], [*self._frozen_events[1], *leaving]
+        told = self._frozen_account
+        acknowledged, messages = [*told.acknowledged, *committed], [*told.events, *leaving]
         if not acknowledged and not messages:
             return None
         return ChannelEvents(
@@ -231,7 +225,7 @@ class OwnedChannel:
             partition=self.partition,
             checkpoint_id=checkpoint_id,
             at_ms=at_ms,
-            acknowledged=_ranges(acknowledged),
+            acknowledged=ranges_of(acknowledged),
             messages=tuple(messages),
         )
 
@@ -241,20 +235,14 @@ class OwnedChannel:
         assert taken is not None, self.name
         self.freeze = None
         self.tentative = frozenset()
-        waiters, self._frozen_waiters = self._frozen_waiters, []
-        acknowledged, events = self._frozen_events
-        self._frozen_events = ([], [])
-        unawaited, self._frozen_unawaited = self._frozen_unawaited, []
+        account, self._frozen_account = self._frozen_account, Account()
         if durable:
             self.state.apply(taken.durable)
             self._must_record, self.obsolete = False, ()
             self.is_releasing = self.is_releasing and taken.durable.offered_position != self.offered_target
-            return waiters
+            return account.waiters
         self.state.apply(taken.failed)
-        self._waiters = waiters + self._waiters
-        self._acknowledged = acknowledged + self._acknowledged
-        self._events = events + self._events
-        self._unawaited = unawaited + self._unawaited
+        self._account = account.continued(self._account)
         return []
 
     def recovered(self) -> None:
@@ -266,15 +254,11 @@ class OwnedChannel:
 
     def fail_waiters(self, error: Exception) -> None:
         """The partition is gone: what no checkpoint has begun to record never will be. The others learn its end."""
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            waiter.complete(error)
+        self._account.complete(error)
 
     def leave_in_doubt(self, error: Exception) -> None:
         """Nobody will tell how the taken freeze ended."""
-        waiters, self._frozen_waiters = self._frozen_waiters, []
-        for waiter in waiters:
-            waiter.complete(error)
+        self._frozen_account.complete(error)
 
 
 def owned(tap: Tap) -> OwnedChannel:
@@ -282,21 +266,3 @@ def owned(tap: Tap) -> OwnedChannel:
     channel = tap.channel
     assert isinstance(channel, OwnedChannel), channel
     return channel
-
-
-def _ranges(offsets: Sequence[int]) -> tuple[OffsetRange, ...]:
-    """Runs of consecutive offsets, ascending."""
-    ordered = sorted(offsets)
-    if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:
-        return (OffsetRange(ordered[0], ordered[-1]),)
-    ranges: list[OffsetRange] = []
-    first = last = None
-    for offset in ordered:
-        if last is None or offset != last + 1:
-            if first is not None and last is not None:
-                ranges.append(OffsetRange(first, last))
-            first = offset
-        last = offset
-    if first is not None and last is not None:
-        ranges.append(OffsetRange(first, last))
-    return tuple(ranges)
