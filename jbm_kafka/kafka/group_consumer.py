@@ -17,6 +17,7 @@ from jbm_kafka.ports import (
     GroupListener,
     KafkaRecord,
     KafkaTrouble,
+    PartitionGone,
     PartitionUnreadable,
     PositionOutOfRange,
 )
@@ -149,6 +150,9 @@ class ConfluentGroupConsumer:
             if partition in self._owned and partition not in self._waiting:
                 text = f"{self._topic}[{partition}]: position {record.offset()} is outside the log: {one_line(error)}"
                 self._errors.append(PositionOutOfRange(text, partition=partition))
+        elif error.code() == KafkaError._UNKNOWN_PARTITION and partition in self._owned:
+            text = f"{self._topic}[{partition}]: the topic was made anew with fewer partitions"
+            self._errors.append(PartitionGone(text, partition=partition))
         elif error.fatal() or error.code() in _LASTING:
             self._errors.append(self._told(error))
         else:

@@ -132,6 +132,10 @@ class MemoryCluster:
             self._topic_count += 1
             logs = [PartitionLog() for _ in range(partitions)]
             self.topics[name] = Topic(name, f"memory-{self._topic_count}", {**DEFAULT_CONFIG, **config}, logs)
+            for group in self._groups.values():
+                owned = [m.assigned for m in group.members.values() if m.topic == name]
+                if any(partition >= partitions for assigned in owned for partition in assigned):
+                    group.rebalance(name, partitions)
             self.changed.notify_all()
             return True
 

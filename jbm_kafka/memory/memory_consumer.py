@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.memory.memory_groups import Member
 from jbm_kafka.memory.memory_process import Process
-from jbm_kafka.ports import GroupFenced, GroupListener, KafkaRecord, KafkaTrouble, PositionOutOfRange
+from jbm_kafka.ports import GroupFenced, GroupListener, KafkaRecord, KafkaTrouble, PartitionGone, PositionOutOfRange
 
 
 class MemoryGroupConsumer:
@@ -56,6 +56,11 @@ class MemoryGroupConsumer:
         for index in range(len(ready)):
             # Another partition first each time, so that none waits for ever behind a busy one.
             partition = ready[(index + self._turn) % len(ready)]
+            if partition >= len(self._cluster.topic(self._topic).logs):
+                self._stopped.add(partition)
+                text = f"{self._topic}[{partition}]: the topic was made anew with fewer partitions"
+                self._errors.append(PartitionGone(text, partition=partition))
+                continue
             log = self._cluster.log(self._topic, partition)
             position = self._positions[partition]
             if not log.begin <= position <= log.end:
@@ -69,7 +74,8 @@ class MemoryGroupConsumer:
                 self._ends[partition] = log.stable_end
         if records and self._errors:
             # The records go first; the error is found again by the next call.
-            self._stopped -= {error.partition for error in self._errors if isinstance(error, PositionOutOfRange)}
+            again = PositionOutOfRange, PartitionGone
+            self._stopped -= {error.partition for error in self._errors if isinstance(error, again)}
             self._errors.clear()
         return records
 

@@ -15,6 +15,7 @@ from jbm_kafka.ports.kafka import KafkaTrouble as KafkaTrouble
 from jbm_kafka.ports.kafka import LogReader as LogReader
 from jbm_kafka.ports.kafka import OutcomeUnknown as OutcomeUnknown
 from jbm_kafka.ports.kafka import Outgoing as Outgoing
+from jbm_kafka.ports.kafka import PartitionGone as PartitionGone
 from jbm_kafka.ports.kafka import PartitionUnreadable as PartitionUnreadable
 from jbm_kafka.ports.kafka import PositionOutOfRange as PositionOutOfRange
 from jbm_kafka.ports.kafka import RecordTooLarge as RecordTooLarge

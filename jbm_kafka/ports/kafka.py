@@ -124,6 +124,14 @@ class PositionOutOfRange(KafkaTrouble):
         self.partition = partition
 
 
+class PartitionGone(KafkaTrouble):
+    """The topic is there without this partition: it was made anew with fewer. The others can be read on."""
+
+    def __init__(self, message: str, *, partition: int) -> None:
+        super().__init__(message)
+        self.partition = partition
+
+
 class PartitionUnreadable(KafkaTrouble):
     """What a partition holds from some offset on cannot be read; nothing behind it is read until somebody mends it."""
 
@@ -153,6 +161,7 @@ class GroupConsumer(Protocol):
 
         Raises:
             PositionOutOfRange: a partition's position is below the log's start or above its end.
+            PartitionGone: the topic has fewer partitions than when this one was assigned.
             PartitionUnreadable: records of a partition are damaged. What is before them was or will be returned.
             KafkaTrouble: an error that will not go away by itself.
         """

@@ -13,7 +13,7 @@ from contextlib import suppress
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.ports import GroupConsumer, PartitionUnreadable, PositionOutOfRange
+from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import in_doubt, taken
@@ -123,6 +123,14 @@ class Assignment:
         error = self._closed[partition] = JMSError(cause, topic=self._data.group.topic, partition=partition)
         for link in self._data.links.values():
             link.note(error)
+
+    def partition_gone(self, partition: int, cause: str) -> None:
+        """The topic has it no more, and so nothing of it can be delivered again; the group takes it away soon."""
+        self._data.opening.pop(partition, None)
+        channel = self._data.channels.get(partition)
+        if channel is not None:
+            log.warning("%s; what of it was not settled is gone with it, other partitions go on", cause)
+            self.drop(channel)
 
     def reposition(self, partition: int) -> None:
         """The log no longer holds the position: open the channel anew, which begins at the log's start."""
@@ -316,7 +324,7 @@ class Assignment:
     def _stay_member(self, consumer: GroupConsumer) -> None:
         """Answer the group; what is read is of no use any more."""
         self._pause()
-        with suppress(PositionOutOfRange, PartitionUnreadable):
+        with suppress(PositionOutOfRange, PartitionGone, PartitionUnreadable):
             consumer.consume(FETCH_COUNT_MAX, 0)
 
 

@@ -11,7 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.ports import GroupConsumer, Kafka, KafkaTrouble, Outgoing, PartitionUnreadable, PositionOutOfRange
+from jbm_kafka.ports import (
+    GroupConsumer,
+    Kafka,
+    KafkaTrouble,
+    Outgoing,
+    PartitionGone,
+    PartitionUnreadable,
+    PositionOutOfRange,
+)
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
@@ -238,6 +246,10 @@ class Lane:
             return self.fetching.fetch(consumer, ahead=ahead, rest_s=self._rest_s)
         except PositionOutOfRange as error:
             self.assignment.reposition(error.partition)
+            return False
+        except PartitionGone as error:
+            self.assignment.partition_gone(error.partition, str(error))
+            self._parts.look_at_topics()
             return False
         except PartitionUnreadable as error:
             self.assignment.tell_unreadable(error.partition, str(error))

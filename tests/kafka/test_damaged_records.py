@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from jbm_kafka.kafka import group_consumer, log_reader
 from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
 from jbm_kafka.kafka.log_reader import ConfluentLogReader
-from jbm_kafka.ports import PartitionUnreadable
+from jbm_kafka.ports import PartitionGone, PartitionUnreadable
 from tests.kafka.world import Listener, offsets
 
 
@@ -90,3 +90,17 @@ def test_a_reader_by_position_leaves_out_no_damaged_record(monkeypatch: pytest.M
     with pytest.raises(PartitionUnreadable, match=r"t\[0\] offset 5: .* kafka-delete-records") as raised:
         reader.read("t", {0: (4, 11)}, timeout_s=1.0)
     assert raised.value.partition == 0
+
+
+def test_a_partition_that_a_topic_made_anew_has_no_more_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of LOG-4: it counted as an unknown topic, which ended the lane of the partitions there are."""
+    monkeypatch.setattr(group_consumer, "Consumer", Client)
+    settings = {"error_cb": lambda _: None}
+    consumer = ConfluentGroupConsumer(settings, group="g", topic="t", listener=Listener({0: 0, 1: 0}), bootstrap="b")
+    client: Any = consumer._consumer
+    client.batches = [[record(0, 4), record(1, -1001, KafkaError._UNKNOWN_PARTITION)], []]
+    with pytest.raises(PartitionGone, match=r"t\[1\]: the topic was made anew with fewer partitions") as raised:
+        consumer.consume(10, 0)
+    assert raised.value.partition == 1
+    assert offsets(consumer.consume(1, 0)) == [4]
+    consumer.close()
