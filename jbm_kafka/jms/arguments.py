@@ -38,3 +38,9 @@ def check_callable(name: str, value: object) -> None:
     """Raises InvalidSettingError when it can neither be called nor is None."""
     if value is not None and not callable(value):
         raise InvalidSettingError(f"{name} is {value!r}: it is a function or another callable, or None", value=value)
+
+
+def check_kind(kind: object) -> None:
+    """Raises TypeError when it is not a type: before anything is taken, for afterwards it would be lost."""
+    if not isinstance(kind, type):
+        raise TypeError(f"kind is {kind!r}: it is a type, str or bytes")

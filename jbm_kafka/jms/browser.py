@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
-
-if TYPE_CHECKING:
-    from jbm_kafka.jms.session import Session
+from jbm_kafka.ports.provider import Provider
 
 INCLUDES = ("deliverable", "all")
 
@@ -19,10 +16,10 @@ INCLUDES = ("deliverable", "all")
 class QueueBrowser:
     """Iterate it; each iteration looks anew."""
 
-    def __init__(self, session: Session, queue: Queue, *, include: str) -> None:
+    def __init__(self, provider: Provider, queue: Queue, *, include: str) -> None:
         if include not in INCLUDES:
             raise ValueError(f"include is {include!r}: it is one of {', '.join(INCLUDES)}")
-        self._session = session
+        self._provider = provider
         self.queue = queue
         self.include = include
         self._is_closed = False
@@ -30,7 +27,7 @@ class QueueBrowser:
     def __iter__(self) -> Iterator[Message]:
         if self._is_closed:
             raise IllegalStateError("the browser is closed; make a new one")
-        for seen in self._session.connection.provider.browse(self.queue, include=self.include):
+        for seen in self._provider.browse(self.queue, include=self.include):
             message = from_record(
                 seen.record,  # type: ignore[arg-type]
                 destination=self.queue,

@@ -9,10 +9,34 @@ from __future__ import annotations
 import threading
 import time
 from threading import get_ident
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jbm_kafka.jms.listening import ListenerThread
+from jbm_kafka.ports.link import Link
+
+
+class ListeningState:
+    """The thread that calls a session's listeners, as all others of the session see it."""
+
+    __slots__ = ("idle", "links", "taking_for", "thread")
+
+    def __init__(self) -> None:
+        self.thread: threading.Thread | None = None
+        self.links: list[Link] = []
+        """Those whose consumer has a listener."""
+        self.idle = threading.Event()
+        """Set while no listener runs, and no message is on its way to one."""
+        self.idle.set()
+        self.taking_for: Link | None = None
+        """A message of it may be neither in the buffer nor unacknowledged, but on its way to the listener."""
+
+    @property
+    def is_current(self) -> bool:
+        """The caller is the thread."""
+        return threading.current_thread() is self.thread
+
+    @property
+    def is_needed(self) -> bool:
+        """A listener is set, or one runs still whose consumer was closed by itself."""
+        return not self.idle.is_set() or any(not link.is_closed for link in list(self.links))
 
 
 class CallGuard:
@@ -28,8 +52,8 @@ class CallGuard:
         """Anybody may look, without the lock; True is to be trusted, False only under it."""
         self._caller = 0
         """The thread in the call, or of the last one."""
-        self.listening: ListenerThread | None = None
-        """The thread of the session's listeners, once it has one: here, where a receive sees it for next to nothing."""
+        self.listening: ListeningState | None = None
+        """Once the session has had a listener: here, where a receive sees it for next to nothing."""
 
     def enter(self) -> bool:
         """Begin a call; False when another one runs. The caller holds the lock."""

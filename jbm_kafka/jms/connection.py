@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import secrets
 import threading
 import weakref
 from dataclasses import dataclass
@@ -12,14 +10,13 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import Self
 
-from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, JMSError, SendTimeoutError
-from jbm_kafka.core.markers import UnitMarker
+from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, JMSError
 from jbm_kafka.jms.closing import close_beside
-from jbm_kafka.jms.completions import Completions
+from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.troubles import ExceptionListener, Troubles
+from jbm_kafka.jms.troubles import ExceptionListener
 from jbm_kafka.ports.provider import Provider
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -37,45 +34,41 @@ class ConnectionMetadata:
     provider_version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionDefaults:
-    """What a factory gives each of its connections."""
-
-    client_id: str | None
-    prefetch: int
-    block_on_acknowledge: bool
-    default_unit_of_order: str | UnitMarker | None
-
-
 class Connection(KnownAttributes):
     """Made by `factory.create_connection()`, stopped; entering it as a context manager starts it. Thread-safe."""
 
     def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
-        self.provider = provider
-        self.prefetch = defaults.prefetch
-        self.block_on_acknowledge = defaults.block_on_acknowledge
-        self.default_unit_of_order = defaults.default_unit_of_order
-        self.connection_id = f"c{secrets.token_hex(6)}"
-        self.completions = Completions()
-        self.exception_listener: ExceptionListener | None = None
-        """Called with errors that no call can raise, such as an acknowledgement refused later (ACK-9): in order, on
-        a thread of its own. It may close the connection."""
-        self._troubles = Troubles()
-        self.is_started = False
+        self.core = ConnectionCore(provider, defaults)
         self._is_partly_started = False
         """Some receivers could not be served, or some are still on their way."""
         self.is_closed = False
-        self.is_forked = False
-        """This process got the connection by a fork: it belongs to the parent."""
-        _connections.add(self)
         self._client_id = defaults.client_id
         self._sessions: list[Session] = []
         self._lock = threading.RLock()  # a signal handler that closes may have interrupted who holds it
         self._starting = 0
         """The thread in `start`."""
-        self._numbers = itertools.count(1)
-        self._message_prefix = f"ID:{self.connection_id}:"
+        _connections.add(self)
         self.take_no_other()
+
+    @property
+    def provider(self) -> Provider:
+        """What stands behind it."""
+        return self.core.provider
+
+    @property
+    def exception_listener(self) -> ExceptionListener | None:
+        """Called with errors that no call can raise, such as an acknowledgement refused later (ACK-9): in order, on
+        a thread of its own. It may close the connection."""
+        return self.core.exception_listener
+
+    @exception_listener.setter
+    def exception_listener(self, listener: ExceptionListener | None) -> None:
+        self.core.exception_listener = listener
+
+    @property
+    def is_started(self) -> bool:
+        """It delivers."""
+        return self.core.is_started
 
     @property
     def client_id(self) -> str | None:
@@ -86,7 +79,7 @@ class Connection(KnownAttributes):
     def client_id(self, value: str) -> None:
         if not isinstance(value, str):
             raise InvalidClientIDError(f"client_id is {value!r}: it is a str such as 'billing'", client_id=value)
-        if self._sessions:
+        if self._open_sessions():
             raise IllegalStateError("client_id must be set before the first session is made")
         self._client_id = value
 
@@ -100,9 +93,9 @@ class Connection(KnownAttributes):
         if not isinstance(acknowledge_mode, AcknowledgeMode):
             raise IllegalStateError(f"acknowledge_mode is {acknowledge_mode!r}: use a member of AcknowledgeMode")
         self._check_open()
-        session = Session(self, acknowledge_mode)
+        session = Session(self.core, acknowledge_mode)
         with self._lock:
-            self._sessions.append(session)
+            self._sessions = [*self._open_sessions(), session]
         return session
 
     def start(self) -> None:
@@ -122,10 +115,10 @@ class Connection(KnownAttributes):
             self._starting = 0
 
     def _start(self) -> None:
-        self.is_started = self._is_partly_started = True
+        self.core.is_started = self._is_partly_started = True
         errors: list[JMSError] = []
         for step in (Session.connection_started, Session.wait_ready):
-            for session in list(self._sessions):
+            for session in self._open_sessions():
                 try:
                     step(session)
                 except JMSError as error:
@@ -139,8 +132,8 @@ class Connection(KnownAttributes):
     def stop(self) -> None:
         """Deliver nothing until started again; waits for running listeners."""
         self._check_open()
-        self.is_started = False
-        for session in list(self._sessions):
+        self.core.is_started = False
+        for session in self._open_sessions():
             session.connection_stopped()
 
     def close(self) -> None:
@@ -148,29 +141,29 @@ class Connection(KnownAttributes):
 
         A signal handler may call it: a receive that it interrupted ends, and then the connection closes, beside.
         """
-        self.check_process()
-        self.completions.refuse_inside("connection.close()")
-        interrupted = [session for session in list(self._sessions) if session.guard.is_interrupted()]
+        self.core.check_process()
+        self.core.completions.refuse_inside("connection.close()")
+        interrupted = [session for session in self._open_sessions() if session.core.guard.is_interrupted()]
         if interrupted or self._starting == threading.get_ident():
             for session in interrupted:
-                session.is_closed = True
-            filled = interrupted[0].filled if interrupted else threading.Condition()
+                session.core.is_closed = True
+            filled = interrupted[0].core.filled if interrupted else threading.Condition()
             close_beside(self.close, filled)
             return
         with self._lock:
             if self.is_closed:
                 return
             self.is_closed = True
-            sessions = list(self._sessions)
+            sessions = self._open_sessions()
         for session in sessions:
             session.close()
         self.provider.flush(CLOSE_TIMEOUT_S)
-        self.completions.wait_done(CLOSE_TIMEOUT_S)
-        self.completions.stop()
+        self.core.completions.wait_done(CLOSE_TIMEOUT_S)
+        self.core.completions.stop()
         try:
             self.provider.close()
         finally:
-            self._troubles.stop(LAST_TROUBLES_S)
+            self.core.troubles.stop(LAST_TROUBLES_S)
 
     def __enter__(self) -> Self:
         try:
@@ -184,49 +177,22 @@ class Connection(KnownAttributes):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            for session in list(self._sessions):
-                session.settling.abandon()
+            for session in self._open_sessions():
+                session.strategy.abandon()
         self.close()
 
-    # -- for its sessions --------------------------------------------------------------------------------------------
-
-    def forget(self, session: Session) -> None:
-        """The session closed itself."""
-        with self._lock:
-            if session in self._sessions:
-                self._sessions.remove(session)
-
-    def next_message_id(self) -> str:
-        """`ID:<producer id>:<number>`."""
-        return self._message_prefix + str(next(self._numbers))
-
-    def flush(self, timeout_s: float) -> None:
-        """Wait for every plain send and its callback.
-
-        Raises:
-            SendTimeoutError: some are not confirmed in time.
-        """
-        self.completions.refuse_inside("flush()")
-        if not self.provider.flush(timeout_s) or not self.completions.wait_done(timeout_s):
-            raise SendTimeoutError(f"not every send was confirmed within {timeout_s:g} s; they may still be")
-
-    def tell(self, error: Exception) -> None:
-        """Give an error to the exception listener, or to the log when there is none."""
-        self._troubles.tell(self.exception_listener, error)
-
-    def check_process(self) -> None:
-        """Raises IllegalStateError in a child of the process that made the connection."""
-        if self.is_forked:
-            raise IllegalStateError("this connection belongs to the parent process; after fork make a new factory's")
-
     def forked(self) -> None:
-        """In the child every session is in a call for ever: each is refused, and `Session.busy` says why."""
-        self.is_forked = True
+        """In the child every session is in a call for ever: each is refused, and `SessionCore.busy` says why."""
+        self.core.is_forked = True
         for session in self._sessions:
-            session.guard.refuse_for_ever()
+            session.core.guard.refuse_for_ever()
+
+    def _open_sessions(self) -> list[Session]:
+        """Those that are not over: who is closing one waits for it to end here too."""
+        return [session for session in list(self._sessions) if not session.is_over]
 
     def _check_open(self) -> None:
-        self.check_process()
+        self.core.check_process()
         if self.is_closed:
             raise IllegalStateError("the connection is closed; make a new one")
 

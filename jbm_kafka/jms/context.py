@@ -166,5 +166,5 @@ class Context:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self.session.settling.abandon()
+            self.session.strategy.abandon()
         self.connection.close()

@@ -12,7 +12,8 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
-from jbm_kafka.jms.connection import Connection, ConnectionDefaults
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.connection_core import ConnectionDefaults
 from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.ports.installation import Installation, SidecarConfig

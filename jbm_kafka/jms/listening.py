@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
 
-from jbm_kafka.core.errors import IllegalStateError, JMSError, ResourceAllocationError
+from jbm_kafka.core.errors import JMSError, ResourceAllocationError
 from jbm_kafka.core.settlement import GivenBack
-from jbm_kafka.jms.siblings import release_closed
+from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
+from jbm_kafka.jms.call_guard import ListeningState
+from jbm_kafka.jms.inbox import Inbox, MessageListener
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.grants import Granted
-
-if TYPE_CHECKING:
-    from jbm_kafka.jms.consumer import MessageConsumer, MessageListener
-    from jbm_kafka.jms.messages import Message
-    from jbm_kafka.jms.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -22,152 +20,147 @@ IDLE_S = 0.1
 STOP_TIMEOUT_S = 30.0
 
 
-def set_listener(consumer: MessageConsumer, listener: MessageListener | None) -> None:
-    """What `MessageConsumer.set_listener` does."""
-    session = consumer.session
-    if session.is_listener_thread():
-        consumer.listener = listener
-        return
-    with session.in_use(beside_listener=True):
-        thread = session.guard.listening
-        if thread is None or not thread.is_needed:  # else what is in hand is a listener's: its return settles that
-            session.settling.before_receive()
-        consumer.listener = listener
-        if listener is not None:
-            consumer.link.is_waiting = True
-            session.start_listening()
-    if listener is None:
-        session.wait_listener_idle()
-        consumer.link.is_waiting = False  # not before: the thread says that it is whenever it looks for a message
+class Listening:
+    """Runs the listeners of one session while its connection is started. Its thread begins with the first of them."""
 
-
-class ListenerThread:
-    """Runs the listeners of one session while its connection is started."""
-
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionCore, strategy: AcknowledgeStrategy) -> None:
         self._session = session
+        self._strategy = strategy
+        self._inboxes: list[Inbox] = []
+        """Those with a listener, in the order in which they got their first."""
         self._is_stopping = False
-        self._thread = threading.Thread(target=self._run, name=f"jbm-session-{session.session_id}", daemon=True)
-        self._idle = threading.Event()
-        """Set while no listener runs, and no message is on its way to one."""
-        self._idle.set()
-        self._taking_for: MessageConsumer | None = None
-        self._served: MessageConsumer | None = None
+        self._state = ListeningState()
+        self._served: Inbox | None = None
         """Whose listener was called last: it is looked at last, so that listeners of one session take turns."""
 
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
+    # -- told by the session and its consumers -----------------------------------------------------------------------
 
-    def wake(self) -> None:
-        """Something changed: a listener, the connection."""
-        with self._session.filled:
-            self._session.filled.notify_all()
-
-    def is_current(self) -> bool:
-        """The caller is this thread."""
-        return threading.current_thread() is self._thread
-
-    @property
-    def is_needed(self) -> bool:
-        """A listener is set, or one runs still whose consumer was closed by itself."""
-        consumers = list(self._session.consumers)
-        return not self._idle.is_set() or any(c.listener is not None and not c.is_closed for c in consumers)
-
-    def is_taking_for(self, consumer: MessageConsumer) -> bool:
-        """A message of it may be neither in the buffer nor in hand, but on its way to the listener."""
-        return self._taking_for is consumer
-
-    def check_may_receive(self, consumer: MessageConsumer) -> None:
-        """Raises IllegalStateError where a listener receives, or would lose the message it works on (CONN-1)."""
-        if consumer.listener is not None:
-            raise IllegalStateError("the consumer has a listener; it receives for it")
-        if self.is_needed and not self.is_current():
-            raise self._session.busy()
+    def set_listener(self, inbox: Inbox, listener: MessageListener | None) -> None:
+        """From now on it is called for the consumer's messages; None: nobody is, and no call of it runs any more."""
+        session = self._session
+        if session.is_listener_thread():
+            self._note(inbox, listener)
+            return
+        with session.in_use(beside_listener=True):
+            if not self._has_begun or not self._state.is_needed:  # else the listener's return settles what it has
+                self._strategy.before_receive()
+            self._note(inbox, listener)
+            if listener is not None:
+                inbox.link.is_waiting = True
+                self._begin()
+        if listener is None:
+            self.wait_idle()
+            inbox.link.is_waiting = False  # not before: the thread says that it is whenever it looks for a message
 
     def wait_idle(self) -> None:
         """Return when no listener runs; a running one finishes first."""
-        if not self.is_current():
+        if self._has_begun and not self._state.is_current:
             with self._session.lock:
-                pass  # from here on a listener that the caller has closed or stopped does not begin; see `_next`
-            self._idle.wait(STOP_TIMEOUT_S)
+                pass  # from here on a listener that the caller has closed or stopped does not begin; see `next_message`
+            self._state.idle.wait(STOP_TIMEOUT_S)
 
     def stop(self) -> None:
         """No further message; waits for a running listener unless called from it."""
         self._is_stopping = True
-        self.wake()
-        if not self.is_current():
-            self._thread.join(STOP_TIMEOUT_S)
+        self._session.wake()
+        thread = self._state.thread
+        if thread is not None and not self._state.is_current:
+            thread.join(STOP_TIMEOUT_S)
+
+    @property
+    def _has_begun(self) -> bool:
+        return self._session.guard.listening is not None
+
+    def _note(self, inbox: Inbox, listener: MessageListener | None) -> None:
+        with self._session.lock:
+            inbox.listener = listener
+            self._inboxes = [each for each in self._inboxes if each is not inbox and not each.link.is_closed]
+            if listener is not None:
+                self._inboxes.append(inbox)
+            self._state.links = [each.link for each in self._inboxes]
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self._session.guard.listening = self._state
+            self._start_thread()
+        self._session.wake()
+
+    def _start_thread(self) -> None:
+        name = f"jbm-session-{self._session.session_id}"
+        self._state.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._state.thread.start()
+
+    # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         session = self._session
         while not self._is_stopping and not session.is_closed:
             try:
-                taken = self._next()
+                taken = self.next_message()
                 if taken is not None:
-                    self._deliver(*taken)
+                    self.deliver(*taken)
             except ResourceAllocationError:
                 self._rest()  # its application holds the whole prefetch: nothing to do before it settles some
             except Exception as error:
                 if not isinstance(error, JMSError):  # a bug: without its thread the session would stand still unnoticed
                     log.exception("session %s: the thread of its listeners failed, and goes on", session.session_id)
-                session.connection.tell(error)
+                session.connection.notify_exception(error)
                 self._rest()
 
     def _rest(self) -> None:
         with self._session.filled:
             self._session.filled.wait(IDLE_S)
 
-    def _next(self) -> tuple[MessageConsumer, Granted] | None:
+    def next_message(self) -> tuple[Inbox, Granted] | None:
         """The next message of any consumer with a listener, or None after a while without."""
         session = self._session
-        for consumer in self._in_turn():
+        for inbox in self._in_turn():
             with session.lock:  # whoever closes or stops is seen here, or waits until the message was worked on
-                if not self._may_listen(consumer):
+                if not self.may_listen(inbox):
                     continue
-                self._idle.clear()
-                self._taking_for = consumer
+                self._state.idle.clear()
+                self._state.taking_for = inbox.link
             granted = None
             try:
-                consumer.link.is_waiting = True
-                granted = consumer.poll_for_listener()
+                inbox.link.is_waiting = True
+                granted = inbox.poll_for_listener()
             finally:
                 if granted is None:
                     self._ends()
             if granted is not None:
-                self._served = consumer
-                return consumer, granted
+                self._served = inbox
+                return inbox, granted
         with session.filled:
-            if not self._is_stopping and not any(c.link.buffer for c in session.consumers if c.listener is not None):
+            if not self._is_stopping and not any(each.link.buffer for each in self._inboxes):
                 session.filled.wait(IDLE_S)
         return None
 
-    def _in_turn(self) -> list[MessageConsumer]:
-        consumers = list(self._session.consumers)
-        if len(consumers) > 1 and self._served in consumers:
-            begin = consumers.index(self._served) + 1
-            return consumers[begin:] + consumers[:begin]
-        return consumers
+    def _in_turn(self) -> list[Inbox]:
+        inboxes = list(self._inboxes)
+        if len(inboxes) > 1 and self._served in inboxes:
+            begin = inboxes.index(self._served) + 1
+            return inboxes[begin:] + inboxes[:begin]
+        return inboxes
 
-    def _may_listen(self, consumer: MessageConsumer) -> bool:
-        is_open = not consumer.is_closed and not self._session.is_closed
-        return is_open and consumer.listener is not None and self._session.connection.is_started
+    def may_listen(self, inbox: Inbox) -> bool:
+        """Its listener may be called."""
+        return not inbox.is_over and inbox.listener is not None and self._session.connection.is_started
 
-    def _deliver(self, consumer: MessageConsumer, granted: Granted) -> None:
-        """Call the listener; `_idle` is clear, and set when it returned."""
-        session = self._session
+    def deliver(self, inbox: Inbox, granted: Granted) -> None:
+        """Call the listener; the session is not idle, and is again when it returned."""
+        session, strategy = self._session, self._strategy
         message: Message | None = None
         try:
             session.guard.wait_enter(None)
             try:
-                listener = consumer.listener
-                if listener is None or not self._may_listen(consumer):
+                listener = inbox.listener
+                if listener is None or not self.may_listen(inbox):
                     # It was closed, stopped or left without its listener since the message was taken: as if it never
                     # had been. It goes back before what is behind it in the buffer, or with that.
-                    consumer.link.put_back(granted)
+                    inbox.link.put_back(granted)
                     return
-                session.settling.before_receive()
-                message = consumer.present(granted)
+                strategy.before_receive()
+                message = inbox.present(granted)
             finally:
                 session.guard.leave()
             try:
@@ -175,27 +168,27 @@ class ListenerThread:
             except BaseException as error:  # sys.exit() in a handler as well: the message was not processed
                 log.warning(
                     "a listener of %s raised for message %s; it comes again as its session's mode says",
-                    consumer.destination,
+                    inbox.destination,
                     message.message_id,
                     exc_info=error,
                 )
-                session.settling.listener_raised(message)
+                strategy.listener_raised(message)
             else:
-                session.settling.listener_returned()
+                strategy.listener_returned()
         except JMSError as error:
-            session.connection.tell(error)
+            session.connection.notify_exception(error)
         except Exception:  # of ours: it was not processed, what has been settled stays so
             if message is None:
-                consumer.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
+                inbox.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
             else:
-                session.settling.listener_raised(message)
+                strategy.listener_raised(message)
             raise
         finally:
             self._ends()
 
     def _ends(self) -> None:
         """Nothing is on its way to the listener any more, and it does not run."""
-        consumer, self._taking_for = self._taking_for, None
-        if consumer is not None and consumer.is_closed:
-            release_closed(self._session)
-        self._idle.set()
+        link, self._state.taking_for = self._state.taking_for, None
+        if link is not None and link.is_closed:
+            self._strategy.let_go_closed()
+        self._state.idle.set()

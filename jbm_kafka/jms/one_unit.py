@@ -42,7 +42,7 @@ class OneUnit:
         Raises:
             ResourceAllocationError: too many others come before it.
         """
-        with self._session.in_use():
+        with self._session.core.in_use():
             deadline = time.monotonic() + timeout_s
             while True:
                 left_s = max(deadline - time.monotonic(), 0.0)
@@ -52,7 +52,7 @@ class OneUnit:
                 if granted is None and left_s <= LOOK_S:
                     return None
                 if granted is not None and granted.reference.unit == self._unit:
-                    return self._consumer.present(granted)
+                    return self._consumer.inbox.present(granted)
                 if granted is not None:
                     self._pass(granted)
                     deadline = time.monotonic() + timeout_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.core.delivery_mode import DeliveryMode
@@ -18,6 +18,7 @@ from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing, UnitOfOrder
+from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.stamping import (
     as_message,
     check_duplicate_id,
@@ -29,17 +30,14 @@ from jbm_kafka.jms.stamping import (
 from jbm_kafka.ports import KafkaTrouble, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 
-if TYPE_CHECKING:
-    from jbm_kafka.jms.session import Session
-
 SEND_TIMEOUT_S = 60.0
 
 
 class MessageProducer(KnownAttributes):
     """Made by `session.create_producer`. Attributes are the defaults of its sends."""
 
-    def __init__(self, session: Session, destination: Destination | None) -> None:
-        self.session = session
+    def __init__(self, session: SessionCore, destination: Destination | None) -> None:
+        self._session = session
         self.destination = destination
         self.unit_of_order: UnitOfOrder | Unset = UNSET
         """The unit of its messages; None ends an association, NO_UNIT overrides every default (UNIT-10)."""
@@ -52,9 +50,14 @@ class MessageProducer(KnownAttributes):
         self.disable_message_id = False
         self.disable_message_timestamp = False
         self.is_closed = False
-        self._routing = Routing(session)
+        self._routing = Routing(
+            settings_of=session.connection.provider.settings_of,
+            default_unit=session.connection.defaults.default_unit_of_order,
+            system_unit=session.system_unit,
+            without_unit=session.session_id,
+        )
         self.take_no_other()
-        if not session.transacted:
+        if not session.is_transacted:
             session.connection.provider.prepare_to_send()
 
     def send(
@@ -86,7 +89,7 @@ class MessageProducer(KnownAttributes):
         """
         if isinstance(message, Destination):
             raise TypeError("a producer's send takes the message first; only a context's takes the destination")
-        session = self.session
+        session = self._session
         with session.in_use():
             self._check_open()
             target = self._target(destination)
@@ -121,14 +124,14 @@ class MessageProducer(KnownAttributes):
         Raises:
             SendTimeoutError: not so within `timeout` seconds.
         """
-        self.session.connection.flush(SEND_TIMEOUT_S if timeout is None else timeout)
+        self._session.connection.flush(SEND_TIMEOUT_S if timeout is None else timeout)
 
     def close(self) -> None:
         """Wait for callbacks; send no more."""
         if not self.is_closed:
-            self.session.connection.completions.refuse_inside("producer.close()")
+            self._session.connection.completions.refuse_inside("producer.close()")
             self.is_closed = True
-            self.session.connection.completions.wait_done(SEND_TIMEOUT_S)
+            self._session.connection.completions.wait_done(SEND_TIMEOUT_S)
 
     def __enter__(self) -> Self:
         return self
@@ -183,8 +186,8 @@ class MessageProducer(KnownAttributes):
     def _dispatch(
         self, message: Message, record: Outgoing, info: TopicInfo, on_completion: CompletionListener | None
     ) -> None:
-        session = self.session
-        if session.transacted:
+        session = self._session
+        if session.is_transacted:
             if on_completion is not None:
                 raise IllegalStateError("on_completion is not for transacted sends: the commit tells")
             size = batch_bytes_at_most(record.key, record.value, record.headers)
@@ -210,7 +213,7 @@ class MessageProducer(KnownAttributes):
         size = batch_bytes(record.key, record.value, record.headers)
         if size <= info.max_message_bytes:
             return
-        may_shrink = info.keeps_compression and self.session.connection.provider.traits.compresses
+        may_shrink = info.keeps_compression and self._session.connection.provider.traits.compresses
         if may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= info.max_message_bytes:
             return
         raise MessageTooLargeError(
@@ -223,7 +226,7 @@ class MessageProducer(KnownAttributes):
         )
 
     def _send_with_callback(self, message: Message, record: Outgoing, on_completion: CompletionListener) -> None:
-        connection = self.session.connection
+        connection = self._session.connection
         provider, completions = connection.provider, connection.completions
         destination = as_destination(message.destination)
         pending = completions.expect(message, on_completion)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from jbm_kafka.codec.identity import unit_name
+from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError, OrderError
 from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker, Unset
@@ -13,9 +14,6 @@ from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.properties import GROUP_ID
 from jbm_kafka.ports.provider import TopicInfo
-
-if TYPE_CHECKING:
-    from jbm_kafka.jms.session import Session
 
 UnitOfOrder = str | UnitMarker | None
 CACHED_UNITS = 100_000
@@ -34,8 +32,20 @@ _NONE = Unit(None, None)
 class Routing:
     """The routes of one producer's messages."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(
+        self,
+        *,
+        settings_of: Callable[[str], ResolvedSettings],
+        default_unit: UnitOfOrder,
+        system_unit: str,
+        without_unit: str,
+    ) -> None:
+        """`default_unit`: the factory's; `without_unit`: a name of the session's, whose hash is the partition of its
+        messages without a unit, so that they stay in order (ORDER-1)."""
+        self._settings_of = settings_of
+        self._default_unit = default_unit
+        self._system_unit = system_unit
+        self._without_unit = without_unit.encode()
         self._turn = 0
         self._routes: dict[str, tuple[TopicInfo, dict[bytes, int]]] = {}
         """Where units go, by topic; good for as long as the topic is what it was."""
@@ -61,11 +71,7 @@ class Routing:
         group = properties.get(GROUP_ID, message.properties.get(GROUP_ID))
         if isinstance(group, str) and group:
             return self._of_group(group, message)
-        connection = self._session.connection
-        for default in (
-            connection.provider.settings_of(target.name).default_unit_of_order,
-            connection.default_unit_of_order,
-        ):
+        for default in (self._settings_of(target.name).default_unit_of_order, self._default_unit):
             if default is NO_UNIT:
                 return _NONE
             if default is not None:
@@ -92,7 +98,7 @@ class Routing:
         if spread:
             self._turn += 1
             return self._turn % info.partitions
-        return self._session.own_partition(info.partitions)
+        return partition_for(self._without_unit, info.partitions)
 
     def _of_group(self, group: str, message: Message) -> Unit:
         """A received message that is sent on keeps its key, also one that is no text and only shows as `0x…`."""
@@ -103,7 +109,7 @@ class Routing:
 
     def _named(self, unit: object) -> Unit:
         if unit is SYSTEM_GENERATED:
-            unit = self._session.system_unit
+            unit = self._system_unit
         if not isinstance(unit, str) or not unit:
             raise OrderError(f"unit_of_order is {unit!r}: it is a non-empty str, None, NO_UNIT or SYSTEM_GENERATED")
         return Unit(unit, _utf8(unit))

@@ -146,7 +146,7 @@ def test_names_that_collide_in_kafka_are_refused(session: Session, orders: Queue
         session.create_producer(Queue(f"{orders.name}_eu"))
 
 
-def test_what_this_version_has_not_is_said_so(session: Session, orders: Queue) -> None:
+def test_what_this_version_has_not_is_said_so(connection: Connection, session: Session, orders: Queue) -> None:
     with pytest.raises(errors.InvalidSelectorError, match="selector"):
         session.create_consumer(orders, selector="region = 'EU'")
     with pytest.raises(errors.IllegalStateError, match="topics"):
@@ -154,7 +154,7 @@ def test_what_this_version_has_not_is_said_so(session: Session, orders: Queue) -
     with pytest.raises(errors.JMSError, match="map"):
         session.create_producer(orders).send({"a": 1})
     with pytest.raises(errors.IllegalStateError, match="AcknowledgeMode"):
-        session.connection.create_session("auto")  # type: ignore[arg-type]
+        connection.create_session("auto")  # type: ignore[arg-type]
     with pytest.raises(errors.IllegalStateError, match="queues only"):
         session.create_consumer(Topic("prices"))
     with pytest.raises(errors.InvalidDestinationError):
@@ -242,7 +242,7 @@ def test_a_failing_exception_listener_harms_nobody(connection: Connection, order
 
     connection.exception_listener = fail
     try:
-        connection.tell(errors.JMSError("told"))
+        connection.core.notify_exception(errors.JMSError("told"))
     finally:
         connection.exception_listener = None
     send(connection.create_session(), orders, "a")

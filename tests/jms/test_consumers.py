@@ -36,10 +36,12 @@ def test_receive_without_waiting_gets_what_has_come(session: Session, orders: Qu
     assert message.body == "a"
 
 
-def test_receive_without_a_timeout_waits_until_something_comes(session: Session, orders: Queue) -> None:
+def test_receive_without_a_timeout_waits_until_something_comes(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
     consumer = session.create_consumer(orders)
     waiting = Aside(consumer.receive)
-    with session.connection.create_session() as other:
+    with connection.create_session() as other:
         send(other, orders, "a")
     assert getattr(waiting.result(), "body", None) == "a"
 
@@ -229,7 +231,7 @@ def test_a_session_whose_consumer_closed_with_messages_in_hand_serves_the_next(
         consumer.close()
         message.acknowledge()
         assert message.body == body
-    assert session.consumers == []
+    assert session.core.links.all == []
 
 
 def test_units_go_to_two_sessions_and_each_stays_in_one(connection: Connection, orders: Queue) -> None:

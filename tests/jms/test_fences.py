@@ -55,13 +55,13 @@ def test_a_rollback_after_a_close_holds_back_what_another_consumer_has_unread(
     assert receive(second).body == "m3"
 
 
-def _stop_and_start(consumer: MessageConsumer, other: MessageConsumer) -> MessageConsumer:
-    consumer.session.connection.stop()
-    consumer.session.connection.start()
+def _stop_and_start(connection: Connection, consumer: MessageConsumer, other: MessageConsumer) -> MessageConsumer:
+    connection.stop()
+    connection.start()
     return consumer
 
 
-def _close(consumer: MessageConsumer, other: MessageConsumer) -> MessageConsumer:
+def _close(connection: Connection, consumer: MessageConsumer, other: MessageConsumer) -> MessageConsumer:
     consumer.close()
     return other
 
@@ -72,7 +72,8 @@ def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
 ) -> None:
     """UNIT-1, CONN-1, of UNIT-7: also when the same session asks again before the lane has taken it back."""
     queue = Queue(f"{orders.name}.one")
-    client = connect().create_session(AcknowledgeMode.CLIENT)
+    connection = connect()
+    client = connection.create_session(AcknowledgeMode.CLIENT)
     first = client.create_consumer(queue)
     other = first if give_up is _stop_and_start else client.create_consumer(queue)
     one_unread(session, first, "m1")
@@ -80,7 +81,7 @@ def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
     send(session, queue, "m2", unit="u")
     eventually(lambda: lane.fetching.ahead() > 0, "the next was not read")
     with standing_still(first):
-        asking = give_up(first, other)
+        asking = give_up(connection, first, other)
         received = Aside(lambda: receive(asking))
         eventually(lambda: asking.link.is_waiting and asking.link.wanted > 0, "it does not ask")
     got = [received.result(), receive(asking)]

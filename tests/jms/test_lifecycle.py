@@ -13,6 +13,8 @@ from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Messa
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.link_owner import LinkOwner
 from tests.jms.conftest import RUN, Connect, make_factory
 from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, eventually, lane_behind, left, receive, send
 from tests.support.topics import create_topic
@@ -128,7 +130,7 @@ def test_a_refused_consumer_leaves_its_session_as_it_was(
     session = connection.create_session()
     with pytest.raises(errors.InvalidDestinationError, match="compacted"):
         session.create_consumer(unfit)
-    assert session.consumers == []
+    assert session.core.links.all == []
     with connection:
         send(session, orders, "a")
         assert receive(session.create_consumer(orders)).body == "a"
@@ -193,10 +195,10 @@ def test_after_a_fork_the_child_is_told_so(warm: ConnectionFactory, orders: Queu
         producer = session.create_producer(orders)
         producer.send("a")
         consumer = session.create_consumer(orders)
-        session.lock.acquire()  # as another thread may in that moment, which is not there in the child to release it
+        session.core.lock.acquire()  # as another thread may in that moment; in the child nobody releases it
         child = os.fork()
         if child:
-            session.lock.release()
+            session.core.lock.release()
         else:
             told = 0
             calls = (
@@ -334,12 +336,14 @@ def test_a_start_that_fails_for_one_queue_serves_the_others_and_can_be_repeated(
         deaf, *others = [connection.create_session() for _ in range(2)]
         refused = deaf.create_consumer(missing)
         heard = [deaf.create_consumer(orders), others[0].create_consumer(orders)]
-        is_there = refused.connect
+        attach = connection.provider.attach
 
-        def connect() -> None:
-            raise errors.InvalidDestinationError(f"{missing} is gone")
+        def refuse(queue: Queue, link: Link) -> LinkOwner:
+            if queue == missing:
+                raise errors.InvalidDestinationError(f"{missing} is gone")
+            return attach(queue, link)
 
-        refused.connect = connect  # type: ignore[method-assign]
+        connection.provider.attach = refuse  # type: ignore[method-assign]
         with pytest.raises(errors.InvalidDestinationError, match="gone"):
             connection.start()
         assert {consumer.link.is_attached for consumer in heard} == {True}
@@ -348,7 +352,7 @@ def test_a_start_that_fails_for_one_queue_serves_the_others_and_can_be_repeated(
             connection.start()
         with pytest.raises(errors.InvalidDestinationError, match="gone"):
             refused.receive(0)
-        refused.connect = is_there  # type: ignore[method-assign]
+        connection.provider.attach = attach  # type: ignore[method-assign]
         connection.start()
         assert receive(refused).body == "c"
     finally:

@@ -9,8 +9,8 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery import FIRST_DELIVERY
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.listening import ListenerThread
+from jbm_kafka.jms.inbox import Inbox
+from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports.grants import Granted, Tap
 from tests.jms.conftest import Connect
@@ -28,6 +28,12 @@ from tests.jms.support import (
     send,
 )
 from tests.sidecar.parts import channel_of
+
+
+def by_steps(session: Session) -> Listening:
+    """Its listeners without their thread: the test goes the steps."""
+    session.core.guard.listening = session.listening._state
+    return session.listening
 
 
 def fail_once() -> Seen:
@@ -247,18 +253,17 @@ def test_a_message_taken_for_a_listener_goes_back_when_that_ends_before_it_begin
     with warm.create_connection() as ending:
         session, seen = ending.create_session(), Seen()
         consumer = session.create_consumer(orders)
-        thread = session._thread = session.guard.listening = ListenerThread(session)  # the test goes its steps
+        thread = by_steps(session)
         consumer.set_listener(seen)
-        taken: list[tuple[MessageConsumer, Granted]] = []
+        taken: list[tuple[Inbox, Granted]] = []
         while not taken:
-            taken += filter(None, [thread._next()])
+            taken += filter(None, [thread.next_message()])
         calls = {"close": consumer.close, "stop": ending.stop, "take away": lambda: consumer.set_listener(None)}
         ended = Aside(calls[end])
-        eventually(lambda: not thread._may_listen(consumer), "not ended")
+        eventually(lambda: not thread.may_listen(consumer.inbox), "not ended")
         assert ended.is_running
-        thread._deliver(*taken[0])
+        thread.deliver(*taken[0])
         ended.result()
-        session._thread = None
         session.close()
         assert seen.messages == []
     again = connection.create_session().create_consumer(orders)
@@ -274,16 +279,16 @@ def test_a_message_taken_for_a_listener_that_is_taken_away_is_the_next_to_be_rec
     ask(consumer)
     send(session, orders, "a", "b")
     eventually(lambda: bool(consumer.link.buffer), "the first did not come")
-    thread = listening._thread = listening.guard.listening = ListenerThread(listening)  # the test goes its steps
+    thread = by_steps(listening)
     consumer.set_listener(seen)
-    taken = thread._next()
+    taken = thread.next_message()
     assert taken is not None
     eventually(lambda: bool(consumer.link.buffer), "the second did not come")
     taking_away = Aside(lambda: consumer.set_listener(None))
-    eventually(lambda: not thread._may_listen(consumer), "not taken away")
-    thread._deliver(*taken)
+    eventually(lambda: not thread.may_listen(consumer.inbox), "not taken away")
+    thread.deliver(*taken)
     taking_away.result()
-    listening._thread = listening.guard.listening = None
+    listening.core.guard.listening = None
     assert seen.messages == []
     assert [(m.body, m.delivery_count) for m in (receive(consumer), receive(consumer))] == [("a", 1), ("b", 1)]
 

@@ -44,11 +44,13 @@ def test_each_poll_receives_one_while_there_are_any(
     assert bodies(got) == [f"m{number}" for number in range(20)]
 
 
-def test_a_poll_after_a_pause_that_took_the_buffer_back_receives(session: Session, orders: Queue) -> None:
+def test_a_poll_after_a_pause_that_took_the_buffer_back_receives(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
     """What was granted ahead went back after three seconds, and the next poll only asked for it again."""
     queue = Queue(f"{orders.name}.one")
     consumer = session.create_consumer(queue)
-    with session.connection.create_session() as other:
+    with connection.create_session() as other:
         send(other, queue, "a", "b")
     assert receive(consumer).body == "a"
     ask(consumer)
@@ -60,11 +62,13 @@ def test_a_poll_after_a_pause_that_took_the_buffer_back_receives(session: Sessio
     assert message.body == "b"
 
 
-def test_what_is_granted_too_late_for_a_poll_is_there_for_the_next(session: Session, orders: Queue) -> None:
+def test_what_is_granted_too_late_for_a_poll_is_there_for_the_next(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
     """The answer of a lane that stood still stays in the buffer."""
     queue = Queue(f"{orders.name}.one")
     consumer = session.create_consumer(queue)
-    with session.connection.create_session() as other:
+    with connection.create_session() as other:
         send(other, queue, "a")
     with standing_still(consumer):
         begin = time.monotonic()

@@ -351,11 +351,13 @@ def test_a_wrong_option_is_refused_by_name_and_nothing_is_sent(
     assert left(connection, orders) == []
 
 
-def test_a_producer_refuses_an_attribute_it_does_not_have(session: Session, orders: Queue) -> None:
+def test_a_producer_refuses_an_attribute_it_does_not_have(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
     producer = session.create_producer(orders)
     with pytest.raises(AttributeError, match="'time_to_live_ms' is meant, probably"):
         producer.time_to_live = 5  # type: ignore[attr-defined]
-    for owner in (session, session.connection):
+    for owner in (session, connection):
         with pytest.raises(AttributeError, match="has no attribute 'autocommit'"):
             owner.autocommit = True  # type: ignore[union-attr]
 

@@ -60,7 +60,7 @@ def test_closing_from_a_signal_handler_that_interrupts_the_holder_of_the_lock(
     connection = warm.create_connection()
     session = connection.create_session(AcknowledgeMode.CLIENT)
     session.create_consumer(orders)
-    with handling(connection.close), session.lock:
+    with handling(connection.close), session.core.lock:
         os.kill(os.getpid(), signal.SIGUSR1)
         assert session.is_closed
     eventually(lambda: connection.is_closed, "not closed")

@@ -30,12 +30,12 @@ def test_the_error_of_a_transaction_block_is_not_hidden_by_its_rollback(transact
 
     def work() -> None:
         with transacted.transaction():
-            assert transacted.guard.try_enter()  # as if another thread were in a call: the rollback is refused
+            assert transacted.core.guard.try_enter()  # as if another thread were in a call: the rollback is refused
             raise KeyError("the block's own")
 
     with pytest.raises(KeyError) as told:
         work()
-    transacted.guard.leave()
+    transacted.core.guard.leave()
     assert isinstance(told.value.__context__, errors.IllegalStateError)
 
 

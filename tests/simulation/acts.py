@@ -117,7 +117,7 @@ class Acts:
         queue, link = chance.choice(receiver.links)
         receiver.want(link, chance.randint(1, receiver.prefetch))
         for _ in range(chance.randint(1, receiver.prefetch)):
-            if receiver.mode is Mode.AUTO and any(item.noted.message.is_poison for item in receiver.items):
+            if receiver.mode is Mode.AUTO and any(receiver.noted[item].message.is_poison for item in receiver.items):
                 receiver.give_back_all(chance.choice((None, None, 30)))
                 return
             if receiver.receive(queue, link) is None:
@@ -131,7 +131,7 @@ class Acts:
     def settle_at(self, receiver: Receiver, *, is_kind: bool = False) -> None:
         """A receiver says something about what it holds; a kind one only what must be said."""
         chance = self._chance
-        poison = [item for item in receiver.items if item.noted.message.is_poison and not self._is_cured]
+        poison = [item for item in receiver.items if receiver.noted[item].message.is_poison and not self._is_cured]
         if receiver.mode is Mode.TRANSACTED:
             if poison or (chance.random() < 0.25 and not is_kind):
                 receiver.give_back_all()

@@ -7,7 +7,6 @@ until its end is told.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,11 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.settlement import GivenBack
-from jbm_kafka.engine.hand import Hand
+from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.fence import Fence, Verdict
-from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.grants import Tap
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
 from jbm_kafka.sidecar.lane import transfer_of
@@ -43,24 +42,6 @@ class Mode(Enum):
     TRANSACTED = "TRANSACTED"
 
 
-@dataclass(eq=False, slots=True)
-class Item:
-    """One message in hand."""
-
-    granted: Granted
-    link: Link
-    noted: HandOver
-
-    def is_same_unit(self, other: Item) -> bool:
-        """Both are of one unit of one channel."""
-        unit = self.granted.reference.unit
-        return (
-            unit is not None
-            and unit == other.granted.reference.unit
-            and self.granted.tap.channel is other.granted.tap.channel
-        )
-
-
 class Receiver:
     """One session with a consumer for each of its queues."""
 
@@ -72,9 +53,11 @@ class Receiver:
         self.mode = mode
         self.prefetch = prefetch
         self._recorder = recorder
-        self.hand: Hand[Item] = Hand()
-        self.items: list[Item] = []
+        self.hand = UnacknowledgedMessages()
+        self.items: list[Unacknowledged] = []
         """The same, to choose from."""
+        self.noted: dict[Unacknowledged, HandOver] = {}
+        """What is written down of each."""
         self.commit_under_way: Commit | None = None
         self.told: set[tuple[object, object, int]] = set()
         """(topic, partition, offset) of what it was told to hold in vain."""
@@ -121,7 +104,7 @@ class Receiver:
     def want(self, link: Link, count: int) -> None:
         """Ask for messages, within the prefetch."""
         with link.lock:
-            room = self.prefetch - len(link.buffer) - self.hand.count(lambda item: item.link is link)
+            room = self.prefetch - len(link.buffer) - self.hand.count(link)
             if not link.is_asking and self._is_turn_of(link):
                 link.want(min(1 if link.siblings else count, room))
 
@@ -133,7 +116,7 @@ class Receiver:
         self._turn = (link, now_ms + SIBLING_TURN_MS)
         return True
 
-    def receive(self, queue: str, link: Link) -> Item | None:
+    def receive(self, queue: str, link: Link) -> Unacknowledged | None:
         """The next message, if one is here."""
         if self.mode is Mode.AUTO:
             self.acknowledge_all()
@@ -144,14 +127,15 @@ class Receiver:
         if is_expired(granted.reference.expiration_ms, self.node.clock.now_ms()):
             link.give_back([(granted, GivenBack(granted.offset, counted=False))])
             return None
-        item = Item(granted, link, self._recorder.handed_over(self, queue, granted))
+        item = Unacknowledged(granted, link)
+        self.noted[item] = self._recorder.handed_over(self, queue, granted)
         self.hand.add(item)
         self.items.append(item)
         return item
 
     # -- settling --------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, item: Item) -> None:
+    def acknowledge(self, item: Unacknowledged) -> None:
         """As the mode says; of what is not in hand any more: nothing."""
         if self.mode is Mode.CLIENT:
             self._record(self._without(self.hand.take_through(item)))
@@ -162,14 +146,14 @@ class Receiver:
         """Everything in hand."""
         self._record(self._without(self.hand.take_all()))
 
-    def acknowledge_blocking(self, item: Item) -> Completion | None:
+    def acknowledge_blocking(self, item: Unacknowledged) -> Completion | None:
         """With `block_on_acknowledge`: what tells that it is durable."""
         items = self.hand.take_through(item) if self.mode is Mode.CLIENT else [item] * self.hand.take(item)
         live = [each for each in self._without(items) if not each.granted.tap.is_lost]
         if not live:
             return None
-        self._recorder.acknowledged([each.noted for each in live])
-        noted = [each.noted for each in live]
+        self._recorder.acknowledged([self.noted[each] for each in live])
+        noted = [self.noted[each] for each in live]
         done = Completion(lambda error: self._recorder.told_durable(noted) if error is None else None)
         by_link: dict[Link, list[tuple[Tap, int]]] = {}
         for each in live:
@@ -178,14 +162,11 @@ class Receiver:
             link.verdicts.append(Verdict(acknowledged=rows, done=done if index + 1 == len(by_link) == 1 else None))
         return done
 
-    def nack(self, item: Item, delay_ms: int | None) -> None:
+    def nack(self, item: Unacknowledged, delay_ms: int | None) -> None:
         """Give one back; in CLIENT the later ones of its unit go with it, uncounted."""
-        if self.mode is Mode.CLIENT:
-            taken = self.hand.take_from(item, item.is_same_unit)
-        else:
-            taken = [item] if self.hand.take(item) else []
+        taken = self.hand.take_unit_from(item) if self.mode is Mode.CLIENT else [item] * self.hand.take(item)
         self._without(taken)
-        self._recorder.returned([each.noted for each in taken if each is not item], counted=False, delay_ms=None)
+        self._recorder.returned([self.noted[each] for each in taken if each is not item], counted=False, delay_ms=None)
         self._give_back([each for each in taken if each is item], delay_ms)
 
     def give_back_all(self, delay_ms: int | None = None) -> None:
@@ -195,7 +176,7 @@ class Receiver:
     def commit(self, commit: Commit, sends: list[Outgoing]) -> None:
         """Everything in hand, with these sends."""
         items = self._without(self.hand.take_all())
-        commit.hands = [item.noted for item in items]
+        commit.hands = [self.noted[item] for item in items]
         if any(item.granted.tap.is_lost for item in items):
             commit.outcome = "rolled back"
             self._give_back(items, None)
@@ -226,7 +207,7 @@ class Receiver:
                 link.is_attached = False
                 link.lane.detach(link.link_id)
 
-    def _committed(self, commit: Commit, items: list[Item], error: Exception | None) -> None:
+    def _committed(self, commit: Commit, items: list[Unacknowledged], error: Exception | None) -> None:
         self.commit_under_way = None
         self._recorder.commit_ended(commit, error)
         if isinstance(error, TransactionRolledBackError):
@@ -240,31 +221,31 @@ class Receiver:
         for offset in offsets if isinstance(offsets, tuple) else ():
             self.told.add((values["topic"], values["partition"], offset))
 
-    def _record(self, items: list[Item]) -> None:
+    def _record(self, items: list[Unacknowledged]) -> None:
         for item in items:
             at_hand_over.told_when_taken(item.granted.tap, item.granted.offset, self.told)
         live = [item for item in items if not item.granted.tap.is_lost]
-        self._recorder.acknowledged([item.noted for item in live])
-        self._recorder.refused([item.noted for item in items if item not in live])
+        self._recorder.acknowledged([self.noted[item] for item in live])
+        self._recorder.refused([self.noted[item] for item in items if item not in live])
         for item in live:
             item.granted.tap.acknowledge(item.granted.offset)
 
-    def _give_back(self, items: list[Item], delay_ms: int | None) -> None:
+    def _give_back(self, items: list[Unacknowledged], delay_ms: int | None) -> None:
         live = [item for item in items if not item.granted.tap.is_lost]
-        self._recorder.refused([item.noted for item in items if item not in live])
-        self._recorder.returned([item.noted for item in live], counted=True, delay_ms=delay_ms)
-        by_link: dict[Link, list[Item]] = {}
+        self._recorder.refused([self.noted[item] for item in items if item not in live])
+        self._recorder.returned([self.noted[item] for item in live], counted=True, delay_ms=delay_ms)
+        by_link: dict[Link, list[Unacknowledged]] = {}
         for item in live:
             by_link.setdefault(item.link, []).append(item)
         for link, mine in by_link.items():
             link.give_back([(item.granted, GivenBack(item.granted.offset, True, delay_ms)) for item in mine])
 
-    def _without(self, items: list[Item]) -> list[Item]:
+    def _without(self, items: list[Unacknowledged]) -> list[Unacknowledged]:
         self.items = [item for item in self.items if item not in items]
         return items
 
 
-def _received(items: list[Item]) -> list[Received]:
+def _received(items: list[Unacknowledged]) -> list[Received]:
     by_tap: dict[tuple[Link, Tap], list[int]] = {}
     for item in items:
         by_tap.setdefault((item.link, item.granted.tap), []).append(item.granted.offset)

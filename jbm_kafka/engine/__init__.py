@@ -1,1 +1,0 @@
-"""What sessions do, whoever provides the messages: no I/O, no thread, no clock."""

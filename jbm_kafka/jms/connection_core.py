@@ -1,0 +1,68 @@
+"""What a connection and its sessions share: the provider, and whom to tell what no call can raise."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from dataclasses import dataclass
+
+from jbm_kafka.core.errors import IllegalStateError, SendTimeoutError
+from jbm_kafka.core.markers import UnitMarker
+from jbm_kafka.jms.completions import Completions
+from jbm_kafka.jms.troubles import ExceptionListener, Troubles
+from jbm_kafka.ports.provider import Provider
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionDefaults:
+    """What a factory gives each of its connections."""
+
+    client_id: str | None
+    prefetch: int
+    block_on_acknowledge: bool
+    default_unit_of_order: str | UnitMarker | None
+
+
+class ConnectionCore:
+    """One connection as its sessions, consumers and producers know it. Any thread."""
+
+    def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
+        self.provider = provider
+        self.defaults = defaults
+        self.connection_id = f"c{secrets.token_hex(6)}"
+        self.completions = Completions()
+        self.troubles = Troubles()
+        self.exception_listener: ExceptionListener | None = None
+        self.is_started = False
+        self.is_forked = False
+        """This process got the connection by a fork: it belongs to the parent."""
+        self._message_numbers = itertools.count(1)
+        self._session_numbers = itertools.count(1)
+        self._message_prefix = f"ID:{self.connection_id}:"
+
+    def next_message_id(self) -> str:
+        """`ID:<connection id>:<number>`."""
+        return self._message_prefix + str(next(self._message_numbers))
+
+    def next_session_id(self) -> str:
+        """`<connection id>/<number>`."""
+        return f"{self.connection_id}/{next(self._session_numbers)}"
+
+    def flush(self, timeout_s: float) -> None:
+        """Wait for every plain send and its callback.
+
+        Raises:
+            SendTimeoutError: some are not confirmed in time.
+        """
+        self.completions.refuse_inside("flush()")
+        if not self.provider.flush(timeout_s) or not self.completions.wait_done(timeout_s):
+            raise SendTimeoutError(f"not every send was confirmed within {timeout_s:g} s; they may still be")
+
+    def notify_exception(self, error: Exception) -> None:
+        """Give an error to the exception listener, or to the log when there is none."""
+        self.troubles.tell(self.exception_listener, error)
+
+    def check_process(self) -> None:
+        """Raises IllegalStateError in a child of the process that made the connection."""
+        if self.is_forked:
+            raise IllegalStateError("this connection belongs to the parent process; after fork make a new factory's")

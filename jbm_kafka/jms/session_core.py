@@ -1,0 +1,98 @@
+"""What all parts of one session share: who may call, its links, its open transaction, and its connection."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.jms.call_guard import CallGuard
+from jbm_kafka.jms.connection_core import ConnectionCore
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.outbox import Outbox
+from jbm_kafka.jms.session_links import SessionLinks
+from jbm_kafka.ports.kafka import Outgoing
+
+CALL_TIMEOUT_S = 30.0
+"""How long closing waits for a call of another thread; longer than a call goes on once the session is closed."""
+
+
+class SessionCore:
+    """One session as its consumers, its producers and its acknowledge strategy know it."""
+
+    def __init__(self, connection: ConnectionCore, mode: AcknowledgeMode) -> None:
+        self.connection = connection
+        self.mode = mode
+        self.session_id = connection.next_session_id()
+        self.lock = threading.RLock()
+        """Shared by the session's links: guards buffers and what is unacknowledged, held for moments. It knows its
+        owner, so that a signal handler can tell that it has interrupted that one (CallGuard.is_interrupted)."""
+        self.filled = threading.Condition(self.lock)
+        self.guard = CallGuard(self.filled)
+        self.links = SessionLinks(self.lock)
+        self.outbox: Outbox[Outgoing] = Outbox(budget_bytes=connection.provider.traits.transaction_bytes_max)
+        self.is_closed = False
+        self.system_unit = f"JBM-{connection.provider.clock.now_ms():x}-{secrets.token_hex(6)}"
+        """The name of this session's system-generated unit: time-based and statistically unique (UNIT-10)."""
+
+    @property
+    def is_transacted(self) -> bool:
+        """It commits and rolls back."""
+        return self.mode is AcknowledgeMode.TRANSACTED
+
+    def check_open(self) -> None:
+        """Raises IllegalStateError when it is closed."""
+        if self.is_closed:
+            raise IllegalStateError("the session is closed; make a new one")
+
+    @contextmanager
+    def in_use(self, *, beside_listener: bool = False) -> Iterator[None]:
+        """One call at a time: a second thread's is refused (CONN-1), and any other's than a listener's own.
+
+        `beside_listener`: the call takes part in setting listeners up.
+        """
+        if self.is_listener_thread():
+            self.check_open()
+            yield
+            return
+        if (self._is_listening() and not beside_listener) or not self.guard.try_enter():
+            self.check_open()
+            raise self.busy()
+        try:
+            self.check_open()
+            yield
+        finally:
+            self.guard.leave()
+
+    @contextmanager
+    def finished_call(self) -> Iterator[None]:
+        """For closing: whoever is in a call finishes it; what it received is unacknowledged then, or not received."""
+        has_it = self.guard.wait_enter(CALL_TIMEOUT_S)
+        try:
+            yield
+        finally:
+            if has_it:
+                self.guard.leave()
+
+    def busy(self) -> IllegalStateError:
+        """What a second thread is told, and a second process."""
+        self.connection.check_process()
+        has_listener = self.guard.listening is not None
+        owner = " (it has a listener, which runs on a thread of its own)" if has_listener else ""
+        return IllegalStateError(f"the session is in use by another thread{owner}; use one session per thread")
+
+    def is_listener_thread(self) -> bool:
+        """Whether the caller runs inside one of this session's listeners."""
+        listening = self.guard.listening
+        return listening is not None and listening.is_current
+
+    def wake(self) -> None:
+        """Something changed that whoever waits may wait for."""
+        with self.filled:
+            self.filled.notify_all()
+
+    def _is_listening(self) -> bool:
+        listening = self.guard.listening
+        return listening is not None and self.connection.is_started and listening.is_needed

@@ -1,0 +1,96 @@
+"""The links of one session's consumers: which share a queue, and which of a closed consumer can be let go."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.ports.fence import Fence
+from jbm_kafka.ports.link import Link
+
+
+class SessionLinks:
+    """Any thread; the session's lock guards it."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self._lock = lock
+        self._open: list[tuple[Queue, Link]] = []
+        self._closed: list[Link] = []
+        self._barriers: defaultdict[Queue, Fence] = defaultdict(Fence)
+        """By queue; here, because they outlive the consumers that gave back."""
+        self._numbers = itertools.count(1)
+
+    def next_number(self) -> int:
+        """No other link of the session has it."""
+        return next(self._numbers)
+
+    @property
+    def all(self) -> list[Link]:
+        """Those of open consumers, and those of closed ones of which something is unacknowledged still."""
+        return [*(link for _, link in self._open), *self._closed]
+
+    @property
+    def has_closed(self) -> bool:
+        """A link of a closed consumer is here still."""
+        return bool(self._closed)
+
+    def add(self, queue: Queue, link: Link) -> None:
+        """A consumer was made."""
+        with self._lock:
+            link.fence = self._barriers[queue]
+            self._open.append((queue, link))
+            self._tell_siblings()
+
+    def close(self, link: Link) -> None:
+        """Its consumer was closed; it goes when `let_go` finds that it may."""
+        with self._lock:
+            if self._leave_open(link):
+                self._closed.append(link)
+                self._tell_siblings()
+
+    def let_go(self, may_go: Callable[[Link], bool]) -> None:
+        """Detach those of closed consumers that may go."""
+        if not self._closed:
+            return
+        with self._lock:  # threads that acknowledge come here at the same time, and change what is unacknowledged
+            gone = [link for link in self._closed if may_go(link)]
+            self._closed = [link for link in self._closed if link not in gone]
+        for link in gone:
+            detach(link)
+
+    def remove(self, link: Link) -> None:
+        """As if it had never been here."""
+        detach(link)
+        with self._lock:
+            self._leave_open(link)
+            self._tell_siblings()
+
+    def detach_all(self) -> None:
+        """The session ends."""
+        with self._lock:
+            links, self._open, self._closed = self.all, [], []
+        for link in links:
+            detach(link)
+
+    def _leave_open(self, link: Link) -> bool:
+        count = len(self._open)
+        self._open = [(queue, other) for queue, other in self._open if other is not link]
+        return len(self._open) < count
+
+    def _tell_siblings(self) -> None:
+        """Let the links of each queue know each other (see Link.siblings)."""
+        links = [(queue, link) for queue, link in self._open if not link.is_closed]
+        for queue, link in links:
+            link.become_siblings([other for its, other in links if other is not link and its == queue])
+
+
+def detach(link: Link) -> None:
+    """Leave the lane for good."""
+    link.is_closed = True
+    link.become_siblings([])
+    if link.is_attached:
+        link.is_attached = False
+        link.lane.detach(link.link_id)
