@@ -20,7 +20,7 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.fence import Verdict
 from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import refusal
+from jbm_kafka.ports.refusals import refusal, tell_refused
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
 
 DURABLE_TIMEOUT_S = 60.0
@@ -161,7 +161,7 @@ class AutoAcknowledge(AcknowledgeStrategy):
         assert previous is not None, self._session.session_id
         tap = previous.granted.tap
         if tap.is_lost:
-            self._session.connection.notify_exception(refusal(tap.channel, [previous.reference.offset]))
+            tell_refused(tap, [previous.reference.offset])
         else:
             self._record([previous])
 
@@ -175,7 +175,7 @@ class AutoAcknowledge(AcknowledgeStrategy):
         self._previous = None
         late = tap.acknowledge(previous.reference.offset)
         if late:  # lost since the look above
-            self._session.connection.notify_exception(refusal(tap.channel, late))
+            tell_refused(tap, late)
         return True
 
     def handed_over(self, link: Link, granted: Granted) -> AcknowledgeStrategy:

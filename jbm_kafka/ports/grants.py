@@ -28,7 +28,7 @@ class LeasedChannel(Protocol):
 class Tap:
     """One channel as one link drinks from it. A new one is made whenever the channel is opened anew."""
 
-    __slots__ = ("acked", "channel", "is_lost", "session_id", "tell")
+    __slots__ = ("acked", "channel", "is_lost", "session_id", "taken", "tell")
 
     def __init__(self, channel: LeasedChannel, *, session_id: str, tell: Callable[[Exception], None]) -> None:
         self.channel = channel
@@ -40,6 +40,8 @@ class Tap:
         """Acknowledged offsets on their way to the lane: the session appends, the lane takes what is there."""
         self.is_lost = False
         """The channel is no longer ours: nothing more can be said about its messages."""
+        self.taken: frozenset[int] = frozenset()
+        """Offsets that were taken from the session's hand, of which it was told then."""
 
     def acknowledge(self, offset: int) -> Sequence[int]:
         """Say that the application is done with one; any session thread. Returns what of all said came too late.

@@ -12,7 +12,7 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.fence import Verdict
 from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import refusal, taken_from_session
+from jbm_kafka.ports.refusals import refusal, taken_from_session, tell_refused
 from jbm_kafka.sidecar.departures import Departures, event_of
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
@@ -51,13 +51,11 @@ class Settle:
             known = set(offsets).difference(unknown)
             channel.acknowledge_unawaited(tap, [offset for offset in offsets if offset in known])
             offsets = unknown
-        tap.tell(refusal(channel, offsets))
+        tell_refused(tap, offsets)
 
     def refuse_late(self, tap: Tap) -> None:
         """The channel is gone; acknowledgements that were on their way cannot be recorded."""
-        offsets = tap.take_acked()
-        if offsets:
-            tap.tell(refusal(tap.channel, offsets))
+        tell_refused(tap, tap.take_acked())
 
     def refuse_unrecorded(self, channel: OwnedChannel) -> None:
         """The channel is gone; acknowledgements of it that no checkpoint records never will be recorded (ACK-9)."""
@@ -163,11 +161,13 @@ class Settle:
             if not hand or not links:
                 continue
             settled = self._unread(channel, session) | channel.tentative
-            for link in links:
-                tap = link.taps.get(channel.partition)
-                settled |= frozenset(tap.acked if tap is not None and tap.channel is channel else ())
+            taps = [tap for link in links if (tap := link.taps.get(channel.partition)) and tap.channel is channel]
+            for tap in taps:
+                settled |= frozenset(tap.acked)
             offsets = [offset for offset in hand if offset not in settled]
             if offsets:
+                for tap in taps:
+                    tap.taken = frozenset(offsets)
                 links[0].on_trouble(taken_from_session(channel, offsets))
 
     def _unread(self, channel: OwnedChannel, session: SessionId) -> frozenset[int]:

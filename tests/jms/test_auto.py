@@ -1,11 +1,14 @@
 """AUTO sessions: a message is settled when the next is asked for."""
 
+import queue
+
 import pytest
 
 from jbm_kafka import AcknowledgeMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import NOTHING_S, Seen, bodies, eventually, left, receive, receive_all, send
+from tests.jms.conftest import Connect
+from tests.jms.support import NOTHING_S, SOON_S, Seen, bodies, eventually, lane_behind, left, receive, receive_all, send
 
 
 def test_the_next_receive_settles_the_message_before(connection: Connection, session: Session, orders: Queue) -> None:
@@ -27,6 +30,36 @@ def test_closing_settles_the_message_in_hand(connection: Connection, session: Se
     message = receive(other)
     assert (message.body, message.delivery_count, message.redelivered) == ("b", 1, False)
     assert other.receive(NOTHING_S) is None
+
+
+@pytest.mark.parametrize("then", ["receives", "closes"])
+def test_what_is_taken_from_an_auto_session_is_told_once(connect: Connect, orders: Queue, then: str) -> None:
+    """Of ACK-9 and REDELIVER-1: when it is taken, and not again by its acknowledgement that comes too late."""
+    connection = connect()
+    session = connection.create_session(AcknowledgeMode.AUTO)
+    send(session, orders, "a")
+    consumer = session.create_consumer(orders)
+    told: queue.SimpleQueue[Exception] = queue.SimpleQueue()
+    connection.exception_listener = told.put
+    first, lane = receive(consumer), lane_behind(consumer)
+
+    def take() -> None:
+        for channel in list(lane.data.channels.values()):
+            lane.assignment.reopen(channel)
+
+    lane.post(take)
+    taken = told.get(timeout=SOON_S)
+    assert isinstance(taken, errors.JMSError)
+    assert first.kafka is not None
+    assert taken.values["offsets"] == (first.kafka.offset,)
+    if then == "receives":
+        again = receive(consumer)
+        assert (again.body, again.redelivered) == ("a", True)
+    else:
+        session.close()
+    nothing_more = RuntimeError("the last")
+    connection.core.notify_exception(nothing_more)
+    assert told.get(timeout=SOON_S) is nothing_more
 
 
 def test_recover_redelivers_nothing(connection: Connection, session: Session, orders: Queue) -> None:

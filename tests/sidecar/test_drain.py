@@ -205,6 +205,23 @@ def test_an_acknowledgement_said_while_its_partition_goes_is_never_dropped_untol
     assert not tap.acked
 
 
+def test_an_acknowledgement_said_while_its_message_is_taken_is_told_once(start: Start) -> None:
+    """Of ACK-9: the session hears that the message is taken, and says in the same moment that it is done."""
+    one, held = busy_in_both_partitions(start)
+    tap = held[0].tap
+
+    def hear(error: Exception) -> None:
+        one.told.append(error)
+        tap.acknowledge(0)
+
+    one.link.on_trouble = hear
+    one.process.lane.assignment.drop(owned(tap))
+    [taken] = one.told
+    assert isinstance(taken, JMSError)
+    assert "taken" in str(taken)
+    assert not tap.acked
+
+
 def test_an_acknowledgement_beside_the_end_of_its_session_is_told_to_be_refused(start: Start) -> None:
     """Of ACK-9: another thread may still say it."""
     one, held = busy_in_both_partitions(start)
