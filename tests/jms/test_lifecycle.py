@@ -268,15 +268,6 @@ def test_a_connection_is_not_shared_with_other_client_settings(
     make_factory(bootstrap, **apart).create_connection().close()
 
 
-def test_a_connection_is_shared_with_other_settings_of_ours_and_warned_about(
-    bootstrap: str, warm: ConnectionFactory, caplog: pytest.LogCaptureFixture
-) -> None:
-    warm.create_connection().close()
-    assert not caplog.records
-    make_factory(bootstrap, checkpoint_interval_ms=21).create_connection().close()
-    assert ["other settings" in record.getMessage() for record in caplog.records] == [True]
-
-
 def test_without_auto_create_a_missing_queue_is_refused_but_the_shipped_ones_exist(
     bootstrap: str, orders: Queue
 ) -> None:
