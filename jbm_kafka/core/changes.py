@@ -1,6 +1,7 @@
 """Everything that can happen to a channel, as values: the changes that `ChannelState.apply` takes.
 
-Changes come in batches. `decide` functions (core/offer.py) make them, nothing else does.
+Changes come in batches. `decide` functions (core/offer.py) make them, nothing else does. A change that moves messages
+carries the row of core/states.py by which it does.
 Offsets are 0-based record offsets; instants are wall-clock milliseconds since the epoch.
 """
 
@@ -8,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
+from jbm_kafka.core.states import ACKNOWLEDGED, MessageState, Move, Transition, transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class HeadTaken:
 class Offered:
     """Messages were handed to a session: NEW became DELIVERED."""
 
+    transition: ClassVar[Transition] = transition(MessageState.NEW, Move.OFFERED)
     session: SessionId
     heads: Sequence[HeadTaken]
     """Taken from gates, in this order."""
@@ -57,6 +61,8 @@ class Acknowledged:
     offsets: Sequence[int]
     durable: bool = False
     """True: the changelog has it already (it was tentative in a checkpoint that is now durable)."""
+    transition: Transition = ACKNOWLEDGED
+    """By which row all of them leave; what DEPARTING holds was NEW: core/departure.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,7 @@ class AcknowledgedEarly:
     It is in the session's hand, nobody owes anything for it, and the record of its delivery settles it.
     """
 
+    transition: ClassVar[Transition] = transition(MessageState.NEW, Move.ACKNOWLEDGED_EARLY)
     session: SessionId
     reference: Reference
 
@@ -90,14 +97,19 @@ class ReturnedMessage:
 class Returned:
     """A session gives messages back: DELIVERED became NEW. They wait at their gates in offset order."""
 
+    transition: ClassVar[Transition] = transition(MessageState.DELIVERED, Move.RETURNED)
     session: SessionId
     messages: Sequence[ReturnedMessage]
 
 
 @dataclass(frozen=True, slots=True)
 class Transferred:
-    """Messages in a session's hand passed to DEPARTING, on their way to another destination; their units stay held."""
+    """Messages in a session's hand passed to DEPARTING, on their way to another destination; their units stay held.
 
+    No receiver has them any more: NEW.
+    """
+
+    transition: ClassVar[Transition] = transition(MessageState.DELIVERED, Move.RETURNED)
     session: SessionId
     messages: Sequence[ReturnedMessage]
 
@@ -106,6 +118,7 @@ class Transferred:
 class OfferedAgain:
     """A session was handed again what it holds already; DELIVERED stays DELIVERED, the attempts before count."""
 
+    transition: ClassVar[Transition] = transition(MessageState.DELIVERED, Move.OFFERED)
     session: SessionId
     messages: Sequence[ReturnedMessage]
 
@@ -115,6 +128,14 @@ class Withdrawn:
     """NEW messages left the channel from where they waited: expired, removed, moved."""
 
     references: Sequence[Reference]
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class DepartureFailed:
+    """Nobody takes copies of these messages that DEPARTING holds: they wait again at their gates, NEW as before."""
+
+    messages: Sequence[ReturnedMessage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +159,7 @@ class AddedUncommitted:
 class SendsCommitted:
     """The transaction's NOT_COMMITTED messages became NEW."""
 
+    transition: ClassVar[Transition] = transition(MessageState.NOT_COMMITTED, Move.SESSION_COMMITTED)
     transaction: str
 
 
@@ -145,6 +167,7 @@ class SendsCommitted:
 class SendsRolledBack:
     """The transaction's NOT_COMMITTED messages are gone."""
 
+    transition: ClassVar[Transition] = transition(MessageState.NOT_COMMITTED, Move.SESSION_ROLLED_BACK)
     transaction: str
 
 
@@ -225,6 +248,13 @@ Change = (
 """What happens to a channel over Kafka."""
 
 ContractChange = (
-    Change | AcknowledgedEarly | OfferedAgain | Withdrawn | AddedUncommitted | SendsCommitted | SendsRolledBack
+    Change
+    | AcknowledgedEarly
+    | OfferedAgain
+    | Withdrawn
+    | DepartureFailed
+    | AddedUncommitted
+    | SendsCommitted
+    | SendsRolledBack
 )
 """What happens to a contract channel (`jbm_kafka.local`)."""

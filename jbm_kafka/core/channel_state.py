@@ -10,14 +10,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.durable_state import DurableState, Past
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
+from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.unit_of_order import NOTHING_WAITS, Gate, Gates
 from jbm_kafka.core.unsettled import UnsettledOffsets
+
+_NEW: Final = MessageState.NEW
+_DELIVERED: Final = MessageState.DELIVERED
+
+
+def state_in_hand(session: SessionId) -> MessageState:
+    """Where stands what this session holds; what DEPARTING holds is NEW, for no receiver has it."""
+    return _NEW if session == DEPARTING else _DELIVERED
 
 
 class ChannelState:
@@ -49,7 +58,7 @@ class ChannelState:
         """Fetched and not yet looked at, ascending; all of default priority and without history."""
         self.gates = Gates()
         self.in_hand: dict[SessionId, dict[int, Reference]] = {}
-        """What each session holds, by offset: DELIVERED. A session that holds nothing is not in it."""
+        """What each session holds, by offset; see `state_in_hand`. A session that holds nothing is not in it."""
         self.uncommitted: dict[int, str] = {}
         """Offsets sent in an open transaction, with its id: NOT_COMMITTED (only in local/contract_state.py)."""
 
@@ -195,6 +204,7 @@ class ChannelState:
     def _offered(self, change: c.Offered) -> None:
         session, arrivals = change.session, self.arrivals
         for taken in change.heads:
+            assert taken.leaving or change.transition.target is state_in_hand(session), change
             self._take_heads(taken, DEPARTING if taken.leaving else session)
         if change.examined == len(arrivals):
             arrivals.clear()
@@ -203,6 +213,7 @@ class ChannelState:
             for _ in range(change.examined):
                 take()
         if change.fresh:
+            assert change.transition.target is state_in_hand(session), change
             self._hand_fresh(session, change.fresh)
             self.delivered_position = max(self.delivered_position, change.fresh[-1].offset + 1)
         if change.expired:
@@ -243,10 +254,13 @@ class ChannelState:
     def _acknowledged(self, change: c.Acknowledged) -> None:
         if not change.offsets:
             return
+        row = change.transition
+        assert row.leaves, row
+        is_leaving = change.session == DEPARTING
+        assert row.state is (_NEW if is_leaving else _DELIVERED), (change.session, row)
         take = self.in_hand[change.session].pop
         gates, past = self.gates, self.past
         by_key = gates.by_key
-        is_leaving = change.session == DEPARTING
         for offset in change.offsets:
             unit = take(offset).unit
             gate = by_key.get(offset if unit is None else unit)
@@ -260,9 +274,13 @@ class ChannelState:
         self.durable.settle(change.offsets, durable=change.durable)
 
     def _returned(self, change: c.Returned) -> None:
-        hand = self.in_hand[change.session]
+        assert change.transition.state is state_in_hand(change.session), change.session
+        self._put_back(change.session, change.messages)
+
+    def _put_back(self, session: SessionId, messages: Sequence[c.ReturnedMessage]) -> None:
+        hand = self.in_hand[session]
         groups: dict[GateKey, list[Reference]] = {}
-        for message in change.messages:
+        for message in messages:
             reference = hand.pop(message.offset)
             groups.setdefault(reference.gate_key, []).append(reference)
             self.durable.remember(message, reference)
@@ -274,9 +292,10 @@ class ChannelState:
             self._relist(gate)
         if self.durable.written_attempted:
             self.durable.is_dirty = True  # the changelog must not go on saying that they are in hand
-        self._drop_empty_hand(change.session)
+        self._drop_empty_hand(session)
 
     def _transferred(self, change: c.Transferred) -> None:
+        assert change.transition.state is state_in_hand(change.session), change.session
         hand, leaving = self.in_hand[change.session], self._hand(DEPARTING)
         for message in change.messages:
             reference = leaving[message.offset] = hand.pop(message.offset)

@@ -6,6 +6,7 @@ its copy and its end are durable together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -13,11 +14,19 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS, is_exhausted, is_expired
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.states import MessageState, Move, Transition, transition
 
 EXPIRED: Final = "expired"
 """Its time to live ended before anybody was handed it (SEND-5)."""
 OUT_OF_ATTEMPTS: Final = "max-delivery-attempts"
 """It was handed over as often as its address allows. Also the dead letter's reason (REDELIVER-4)."""
+
+DEPARTS_BY: Final[Mapping[MessageFate, Transition]] = {
+    MessageFate.EXPIRED: transition(MessageState.NEW, Move.EXPIRED),
+    MessageFate.DEAD_LETTERED: transition(MessageState.NEW, Move.DEAD_LETTERED),
+    MessageFate.REMOVED: transition(MessageState.NEW, Move.REMOVED),
+}
+"""By which row what DEPARTING holds leaves, for each way it may end. It is NEW: no receiver has it any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -14,9 +14,12 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, Departure, route_of
 from jbm_kafka.core.redelivery import is_exhausted, redelivery_delay_ms
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
+from jbm_kafka.core.states import MessageState, Move, transition
 
 RETURNED = "returned"
 HELD_FOR_OPERATOR = "held-for-operator"
+REMOVED: Final = transition(MessageState.DELIVERED, Move.REMOVED)
+"""Out of attempts, and no dead-letter address: it leaves from the session's hand."""
 FOREVER_MS = 1 << 60
 """A due time that never comes by itself."""
 
@@ -118,7 +121,7 @@ def decide_return(
     if out:
         changes.append(c.Transferred(session=session, messages=out))
     if gone:
-        changes.append(c.Acknowledged(session=session, offsets=gone))
+        changes.append(c.Acknowledged(session=session, offsets=gone, transition=REMOVED))
     return Return(
         changes=changes,
         leaving=leaving,

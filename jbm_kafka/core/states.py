@@ -1,10 +1,12 @@
 """Message states, and the only moves between them.
 
-Every change of a message's state is one row of TRANSITIONS, and `next_state` is the only reader of it besides
-`docs/state-machine.md`, which is generated from it. What is no row is refused and changes nothing (STATE-1).
+Every change of a message's state is one row of TRANSITIONS, and only `transition` and `docs/state-machine.md`, which is
+generated from it, read it. What is not a row is refused and changes nothing (STATE-1). Changes of a channel
+(core/changes.py) carry their row, and `ChannelState.apply` asserts that the messages stand where the row begins.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
@@ -105,16 +107,37 @@ TRANSITIONS: Mapping[tuple[MessageState, Move], MessageState | Outcome] = Mappin
 """The whole state machine: from a state, by a move, to a state or out of the channel."""
 
 
-def next_state(state: MessageState, move: Move) -> MessageState | Outcome:
-    """Where the move leads.
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One row."""
+
+    state: MessageState
+    """Where the message stands before."""
+    move: Move
+    target: MessageState | Outcome
+    leaves: bool
+    """True when the target is an outcome: the message leaves the channel."""
+
+
+_ROWS: Mapping[tuple[MessageState, Move], Transition] = MappingProxyType(
+    {key: Transition(*key, target, isinstance(target, Outcome)) for key, target in TRANSITIONS.items()}
+)
+
+
+def transition(state: MessageState, move: Move) -> Transition:
+    """The row of this move.
 
     Raises:
         IllegalStateError: the table has no such row; nothing changed.
     """
-    target = TRANSITIONS.get((state, move))
-    if target is None:
+    row = _ROWS.get((state, move))
+    if row is None:
         legal = ", ".join(known.value for from_state, known in TRANSITIONS if from_state is state)
         raise IllegalStateError(
             f"a message that is {state.value} cannot be {move.value}; possible are {legal}", state=state, move=move
         )
-    return target
+    return row
+
+
+ACKNOWLEDGED = transition(MessageState.DELIVERED, Move.ACKNOWLEDGED)
+"""How nearly every message leaves."""

@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Sequence
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.channel_state import ChannelState, state_in_hand
 from jbm_kafka.core.entries import Entry
-from jbm_kafka.core.reference import GateKey, Reference, SessionId
+from jbm_kafka.core.reference import DEPARTING, GateKey, Reference, SessionId
+from jbm_kafka.core.states import MessageState
 
 
 class ContractChannelState(ChannelState):
@@ -34,6 +35,8 @@ class ContractChannelState(ChannelState):
                 self._offered_again(change)
             case c.Withdrawn():
                 self._withdrawn(change)
+            case c.DepartureFailed():
+                self._put_back(DEPARTING, change.messages)
             case c.AddedUncommitted():
                 self._added_uncommitted(change)
             case c.SendsCommitted():
@@ -49,6 +52,7 @@ class ContractChannelState(ChannelState):
 
     def _acknowledged_early(self, change: c.AcknowledgedEarly) -> None:
         session, reference = change.session, change.reference
+        assert change.transition.target is state_in_hand(session), session
         self._take_waiting([reference])
         gate = self.gates.gate(reference.gate_key)
         assert gate.owner is None or gate.owner == session, (gate.key, gate.owner, session)
@@ -59,13 +63,18 @@ class ContractChannelState(ChannelState):
         self.early.add((session, reference.offset))
 
     def _offered_again(self, change: c.OfferedAgain) -> None:
+        assert change.transition.state is state_in_hand(change.session), change.session
         hand = self.in_hand[change.session]
         for message in change.messages:
             self.durable.remember(message, hand[message.offset])
 
     def _withdrawn(self, change: c.Withdrawn) -> None:
-        self._take_waiting(change.references)
         offsets = sorted(reference.offset for reference in change.references)
+        row = change.transition
+        assert row.leaves, row
+        assert row.state is MessageState.NEW, row
+        assert self.uncommitted.keys().isdisjoint(offsets), change
+        self._take_waiting(change.references)
         self.durable.settle(offsets)
         for offset in offsets:
             self.durable.forget_past(offset)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.channel_state import state_in_hand
 from jbm_kafka.core.errors import UnknownMessageError
 from jbm_kafka.core.reference import DEPARTING, Reference, SessionId
-from jbm_kafka.core.states import MessageState, Move, next_state
+from jbm_kafka.core.states import MessageState, Move, transition
 from jbm_kafka.local.contract_state import ContractChannelState
 
 
@@ -19,9 +20,15 @@ def message_state(state: ContractChannelState, offset: int) -> MessageState | No
     """Where the message stands; None when the channel does not hold it."""
     if offset in state.uncommitted:
         return MessageState.NOT_COMMITTED
-    if any(offset in hand for hand in state.in_hand.values()):
-        return MessageState.DELIVERED
+    for session, hand in state.in_hand.items():
+        if offset in hand:
+            return state_in_hand(session)
     return MessageState.NEW if offset in state.owed else None
+
+
+def is_waiting(state: ContractChannelState, offset: int) -> bool:
+    """Whether the message is NEW and not on its way out either."""
+    return message_state(state, offset) is MessageState.NEW and offset not in state.in_hand.get(DEPARTING, {})
 
 
 def owing(state: ContractChannelState, offset: int) -> frozenset[SessionId]:
@@ -51,7 +58,7 @@ def heads(state: ContractChannelState) -> Iterator[tuple[Reference, SessionId | 
 
 
 def decide_delivery(state: ContractChannelState, session: SessionId, reference: Reference) -> c.ContractChange | None:
-    """Record that the session was handed the message.
+    """Record that the session was handed the message; or, by DEPARTING, that it is on its way out.
 
     When its acknowledgement is here already, that settles it (STATE-6). None when the message may not be in this
     session's hand: it is not the next of its unit, or another session holds the unit, or it is not NEW any more.
@@ -64,7 +71,7 @@ def decide_delivery(state: ContractChannelState, session: SessionId, reference: 
         return None
     if gate.owner is not None and gate.owner != session:
         return None
-    taken = c.HeadTaken(key=key, count=1, leaving=False)
+    taken = c.HeadTaken(key=key, count=1, leaving=session == DEPARTING)
     return c.Offered(session, heads=(taken,), examined=0, fresh=(), expired=(), blocked=())
 
 
@@ -83,9 +90,9 @@ def decide_acknowledgement(state: ContractChannelState, session: SessionId, refe
         raise UnknownMessageError(f"the message at {offset} {why}; there is nothing to do", offset=offset)
     if offset in state.in_hand.get(session, {}):
         return c.Acknowledged(session=session, offsets=[offset])
-    if now is MessageState.DELIVERED:
+    if any(offset in hand for hand in state.in_hand.values()):
         raise UnknownMessageError(f"receiver {session!r} does not hold the message at {offset}", receiver_id=session)
-    next_state(now, Move.ACKNOWLEDGED_EARLY)
+    transition(now, Move.ACKNOWLEDGED_EARLY)
     gate = state.gates.by_key.get(reference.gate_key)
     if gate is not None and gate.owner is not None and gate.owner != session:
         raise UnknownMessageError(f"receiver {session!r} cannot hold the message at {offset}", receiver_id=session)

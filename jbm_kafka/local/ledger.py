@@ -16,7 +16,7 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.errors import UnknownMessageError
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.local.contract_state import ContractChannelState
-from jbm_kafka.local.handover import decide_examination, message_state
+from jbm_kafka.local.handover import decide_examination, is_waiting, message_state
 from jbm_kafka.local.messages import reference_to
 from jbm_kafka.local.records import MessageRecord, decode_records, record_key, recovery_entries
 
@@ -129,6 +129,10 @@ class Ledger:
         """Where a message stands; None when it has left."""
         return message_state(self.core, reference.offset)
 
+    def is_waiting(self, reference: Reference) -> bool:
+        """Whether it is NEW and not on its way out either."""
+        return is_waiting(self.core, reference.offset)
+
     def write(self, records: Mapping[str, bytes | None]) -> None:
         """Write records, when there are any and somebody to keep them."""
         if records and self.persistence_manager is not None:
@@ -143,7 +147,12 @@ class Ledger:
         match change:
             case c.Offered(heads=heads):
                 return [self.core.gates.by_key[taken.key].waiting[0].offset for taken in heads]
-            case c.Returned(messages=messages) | c.Transferred(messages=messages) | c.OfferedAgain(messages=messages):
+            case (
+                c.Returned(messages=messages)
+                | c.Transferred(messages=messages)
+                | c.OfferedAgain(messages=messages)
+                | c.DepartureFailed(messages=messages)
+            ):
                 return [message.offset for message in messages]
             case c.AcknowledgedEarly(reference=reference):
                 return [reference.offset]

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from jbm_kafka.contract import CoreMessage, MessageState, Receiver
+from jbm_kafka.contract import CoreMessage, Receiver
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.delivery import delivery_of
 from jbm_kafka.core.errors import RoutableNotAcceptedError, UnknownMessageError
@@ -243,7 +243,7 @@ class Offering:
         with self._state.lock:
             mine = [offset for offset, lost_by in self._lost_by.items() if lost_by == receiver_id]
             held = [self._state.by_offset[offset] for offset in mine if offset in self._state.by_offset]
-            return [reference for reference in held if self._state.stands(reference) is MessageState.NEW]
+            return [reference for reference in held if self._state.is_waiting(reference)]
 
     def _note_lost(self, receiver_id: str, references: Sequence[Reference], *, if_due: bool = False) -> list[Reference]:
         with self._state.lock:
@@ -251,7 +251,7 @@ class Offering:
             back = [
                 reference
                 for reference in references
-                if self._state.stands(reference) is MessageState.NEW
+                if self._state.is_waiting(reference)
                 and not (if_due and past[reference.offset].due_at_ms > self._state.core.time_ms)
             ]
             self._lost_by.update((reference.offset, receiver_id) for reference in back)

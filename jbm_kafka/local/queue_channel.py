@@ -23,6 +23,7 @@ from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.managed import ManagedByState
 from jbm_kafka.local.messages import message_of, refused, shown
@@ -233,9 +234,9 @@ class QueueChannel(ManagedByState):
         self._receivers = Receivers(self.name)
         with state.lock:
             is_kept = self.persistence_manager is not None
-            new = [each for each in state.held.values() if state.stands(each) is MessageState.NEW]
+            new = [each for each in state.held.values() if state.is_waiting(each)]
             gone = [each for each in new if not (is_kept and contract_reference(each).is_reliable)]
-            state.change(c.Withdrawn(gone))
+            state.change(c.Withdrawn(gone, transition(MessageState.NEW, Move.REMOVED)))
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -250,8 +251,8 @@ class QueueChannel(ManagedByState):
         with self._state.lock:
             self._check_open()
             if state is MessageState.NEW:
-                return core.gates.waiting_count > len(core.uncommitted)
-            return bool(core.in_hand if state is MessageState.DELIVERED else core.uncommitted)
+                return core.gates.waiting_count > len(core.uncommitted) or DEPARTING in core.in_hand
+            return bool(core.in_hand.keys() - {DEPARTING} if state is MessageState.DELIVERED else core.uncommitted)
 
     def get_messages(self, state: MessageState, /) -> list[CoreMessage]:
         """Those it holds in that state, in arrival order."""

@@ -11,7 +11,7 @@ from jbm_kafka.contract import MessageState, Receiver
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.delivery import delivery_of
-from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS, Departure, route_of
+from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, OUT_OF_ATTEMPTS, Departure, route_of
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.redelivery import is_expired
@@ -96,14 +96,14 @@ class Departures:
                 stands = state.stands(reference)
                 if stands is MessageState.NOT_COMMITTED:
                     state.doom(reference, f"message {message_id_of(reference)!r} expired before its commit")
-                elif stands is MessageState.NEW and not self._is_spoken_for(reference):
+                elif state.is_waiting(reference) and not self._is_spoken_for(reference):
                     expired.append(reference)
         with state.reserve(expired):
             gone = [reference for reference in expired if self._copy_expired(reference, now_ms)]
             with state.lock:
                 # A copy is made without the lock, and an acknowledgement that came meanwhile wins.
-                gone = [reference for reference in gone if state.stands(reference) is MessageState.NEW]
-                state.change(c.Withdrawn(gone))
+                gone = [reference for reference in gone if state.is_waiting(reference)]
+                state.change(c.Withdrawn(gone, DEPARTS_BY[MessageFate.EXPIRED]))
         return [message_id_of(reference) for reference in gone]
 
     def _is_spoken_for(self, reference: Reference) -> bool:
@@ -134,10 +134,11 @@ class Departures:
             if offset not in state.core.in_hand.get(DEPARTING, {}):
                 return
             if is_taken:
-                state.change(c.Acknowledged(DEPARTING, [offset]))
+                fate = route_of(leaving.reason, self.settings).fate
+                state.change(c.Acknowledged(DEPARTING, [offset], transition=DEPARTS_BY[fate]))
             else:
                 kept = c.ReturnedMessage(offset, leaving.attempts, due_at_ms=0, delay_ms=0, reason=OUT_OF_ATTEMPTS)
-                state.change(c.Returned(DEPARTING, [kept]))
+                state.change(c.DepartureFailed([kept]))
 
     def _target(self, reason: str) -> Receiver | None:
         """Who takes the copy of a message that departs for this reason; None: nobody."""

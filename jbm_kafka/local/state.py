@@ -24,7 +24,7 @@ from jbm_kafka.core.errors import (
     UnknownMessageError,
 )
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.states import Move, next_state
+from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.handover import decide_acknowledgement, decide_delivery, owing
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.messages import StoredReference, refused
@@ -90,7 +90,7 @@ class LocalChannelState(TransactionPart):
         with self.lock:
             reference = self.find(message_id)
             if (state := self.stands(reference)) is not None:
-                next_state(state, Move.OFFERED)
+                transition(state, Move.OFFERED)
             if not self.record_delivery(receiver_id, reference):
                 raise IllegalStateError(
                     f"message {message_id!r} cannot be in the hand of {receiver_id!r} now: it, or an earlier one of "
@@ -103,9 +103,12 @@ class LocalChannelState(TransactionPart):
             reference = self.find(message_id)
             state = self.stands(reference)
             assert state is not None, message_id
-            next_state(state, Move.REMOVED)
+            removal = transition(state, Move.REMOVED)
             holders = [s for s, hand in self.core.in_hand.items() if reference.offset in hand]
-            self.change(c.Acknowledged(holders[0], [reference.offset]) if holders else c.Withdrawn([reference]))
+            if holders:
+                self.change(c.Acknowledged(holders[0], [reference.offset], transition=removal))
+            else:
+                self.change(c.Withdrawn([reference], removal))
             self.submitted.pop(reference.offset, None)
 
     def state_of(self, message_id: str, /) -> MessageState | None:
@@ -164,7 +167,7 @@ class LocalChannelState(TransactionPart):
         with self.lock:
             change = decide_delivery(self.core, receiver_id, reference)
             if change is None:
-                if acknowledged and self.stands(reference) is MessageState.NEW:
+                if acknowledged and self.is_waiting(reference):
                     self.settle_early(receiver_id, reference)
                 return False
             settles = isinstance(change, c.Acknowledged)

@@ -108,7 +108,9 @@ class CheckpointPart:
             if durable:
                 for settling in part.settlings:
                     # The freeze told the changelog and the events already; only the live state follows.
-                    channel.state.apply(Acknowledged(session=settling.session, offsets=settling.offsets, durable=True))
+                    channel.state.apply(
+                        Acknowledged(settling.session, settling.offsets, durable=True, transition=settling.transition)
+                    )
             else:
                 self._return_orphans(part)
                 if channel.is_lost:  # nobody tries again

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze
 from jbm_kafka.core.reference import SessionId
+from jbm_kafka.core.states import ACKNOWLEDGED, Transition
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.sidecar.channel_group import ChannelGroup
@@ -46,6 +48,11 @@ class Settling:
     offsets: Sequence[int]
     events: Sequence[MessageEvent] = ()
     """What to tell of them in jbm.events; none: acknowledged."""
+
+    @property
+    def transition(self) -> Transition:
+        """By which row of core/states.py they leave."""
+        return DEPARTS_BY[self.events[0].fate] if self.events else ACKNOWLEDGED
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.departure import Departure, route_of
+from jbm_kafka.core.changes import Acknowledged
+from jbm_kafka.core.departure import DEPARTS_BY, Departure, route_of
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import DEPARTING, Reference
@@ -51,7 +52,7 @@ class Departures:
         offset = leaving.reference.offset
         if address is None:
             if offset in channel.state.in_hand.get(DEPARTING, {}):
-                channel.acknowledge(DEPARTING, [offset])
+                channel.state.apply(Acknowledged(DEPARTING, [offset], transition=DEPARTS_BY[fate]))
             channel.note(event)
             return
         done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, error)))

@@ -167,9 +167,9 @@ class OwnedChannel:
             self.offered_target = in_doubt_below
             self.is_releasing = True
 
-    def acknowledge(self, session: SessionId, offsets: Sequence[int], *, durable: bool = False) -> None:
+    def acknowledge(self, session: SessionId, offsets: Sequence[int]) -> None:
         """Settle what the session holds of these; the caller has checked that it does."""
-        self.state.apply(Acknowledged(session=session, offsets=offsets, durable=durable))
+        self.state.apply(Acknowledged(session=session, offsets=offsets))
         self._account.acknowledged.extend(offsets)
 
     def acknowledge_unawaited(self, tap: Tap, offsets: Sequence[int]) -> None:

@@ -7,11 +7,13 @@ from collections.abc import Collection, Sequence
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import Entry
+from jbm_kafka.core.departure import DEPARTS_BY
+from jbm_kafka.core.entries import Entry, MessageFate
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offer import Offer, decide_offer
-from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.settlement import GivenBack, Return, decide_return
+from jbm_kafka.core.states import ACKNOWLEDGED
 
 START_MS = 1_000
 
@@ -41,15 +43,20 @@ class Channel:
         self.state.apply(c.Fetched(begin=self.state.read_position, end=end, references=references))
 
     def ask(self, session: str, limit: int = 100, *, one_per_unit: bool = False) -> Offer:
-        offer = decide_offer(self.state, session, limit=limit, now_ms=self.now_ms, one_per_unit=one_per_unit)
+        offer = self.decide(session, limit, one_per_unit=one_per_unit)
         self.state.apply(offer.change)
         return offer
+
+    def decide(self, session: str, limit: int = 100, *, one_per_unit: bool = False) -> Offer:
+        return decide_offer(self.state, session, limit=limit, now_ms=self.now_ms, one_per_unit=one_per_unit)
 
     def got(self, session: str, limit: int = 100, *, one_per_unit: bool = False) -> list[int]:
         return [reference.offset for reference in self.ask(session, limit, one_per_unit=one_per_unit).references]
 
     def acknowledge(self, session: str, *offsets: int, durable: bool = False) -> None:
-        self.state.apply(c.Acknowledged(session=session, offsets=offsets, durable=durable))
+        """The session is done with these; what DEPARTING holds went to the dead-letter address."""
+        row = DEPARTS_BY[MessageFate.DEAD_LETTERED] if session == DEPARTING else ACKNOWLEDGED
+        self.state.apply(c.Acknowledged(session=session, offsets=offsets, durable=durable, transition=row))
 
     def give_back(self, session: str, *rows: GivenBack | int, unread: Collection[int] | None = None) -> Return:
         """A bare offset goes back counted, with the delay of the settings."""

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from jbm_kafka.core.states import TRANSITIONS, MessageState, Move, Outcome, next_state
+from jbm_kafka.core.states import TRANSITIONS, MessageState, Move, Outcome, transition
 from jbm_kafka.errors import IllegalStateError
 
 SPEC: dict[str, dict[str, str]] = {
@@ -43,11 +43,13 @@ def test_a_move_leads_where_the_specification_says_or_is_refused(state: MessageS
     expected = SPEC[state.name].get(move.name)
     if expected is None:
         with pytest.raises(IllegalStateError) as caught:
-            next_state(state, move)
+            transition(state, move)
         assert (caught.value.state, caught.value.move) == (state, move)
         assert f"{state.value} cannot be {move.value}" in str(caught.value)
     else:
-        assert next_state(state, move).name == expected
+        row = transition(state, move)
+        assert (row.state, row.move, row.target.name) == (state, move, expected)
+        assert row.leaves is isinstance(row.target, Outcome)
 
 
 def test_the_table_cannot_be_changed() -> None:

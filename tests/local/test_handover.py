@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.departure import DEPARTS_BY
+from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.errors import IllegalStateError, UnknownMessageError
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.states import MessageState
@@ -14,6 +16,7 @@ from jbm_kafka.local.handover import (
     decide_delivery,
     decide_examination,
     heads,
+    is_waiting,
     message_state,
     owing,
 )
@@ -108,15 +111,18 @@ def test_an_acknowledgement_that_cannot_be_is_refused(state: ContractChannelStat
 def test_what_is_on_its_way_out_is_owed_by_nobody(state: ContractChannelState) -> None:
     """Of STATE-4"""
     deliver(state, DEPARTING, A1)
-    assert message_state(state, A1.offset) is MessageState.DELIVERED
+    assert message_state(state, A1.offset) is MessageState.NEW, "no receiver has it"
+    assert not is_waiting(state, A1.offset)
     assert owing(state, A1.offset) == frozenset()
+    with pytest.raises(UnknownMessageError, match="does not hold"):
+        decide_acknowledgement(state, "r1", A1)
 
 
 def test_what_is_withdrawn_is_settled_and_forgotten_and_those_behind_it_move_up(state: ContractChannelState) -> None:
     """Of UNIT-16"""
     deliver(state, "r1", A1)
     state.apply(c.Returned("r1", [c.ReturnedMessage(0, attempts=2, due_at_ms=0, delay_ms=0, reason="returned")]))
-    state.apply(c.Withdrawn([A1, PLAIN]))
+    state.apply(c.Withdrawn([A1, PLAIN], DEPARTS_BY[MessageFate.EXPIRED]))
     assert not state.past
     assert list(state.owed) == [A2.offset, B.offset]
     assert sorted(reference for reference, _ in heads(state)) == [A2, B]

@@ -8,9 +8,12 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.departure import DEPARTS_BY
+from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.offer import Offer
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
+from jbm_kafka.core.states import ACKNOWLEDGED, Transition
 from tests.model import invariants as inv
 from tests.model.carrier import Carrier
 from tests.model.histories import INDIVIDUALS, SESSIONS, some
@@ -117,10 +120,10 @@ class JudgedChannel(RuleBasedStateMachine):
 
     def settle(self, session: str, mask: int, one_by_one: bool) -> None:
         offsets = some(self.free_hand(session), mask)
-        known_as = DEPARTING if session == GIVEN_AWAY else session
+        known_as, row = ends(session)
         assert unknown_offsets(self.carrier.state, known_as, [*offsets, 1 << 40]) == [1 << 40]
         for batch in [[o] for o in offsets] if one_by_one else [offsets]:
-            self.carrier.state.apply(c.Acknowledged(session=known_as, offsets=batch))
+            self.carrier.state.apply(c.Acknowledged(session=known_as, offsets=batch, transition=row))
         for offset in offsets:
             self.paper.settle(offset)
         self._something_happened()
@@ -163,8 +166,8 @@ class JudgedChannel(RuleBasedStateMachine):
             return
         self.paper.is_durable(remembered)
         for session, offsets in committed.items():
-            known_as = DEPARTING if session == GIVEN_AWAY else session
-            self.carrier.state.apply(c.Acknowledged(session=known_as, offsets=offsets, durable=True))
+            known_as, row = ends(session)
+            self.carrier.state.apply(c.Acknowledged(known_as, offsets, durable=True, transition=row))
             for offset in offsets:
                 self.paper.settle(offset)
         inv.replay_gives_the_durable_part(self.paper, remembered, self.carrier)
@@ -192,6 +195,13 @@ class JudgedChannel(RuleBasedStateMachine):
         inv.the_heads_are_exact(paper, state)
         inv.nothing_waits_twice_in_the_listings(state)
         inv.no_session_is_remembered_for_nothing(state)
+
+
+def ends(session: str) -> tuple[str, Transition]:
+    """What the session of the paper is called in the channel, and by which row leaves what it is done with."""
+    if session == GIVEN_AWAY:
+        return DEPARTING, DEPARTS_BY[MessageFate.DEAD_LETTERED]
+    return session, ACKNOWLEDGED
 
 
 def _unit_by_unit(offer: Offer) -> Iterator[tuple[int, str | None]]:

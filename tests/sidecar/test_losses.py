@@ -178,6 +178,19 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
         assert one.cluster.log(address, 0).end > 0
 
 
+def test_what_expires_without_an_expiry_address_is_not_told_as_acknowledged(start: Start) -> None:
+    """SEND-5, LOG-5: its event says expired; nobody had it, so nobody can have acknowledged it."""
+    one = start("one", settings=AddressSettings(expiry_address=None))
+    link = one.attach("s")
+    one.send("late", headers=[("JMSExpiration", b"%d" % one.clock.now_ms())])
+    one.send("fine")
+    assert [offset for offset, _ in received(one, link)] == [1]
+    one.run(lambda: bool(events(one.cluster)))
+    [event] = events(one.cluster)
+    assert [(told.fate, told.offset, told.target) for told in event.messages] == [(MessageFate.EXPIRED, 0, None)]
+    assert event.acknowledged == ()
+
+
 @ANSWERS
 def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
     start: Start, answer: CommitFault | None

@@ -62,7 +62,7 @@ def acknowledged_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 
     def freeze(self: CheckpointPart, channel: OwnedChannel, name: str, settlings: Sequence[Settling]) -> FrozenChannel:
         for settling in settlings:
-            channel.state.apply(Acknowledged(session=settling.session, offsets=settling.offsets, durable=False))
+            channel.state.apply(Acknowledged(settling.session, settling.offsets, transition=settling.transition))
         return real(self, channel, name, ())
 
     patch.setattr(CheckpointPart, "_freeze_channel", freeze)
