@@ -49,6 +49,13 @@ def test_what_is_settled_in_the_order_of_the_log_is_settled_as_in_any_other(
         assert list(owed) == [offset for offset in range(owed_from, owed_from + 8) if offset not in run]
 
 
+def test_offsets_that_only_look_like_a_run_by_their_ends_are_settled_one_by_one() -> None:
+    """Of one that is named twice instead of its neighbour: as many as the run has, and its first and last."""
+    owed = owing(5, 6, 7, 8)
+    owed.discard([5, 7, 7, 8])
+    assert list(owed) == [6]
+
+
 @settings(deadline=None)
 @given(offset_lists, offset_lists, near_edges, near_edges)
 def test_what_is_settled_of_a_block_is_what_is_not_owed_there(
