@@ -41,7 +41,7 @@ class Waiting:
             return None
         link = self._link
         granted = None
-        link.is_waiting = True
+        link.begin_wait()
         try:
             granted = self._wait(timeout)
             if granted is not None and self._inbox.is_over:  # closed since it was taken: nobody has seen it

@@ -131,6 +131,12 @@ class Link:
             return False
         return not (self._is_asking_alone or any(self.coming))
 
+    def begin_wait(self) -> None:
+        """A receive waits from now on: a lane that rests beside its consumer goes and looks."""
+        self.is_waiting = True
+        if self._lane is not None:
+            self._lane.wake()
+
     def end_call(self, *, withdraw: bool) -> None:
         """A receive that waited ends; idleness counts from now. What it got too late stays for the next call."""
         with self.lock:

@@ -3,8 +3,9 @@
 As much as is asked for, when it is asked for: what is read earlier has left the processor's cache when it is handed
 over. More only while nobody asks, so that a slow receiver never waits for it, and gets the highest priority of many.
 
-The consumer has no wake-up. While there is nothing to hand over the lane waits in it; while there is something, or
-somebody has just got what he asked for and will ask again, it waits beside it, where whoever asks can wake it.
+The consumer has no wake-up. While somebody waits for what it may get, the lane waits in it; while there is something to
+hand over, somebody has just got what he asked for and will ask again, or all who received work on that and may commit,
+it waits beside it, where whoever asks can wake it.
 """
 
 from __future__ import annotations
@@ -34,6 +35,17 @@ class Fetching:
         """How many messages are read and, as far as is known without looking at their units, may be handed over."""
         channels = self._data.channels.values()
         return sum(len(channel.state.arrivals) + len(channel.state.gates.free) for channel in channels)
+
+    def waits_beside(self) -> bool:
+        """Nobody waits for a message, and somebody may soon ask for something else: a commit, or to be told that his
+        acknowledgement is recorded. In the consumer the lane would hear that `BUSY_POLL_S` late."""
+        data = self._data
+        if not data.is_settled:
+            return False  # what must come soon is the group's answer
+        for link in data.links.values():
+            if link.is_waiting and link.wanted > 0:
+                return False
+        return any(channel.needs_checkpoint or not channel.holds_nothing for channel in data.channels.values())
 
     def fetch(self, consumer: GroupConsumer, *, ahead: int, rest_s: float) -> bool:
         """Read on; True when something came. It waits for that only while nothing is `ahead`, and at most `rest_s`.

@@ -205,12 +205,14 @@ class Lane:
         self.data.mailbox.signal.clear()
         self.pump()  # first, so that what is read takes the memory of what is settled, still in the processor's cache
         ahead = self.fetching.ahead()
-        has_fetched = self._fetch(consumer, ahead)
+        is_beside = not ahead and self.fetching.waits_beside()
+        has_fetched = self._fetch(consumer, ahead, 0 if is_beside else self._rest_s)
         self.pump()
         self._serve(consumer)
         # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
         is_satisfied = self.dispatch.has_delivered and not self.data.wanted()
-        return Wait(self._rest_s, self.data.mailbox.signal) if is_satisfied or (ahead and not has_fetched) else GO_ON
+        may_wait = is_satisfied or ((ahead or is_beside) and not has_fetched)
+        return Wait(self._rest_s, self.data.mailbox.signal) if may_wait else GO_ON
 
     def pump(self) -> None:
         """Carry out what others enqueued: commands, acknowledgements, verdicts."""
@@ -241,9 +243,9 @@ class Lane:
         """Complete when every partition was read up to its position and the link has got what it asked for."""
         self.post(lambda: self._with_link(link_id, lambda link: self.catch_up.watch(link, ends, done)))
 
-    def _fetch(self, consumer: GroupConsumer, ahead: int) -> bool:
+    def _fetch(self, consumer: GroupConsumer, ahead: int, rest_s: float) -> bool:
         try:
-            return self.fetching.fetch(consumer, ahead=ahead, rest_s=self._rest_s)
+            return self.fetching.fetch(consumer, ahead=ahead, rest_s=rest_s)
         except PositionOutOfRange as error:
             self.assignment.reposition(error.partition)
             return False

@@ -98,6 +98,25 @@ def test_who_has_got_all_he_asked_for_is_waited_for_where_he_can_wake_the_lane(o
     assert lane.is_ready
 
 
+def test_while_all_who_received_work_on_that_a_commit_wakes_the_lane(one: SteppedSidecar) -> None:
+    """Asleep in the consumer it would freeze a commit up to 4 ms late; who waits for a message wakes it likewise."""
+    link = one.attach("s")
+    one.run(lambda: one.lane.is_settled)
+    one.send("the only one")
+    one.receive(link, 1)
+    link.is_waiting = False
+    ask(link, 5)  # ahead; it works on what it has
+    lane = lane_worker(one)
+    one.run(lambda: not lane.is_ready)
+    one.lane.post(lambda: None)
+    assert lane.is_ready
+    one.run(lambda: not lane.is_ready)
+    link.begin_wait()
+    assert lane.is_ready
+    lane.step()
+    assert lane.is_ready, "now what may come is waited for, in the consumer"
+
+
 def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> None:
     """Of ACK-8: by what is in the buffer and what is still to come, so never more than the prefetch."""
     link = link_of("s")

@@ -168,13 +168,22 @@ def what_a_rebalance_takes_counts(patch: pytest.MonkeyPatch) -> None:
 EXPECTED: dict[Plant, tuple[str, ...]] = {
     dead_letter_outside_the_transaction: ("exactly_one_dead_letter", "nothing_is_lost"),
     journal_before_the_commit: ("journal_follows_the_changelog",),
-    acknowledged_before_the_commit: ("nothing_is_lost", "sends_once_iff_committed", "unit_in_order"),
+    acknowledged_before_the_commit: (
+        "nothing_is_lost",
+        "sends_once_iff_committed",
+        "unit_in_order",
+        "one_session_at_a_time",
+    ),
     handed_over_before_it_is_reserved: ("reserved_before_handed_over", "replay_equals_live"),
     group_metadata_read_when_it_is_used: ("at_most_one_owner_writes", "nothing_is_lost"),
     stragglers_are_handed_out: ("unit_in_order",),
     an_unknown_outcome_counts_as_failed: ("sends_once_iff_committed", "exactly_one_dead_letter"),
     an_unknown_outcome_counts_as_committed: ("sends_once", "replay_equals", "durable_when_told", "journal_follows"),
-    an_aborted_checkpoint_counts_as_recorded: ("replay_equals_live", "reserved_before_handed_over"),
+    an_aborted_checkpoint_counts_as_recorded: (
+        "replay_equals_live",
+        "reserved_before_handed_over",
+        "attempt_recorded_before_handed_over",
+    ),
     what_a_rebalance_takes_counts: ("attempts_are_somebodys",),
     the_watermark_passes_what_is_owed: ("nothing_is_lost", "replay_equals_live"),
 }
