@@ -109,13 +109,13 @@ class ChannelState:
     # -- what the changelog remembers, for readers -------------------------------------------------------------
 
     @property
-    def owed(self) -> UnsettledOffsets:
+    def unsettled(self) -> UnsettledOffsets:
         """Known and not settled."""
-        return self.durable.owed
+        return self.durable.unsettled
 
     @property
     def past(self) -> Mapping[int, Past]:
-        """Owed messages with a history, by offset."""
+        """Unsettled messages with a history, by offset."""
         return self.durable.past
 
     @property
@@ -151,34 +151,34 @@ class ChannelState:
         if change.begin < self.end_position:
             references = self._catch_up(change)
         else:
-            self._owe(references, change.end)
+            self._add_unsettled(references, change.end)
         self.read_position = change.end
         self.durable.fetch(change.end)
         self._arrive(references)
 
-    def _owe(self, references: Sequence[Reference], end: int) -> None:
+    def _add_unsettled(self, references: Sequence[Reference], end: int) -> None:
         if not references:
             return
         first, last = references[0].offset, references[-1].offset
         assert last < end, (last, end)
         if last - first + 1 == len(references):
-            self.owed.add_range(first, last + 1)
+            self.unsettled.add_range(first, last + 1)
         else:
-            self.owed.add([reference.offset for reference in references])
+            self.unsettled.add([reference.offset for reference in references])
 
     def _catch_up(self, change: c.Fetched) -> list[Reference]:
-        """Read again after recovery: keep what is owed, and learn which owed offsets hold no message at all."""
+        """Read again after recovery: keep what is unsettled, and learn which of these hold no message at all."""
         assert change.begin == self.read_position, (
-            "an owed offset that is passed over would hold the watermark for ever"
+            "an unsettled offset that is passed over would hold the watermark for ever"
         )
-        known = [r for r in change.references if r.offset >= self.end_position or r.offset in self.owed]
+        known = [r for r in change.references if r.offset >= self.end_position or r.offset in self.unsettled]
         present = {reference.offset for reference in known}
-        gaps = [o for o in self.owed.within(change.begin, min(change.end, self.end_position)) if o not in present]
+        gaps = [o for o in self.unsettled.within(change.begin, min(change.end, self.end_position)) if o not in present]
         if gaps:
             self.durable.settle(gaps)
             for offset in gaps:
                 self.durable.forget_past(offset)
-        self.owed.add([offset for offset in present if offset >= self.end_position])
+        self.unsettled.add([offset for offset in present if offset >= self.end_position])
         return known
 
     def _arrive(self, references: Sequence[Reference]) -> None:

@@ -37,16 +37,16 @@ class DurableState:
         "end_position",
         "is_dirty",
         "offered_position",
-        "owed",
         "past",
         "redelivered_below",
+        "unsettled",
         "written_attempted",
         "written_blocks",
         "written_held",
     )
 
     def __init__(self) -> None:
-        self.owed = UnsettledOffsets()
+        self.unsettled = UnsettledOffsets()
         """Known and not settled. After recovery: everything below `end_position` that is not known to be settled."""
         self.end_position = 0
         """Durable head: one past the highest offset ever seen."""
@@ -55,7 +55,7 @@ class DurableState:
         self.redelivered_below = 0
         """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
         self.past: dict[int, Past] = {}
-        """Owed messages with a history, by offset."""
+        """Unsettled messages with a history, by offset."""
         self.attempted_before: set[int] = set()
         """Offsets that an earlier owner recorded as handed over, and that were not settled: one more attempt each."""
         self.is_dirty = False
@@ -71,7 +71,7 @@ class DurableState:
     @property
     def watermark(self) -> int:
         """Every offset below is settled: where a restarted reader must resume."""
-        return self.owed.first(self.end_position)
+        return self.unsettled.first(self.end_position)
 
     def fetch(self, end: int) -> None:
         """The log was read up to there."""
@@ -112,18 +112,18 @@ class DurableState:
         assert not self.end_position, "a position is applied first, and once"
         self.end_position = entry.fetched
         self.offered_position = self.redelivered_below = entry.offered
-        self.owed.add_range(entry.watermark, entry.fetched)
+        self.unsettled.add_range(entry.watermark, entry.fetched)
 
     def recover_settled(self, entry: Settled) -> None:
         if entry.bitmap is not None:
-            self.owed.discard_bitmap(entry.block, BitMap.deserialize(entry.bitmap))
+            self.unsettled.discard_bitmap(entry.block, BitMap.deserialize(entry.bitmap))
             self.written_blocks.add(entry.block)
-            for offset in [offset for offset in self.past if offset not in self.owed]:
+            for offset in [offset for offset in self.past if offset not in self.unsettled]:
                 del self.past[offset]
 
     def recover_held(self, entry: Held, time_ms: int) -> None:
         self.written_held.add(entry.offset)
-        if entry.offset in self.owed:
+        if entry.offset in self.unsettled:
             # The clock of whoever wrote this may have been ahead of ours: nobody waits longer than the delay itself.
             due_at_ms = min(entry.due_at_ms, time_ms + entry.delay_ms) if time_ms else entry.due_at_ms
             if due_at_ms != entry.due_at_ms:
@@ -140,7 +140,7 @@ class DurableState:
         self.written_attempted[entry.block] = entry.bitmap
         for relative in BitMap.deserialize(entry.bitmap):
             offset = (entry.block << BLOCK_BITS) + relative
-            if offset in self.owed:
+            if offset in self.unsettled:
                 self.attempted_before.add(offset)
                 self.past[offset] = Past(1, 0, 0, None, "lost")
                 self.dirty_held.add(offset)
@@ -152,8 +152,8 @@ class DurableState:
     # -- leaves ------------------------------------------------------------------------------------------------
 
     def settle(self, offsets: Sequence[int], *, durable: bool = False) -> None:
-        """Owe these no longer; `durable`: the changelog says so already."""
-        blocks = self.owed.discard(offsets)
+        """These are settled; `durable`: the changelog says so already."""
+        blocks = self.unsettled.discard(offsets)
         if blocks and not durable:
             self.dirty_blocks |= blocks
             self.is_dirty = True

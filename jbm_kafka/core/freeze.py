@@ -55,7 +55,7 @@ def freeze(
         offered_position,
         state.delivered_position,
     )
-    watermark = state.owed.first_without(state.end_position, tentative) if tentative else state.watermark
+    watermark = state.unsettled.first_without(state.end_position, tentative) if tentative else state.watermark
     blocks = state.durable.dirty_blocks | {offset >> BLOCK_BITS for offset in tentative}
     blocks |= {number for number in state.durable.written_blocks if (number + 1) << BLOCK_BITS <= watermark}
     held = state.durable.dirty_held | {offset for offset in tentative if offset in state.durable.written_held}
@@ -112,7 +112,7 @@ def _settled_entries(
     entries: list[Entry] = []
     gone: set[int] = set()
     for number in sorted(blocks):
-        settled = state.owed.settled_in(number, watermark, state.end_position, tentative)
+        settled = state.unsettled.settled_in(number, watermark, state.end_position, tentative)
         if settled and (number + 1) * BLOCK_SIZE > watermark:
             settled.run_optimize()
             entries.append(Settled(block=number, bitmap=settled.serialize()))

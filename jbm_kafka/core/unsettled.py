@@ -1,6 +1,6 @@
-"""The offsets a channel still owes: a roaring bitmap per block of 65,536 offsets.
+"""The offsets a channel has not settled: a roaring bitmap per block of 65,536 offsets.
 
-What is fetched and not settled is owed; everything else between the watermark and the head is settled, gaps left by
+What is fetched and not settled is here; everything else between the watermark and the head is settled, gaps left by
 transaction markers and compaction included, so nothing ever waits for an offset that holds no message.
 """
 
@@ -45,7 +45,7 @@ class UnsettledOffsets:
         raise TypeError("UnsettledOffsets is mutable and cannot be hashed")
 
     def add(self, offsets: Sequence[int]) -> None:
-        """Owe these; ascending order."""
+        """These are unsettled; ascending order."""
         for number, relative in _by_block(offsets):
             block = self._blocks.get(number)
             if block is None:
@@ -55,7 +55,7 @@ class UnsettledOffsets:
             self._count += len(block) - before
 
     def add_range(self, begin: int, end: int) -> None:
-        """Owe every offset in [begin, end)."""
+        """Every offset is unsettled in [begin, end)."""
         for number in range(begin >> BLOCK_BITS, ((end - 1) >> BLOCK_BITS) + 1 if end > begin else 0):
             base = number << BLOCK_BITS
             block = self._blocks.setdefault(number, BitMap())
@@ -64,7 +64,7 @@ class UnsettledOffsets:
             self._count += len(block) - before
 
     def discard(self, offsets: Sequence[int]) -> set[int]:
-        """Owe these no longer; what is not owed is passed over. Returns the numbers of the blocks they lie in."""
+        """These are settled; what was so before is passed over. Returns the numbers of the blocks they lie in."""
         touched: set[int] = set()
         for number, gone in _by_block(offsets):
             touched.add(number)
@@ -72,7 +72,7 @@ class UnsettledOffsets:
         return touched
 
     def discard_bitmap(self, number: int, settled: BitMap) -> None:
-        """Owe nothing of a block's settled offsets (relative to the block's start)."""
+        """Settle these offsets of a block (relative to the block's start)."""
         self._remove(number, settled)
 
     def _remove(self, number: int, gone: BitMap) -> None:
@@ -88,14 +88,14 @@ class UnsettledOffsets:
             del self._blocks[number]
 
     def first(self, default: int) -> int:
-        """The lowest owed offset, or `default` when nothing is owed."""
+        """The lowest unsettled offset, or `default` when all are settled."""
         if not self._blocks:
             return default
         number = min(self._blocks)
         return int((number << BLOCK_BITS) + self._blocks[number].min())
 
     def within(self, begin: int, end: int) -> list[int]:
-        """The owed offsets in [begin, end), ascending."""
+        """The unsettled offsets in [begin, end), ascending."""
         found: list[int] = []
         for number in sorted(self._blocks):
             base = number << BLOCK_BITS
@@ -113,13 +113,13 @@ class UnsettledOffsets:
         low, high = max(begin - base, 0), min(end - base, BLOCK_SIZE)
         if high > low:
             settled.add_range(low, high)
-            owed = self._blocks.get(number)
-            if owed is not None:
-                settled -= owed - BitMap([o - base for o in also if o >> BLOCK_BITS == number])
+            unsettled = self._blocks.get(number)
+            if unsettled is not None:
+                settled -= unsettled - BitMap([o - base for o in also if o >> BLOCK_BITS == number])
         return settled
 
     def first_without(self, default: int, also: Iterable[int]) -> int:
-        """The lowest owed offset that is not in `also`, or `default`."""
+        """The lowest unsettled offset that is not in `also`, or `default`."""
         gone: dict[int, list[int]] = {}
         for offset in also:
             gone.setdefault(offset >> BLOCK_BITS, []).append(offset & _MASK)

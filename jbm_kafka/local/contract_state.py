@@ -84,7 +84,7 @@ class ContractChannelState(ChannelState):
         for reference in change.references:
             assert reference.offset >= self.end_position, (reference.offset, self.end_position)
             self.uncommitted[reference.offset] = change.transaction
-            self.owed.add([reference.offset])
+            self.unsettled.add([reference.offset])
             self.read_position = reference.offset + 1
             self.durable.end_position = self.read_position
             self._wait(reference)

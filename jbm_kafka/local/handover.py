@@ -23,7 +23,7 @@ def message_state(state: ContractChannelState, offset: int) -> MessageState | No
     for session, hand in state.in_hand.items():
         if offset in hand:
             return state_in_hand(session)
-    return MessageState.NEW if offset in state.owed else None
+    return MessageState.NEW if offset in state.unsettled else None
 
 
 def is_waiting(state: ContractChannelState, offset: int) -> bool:

@@ -117,7 +117,7 @@ def _partition(
         upto = min(position + CHUNK, end)
         for record in reader.read(topic, {partition: (position, upto)}, timeout_s=READ_TIMEOUT_S):
             offset = cast(int, record.offset())
-            if offset < state.end_position and offset not in state.owed:
+            if offset < state.end_position and offset not in state.unsettled:
                 continue
             yield _seen(record, state, in_hand, units_seen, now_ms)
         position = upto

@@ -114,7 +114,7 @@ class Checkpointer:
             try:
                 yield from self._checkpoint(lanes, transfers)
             except Exception as error:  # a bug: the transfers' callers must not wait for ever
-                log.exception("a checkpoint failed; what it held stays owed and is tried again")
+                log.exception("a checkpoint failed; what it held stays unsettled and is tried again")
                 for transfer in transfers:
                     transfer.done.complete(JMSError(f"{transfer.about}: the checkpoint failed: {error}"))
                 yield Wait(BUG_PAUSE_S)

@@ -95,7 +95,7 @@ class SpilledMessages:
 def _was_handed_over(channel: OwnedChannel, offset: int) -> bool:
     """It went on from memory: a row of it was left by a `put` that failed."""
     state = channel.state
-    return offset not in state.owed or any(offset in hand for hand in state.in_hand.values())
+    return offset not in state.unsettled or any(offset in hand for hand in state.in_hand.values())
 
 
 def _store_key(key: GateKey) -> bytes:

@@ -33,7 +33,7 @@ def test_what_a_receiver_has_leaves_only_by_a_row_of_delivered_to_an_outcome(cha
     """Of STATE-1: it cannot expire in hand (STATE-4), and acknowledged in part it stays."""
     with pytest.raises(AssertionError, match=row.move.name):
         channel.state.apply(c.Acknowledged("a", [0], transition=row))
-    assert list(channel.state.owed) == [0, 1]
+    assert list(channel.state.unsettled) == [0, 1]
 
 
 @pytest.mark.parametrize("row", [ACKNOWLEDGED, REMOVED], ids=lambda row: f"{row.state.name}-{row.move.name}")
@@ -41,7 +41,7 @@ def test_what_departs_is_new_and_is_not_acknowledged(channel: Channel, row: Tran
     """Of STATE-1: no receiver has it."""
     with pytest.raises(AssertionError, match=row.move.name):
         channel.state.apply(c.Acknowledged(DEPARTING, [1], transition=row))
-    assert list(channel.state.owed) == [0, 1]
+    assert list(channel.state.unsettled) == [0, 1]
 
 
 def test_a_row_that_the_table_does_not_say_is_seen_where_it_is_used(channel: Channel) -> None:

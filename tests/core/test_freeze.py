@@ -86,7 +86,7 @@ def test_tentative_messages_count_as_settled_in_the_checkpoint_and_not_before_in
     channel.acknowledge("a", 0, 2, durable=True)
     assert channel.state.watermark == 1
     assert not channel.state.is_dirty
-    assert list(recovered(*taken.entries).state.owed) == [1]
+    assert list(recovered(*taken.entries).state.unsettled) == [1]
 
 
 def test_a_tentative_message_with_a_past_is_held_no_more() -> None:
@@ -191,7 +191,7 @@ def test_a_new_owner_reads_on_beyond_what_the_old_one_had_seen() -> None:
     first = Channel(message(0), message(1))
     channel = recovered(*first.checkpoint(offered_position=0))
     channel.fetch(message(0), message(1), message(4))
-    assert list(channel.state.owed) == [0, 1, 4]
+    assert list(channel.state.unsettled) == [0, 1, 4]
     assert channel.state.end_position == 5
 
 
@@ -225,7 +225,7 @@ def test_deleted_entries_that_compaction_has_not_removed_yet_do_no_harm() -> Non
     channel.state.apply(HeldGone(offset=0))
     channel.state.apply(Settled(block=0, bitmap=None))
     assert channel.state.past == {}
-    assert list(channel.state.owed) == [0, 1]
+    assert list(channel.state.unsettled) == [0, 1]
 
 
 def test_a_held_entry_of_a_settled_message_is_not_believed() -> None:

@@ -124,7 +124,7 @@ def test_what_is_withdrawn_is_settled_and_forgotten_and_those_behind_it_move_up(
     state.apply(c.Returned("r1", [c.ReturnedMessage(0, attempts=2, due_at_ms=0, delay_ms=0, reason="returned")]))
     state.apply(c.Withdrawn([A1, PLAIN], DEPARTS_BY[MessageFate.EXPIRED]))
     assert not state.past
-    assert list(state.owed) == [A2.offset, B.offset]
+    assert list(state.unsettled) == [A2.offset, B.offset]
     assert sorted(reference for reference, _ in heads(state)) == [A2, B]
     assert state.gates.waiting_count == 2
 
@@ -135,7 +135,7 @@ def test_a_rollback_takes_what_was_sent_and_leaves_what_others_sent(state: Contr
         state.apply(c.AddedUncommitted(transaction, [Reference(offset, b"c")]))
     state.apply(c.SendsRolledBack("t"))
     assert state.uncommitted == {5: "u"}
-    assert 4 not in state.owed
+    assert 4 not in state.unsettled
     state.apply(c.SendsCommitted("u"))
     deliver(state, "r1", Reference(5, b"c"))
 

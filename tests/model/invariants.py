@@ -167,7 +167,7 @@ def replay_gives_the_durable_part(paper: PaperQueue, durable: Remembered, carrie
     assert state.end_position == durable.known_to
     assert state.offered_position == state.redelivered_below == durable.offered
     owed = [o for o in paper.log if o < durable.known_to and o not in durable.settled]
-    assert [o for o in state.owed if o in paper.log] == sorted(owed)
+    assert [o for o in state.unsettled if o in paper.log] == sorted(owed)
     assert state.watermark <= min(owed, default=durable.known_to)
     assert {o: p.attempts for o, p in state.past.items()} == durable.attempts_after_a_crash()
     for offset, past in state.past.items():

@@ -125,12 +125,12 @@ def _replay_equals(paper: Paper, place: Place, channel: OwnedChannel) -> None:
             f"{name}: {changelog.position}, live {state.offered_position}"
         )
     epoch = paper.epoch_of[channel]
-    seen = (changelog.version, len(state.owed))
+    seen = (changelog.version, len(state.unsettled))
     rows = paper.messages[place].items() if epoch.compared != seen else ()
     epoch.compared = seen
     for offset, message in rows:
         if offset < state.end_position:
-            owed = offset in state.owed
+            owed = offset in state.unsettled
             assert owed != changelog.is_settled(offset), f"{name}: live {owed=} of {message}, the changelog otherwise"
     remembered = {o: (h.attempts, h.unit) for o, h in changelog.held.items() if not changelog.is_settled(o)}
     live = {o: (past.attempts, past.unit) for o, past in state.past.items()}
