@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.durable_state import DurableState, Past
+from jbm_kafka.core.durable_state import DurableState, RedeliveryState
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
 from jbm_kafka.core.states import MessageState
@@ -114,7 +114,7 @@ class ChannelState:
         return self.durable.unsettled
 
     @property
-    def past(self) -> Mapping[int, Past]:
+    def past(self) -> Mapping[int, RedeliveryState]:
         """Unsettled messages with a history, by offset."""
         return self.durable.past
 

@@ -17,7 +17,7 @@ from jbm_kafka.core.unsettled import BLOCK_BITS, UnsettledOffsets
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class RedeliveryState:
     """What is remembered of a message that was handed over before."""
 
     attempts: int
@@ -54,7 +54,7 @@ class DurableState:
         """Offsets below may be handed over: the changelog says that they may have been."""
         self.redelivered_below = 0
         """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
-        self.past: dict[int, Past] = {}
+        self.past: dict[int, RedeliveryState] = {}
         """Unsettled messages with a history, by offset."""
         self.attempted_before: set[int] = set()
         """Offsets that an earlier owner recorded as handed over, and that were not settled: one more attempt each."""
@@ -131,7 +131,7 @@ class DurableState:
                 self.dirty_held.add(entry.offset)
                 self.is_dirty = True
             attempts = entry.attempts + (entry.offset in self.attempted_before)
-            self.past[entry.offset] = Past(attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
+            self.past[entry.offset] = RedeliveryState(attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
 
     def recover_attempted(self, entry: Attempted) -> None:
         """Comes before the held entries. What was in hand counts as an attempt, whatever became of its owner."""
@@ -142,7 +142,7 @@ class DurableState:
             offset = (entry.block << BLOCK_BITS) + relative
             if offset in self.unsettled:
                 self.attempted_before.add(offset)
-                self.past[offset] = Past(1, 0, 0, None, "lost")
+                self.past[offset] = RedeliveryState(1, 0, 0, None, "lost")
                 self.dirty_held.add(offset)
         self.is_dirty = True
 
@@ -160,7 +160,7 @@ class DurableState:
 
     def remember(self, message: c.ReturnedMessage, reference: Reference) -> None:
         if message.attempts or message.due_at_ms or message.was_seen or message.offset in self.past:
-            self.past[message.offset] = Past(
+            self.past[message.offset] = RedeliveryState(
                 attempts=message.attempts,
                 due_at_ms=message.due_at_ms,
                 delay_ms=message.delay_ms,
@@ -172,7 +172,7 @@ class DurableState:
 
     def keep(self, change: c.KeptForOperator) -> None:
         for message in change.messages:
-            self.past[message.offset] = Past(
+            self.past[message.offset] = RedeliveryState(
                 attempts=message.attempts,
                 due_at_ms=message.due_at_ms,
                 delay_ms=message.delay_ms,
