@@ -325,7 +325,7 @@ class ChannelState:
         if not change.kept:
             assert gate.spilled, "the held store has the head"
             gate.waiting = NOTHING_WAITS
-            self.gates.hungry.pop(gate.key, None)  # nobody misses it before its time
+            self.gates.awaiting_load.pop(gate.key, None)  # nobody misses it before its time
         self.gates.waiting_count -= moved
 
     def _unspilled(self, change: c.Unspilled) -> None:
@@ -333,7 +333,7 @@ class ChannelState:
         assert not gate.waiting or gate.waiting[-1].offset < change.references[0].offset, gate.key
         assert len(change.references) <= gate.spilled, (gate.key, gate.spilled)
         gate.spilled -= len(change.references)
-        self.gates.hungry.pop(gate.key, None)
+        self.gates.awaiting_load.pop(gate.key, None)
         if gate.waiting is NOTHING_WAITS:
             gate.waiting = deque()
         gate.waiting.extend(change.references)

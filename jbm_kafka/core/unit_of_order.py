@@ -77,7 +77,7 @@ class Gate:
 class Gates:
     """All gates of a channel and the order in which their heads may go."""
 
-    __slots__ = ("_spare", "by_key", "free", "hungry", "own", "timers", "waiting_count")
+    __slots__ = ("_spare", "awaiting_load", "by_key", "free", "own", "timers", "waiting_count")
 
     def __init__(self) -> None:
         self.by_key: dict[GateKey, Gate] = {}
@@ -89,7 +89,7 @@ class Gates:
         """A heap of (due, offset, gate). Entries may be stale; the gate's own `due_at_ms` tells."""
         self.waiting_count = 0
         """Messages in `waiting` and `tail` of all gates."""
-        self.hungry: dict[GateKey, None] = {}
+        self.awaiting_load: dict[GateKey, None] = {}
         """Gates that can go on only when what the held store has of them comes back, the longest waiting first.
 
         One whose messages were returned meanwhile, or whose head is held back, may still be in it.
@@ -177,7 +177,7 @@ class Gates:
             if gate.is_idle:
                 self._forget(gate)
             elif gate.spilled:
-                self.hungry[gate.key] = None
+                self.awaiting_load[gate.key] = None
             return
         head = gate.waiting[0]
         if due_at_ms:

@@ -25,7 +25,7 @@ class CatchUp:
         if not self._watchers or not self._data.is_settled:
             return
         self._watchers = [row for row in self._watchers if not row[2].is_done]  # its receive has ended
-        if any(channel.waits_for_mark or channel.state.gates.hungry for channel in self._data.channels.values()):
+        if any(channel.waits_for_mark or channel.state.gates.awaiting_load for channel in self._data.channels.values()):
             return
         left = []
         for link, ends, done in self._watchers:

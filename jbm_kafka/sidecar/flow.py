@@ -55,7 +55,7 @@ class Flow:
         waiting_bytes = 0
         for channel in list(channels.values()):
             waiting_bytes += _waiting_bytes(channel)
-            if channel.state.gates.hungry and not self._load(channel, room_bytes=self._low - waiting_bytes):
+            if channel.state.gates.awaiting_load and not self._load(channel, room_bytes=self._low - waiting_bytes):
                 unreadable.append(channel)
         if unreadable:
             channels = {partition: channel for partition, channel in channels.items() if channel not in unreadable}

@@ -66,7 +66,7 @@ class SpilledMessages:
         gates_max = min(max(room, LOAD_GATES_LEAST - len(gates.free)), LOAD_GATES)
         if gates_max <= 0:
             return
-        keys = (key for key in gates.hungry if not (gates.by_key[key].waiting or gates.by_key[key].due_at_ms))
+        keys = (key for key in gates.awaiting_load if not (gates.by_key[key].waiting or gates.by_key[key].due_at_ms))
         wanted = list(islice(keys, gates_max))
         for key in wanted:
             count = min(max(room // len(wanted), 1), LOAD_COUNT, gates.by_key[key].spilled)

@@ -184,7 +184,7 @@ def test_what_waits_outside_memory_behind_it_comes_back() -> None:
     channel.state.apply(c.Spilled(b"u", kept=1))
     assert left(channel.ask("a")) == [(1, EXPIRED)]
     assert not gate.waiting
-    assert list(channel.state.gates.hungry) == [b"u"]
+    assert list(channel.state.gates.awaiting_load) == [b"u"]
     channel.state.apply(c.Unspilled(b"u", [message(2, b"u", priority=9)]))
     assert channel.got("a") == [2]
 

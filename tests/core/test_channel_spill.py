@@ -65,15 +65,15 @@ def test_a_head_that_is_held_back_leaves_memory_until_its_time() -> None:
     assert not spillable(channel.state)
     channel.fetch(message(2, b"u"))
     assert channel.got("a") == []
-    assert not channel.state.gates.hungry
+    assert not channel.state.gates.awaiting_load
     channel.pass_time(60)
-    assert list(channel.state.gates.hungry) == [0]
+    assert list(channel.state.gates.awaiting_load) == [0]
     channel.state.apply(c.Unspilled(0, [message(0, delivery=START_MS + 60)]))
     assert channel.got("a") == [0]
     channel.pass_time(30)
-    assert list(channel.state.gates.hungry) == [b"u"]
+    assert list(channel.state.gates.awaiting_load) == [b"u"]
     channel.state.apply(c.Unspilled(b"u", [message(1, b"u", delivery=START_MS + 90)]))
-    assert not channel.state.gates.hungry
+    assert not channel.state.gates.awaiting_load
     assert channel.got("a") == [1, 2]
 
 

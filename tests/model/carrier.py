@@ -68,7 +68,7 @@ class Carrier:
     def ask(self, session: str, *, limit: int, now_ms: int, one_per_unit: bool) -> Offer:
         """Fill the gates that miss something from the held store, then decide and apply."""
         by_key = self.state.gates.by_key
-        for key in [k for k in self.state.gates.hungry if not (by_key[k].waiting or by_key[k].due_at_ms)]:
+        for key in [k for k in self.state.gates.awaiting_load if not (by_key[k].waiting or by_key[k].due_at_ms)]:
             self.load(key, 2)
         offer = decide_offer(
             self.state,
