@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.ports import Clock, GroupFenced, KafkaTrouble, OutcomeUnknown, RecordTooLarge, TransactionAborted
+from jbm_kafka.sidecar.backoff import FENCED_PAUSE_MS, Backoff
 from jbm_kafka.sidecar.checkpoint_parts import FrozenGroup, Participant, Transfer
 from jbm_kafka.sidecar.freezing import freeze_all
-from jbm_kafka.sidecar.left_out import FENCED_PAUSE_MS, LeftOut
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import gone
 from jbm_kafka.sidecar.transaction import TransactionWriter
@@ -53,7 +53,7 @@ class Checkpointer:
         """In the order told, so that one history always comes to the same end."""
         self._is_awaited = False
         self._transfers: deque[Transfer] = deque()
-        self._left_out = LeftOut(clock)
+        self._backoff = Backoff(clock)
         self._is_stopping = False
         self._worker: Worker | None = None
         self.checkpoints = 0
@@ -138,7 +138,7 @@ class Checkpointer:
 
     def _checkpoint(self, dirty: Sequence[Participant], transfers: list[Transfer]) -> Steps:
         """Try until it is committed or nothing is left to commit."""
-        left = _Round(transfers=transfers, fenced=self._left_out.now())
+        left = _Round(transfers=transfers, fenced=self._backoff.now())
         for attempt in range(ATTEMPTS_MAX):
             wanted = dict.fromkeys([*dirty, *(lane for transfer in left.transfers for lane, _ in transfer.settlings)])
             lanes = [lane for lane in wanted if lane not in left.fenced]
@@ -178,7 +178,7 @@ class Checkpointer:
             # Other lanes froze with what turned out to be impossible: freeze again without it.
             self._finish(frozen, durable=False)
             left.fenced |= silent
-            self._left_out.fenced(silent)
+            self._backoff.fenced(silent)
             return False
         frozen = [part for part in frozen if part.channels]
         if not frozen and not any(transfer.sends for transfer in transfers):
@@ -197,7 +197,7 @@ class Checkpointer:
             fenced = frozenset(part.participant for part in frozen if part.group.group_id == error.group)
             log.info("checkpoint without group %s for now: %s", error.group, error)
             left.fenced |= fenced
-            self._left_out.fenced(fenced)
+            self._backoff.fenced(fenced)
             return False
         except (TransactionAborted, RecordTooLarge) as error:
             self._finish(frozen, durable=False)
@@ -218,7 +218,7 @@ class Checkpointer:
             self._finish(frozen, durable=False)
             raise
         self.checkpoints += 1
-        self._left_out.took_part(part.participant for part in frozen)
+        self._backoff.took_part(part.participant for part in frozen)
         yield GO_ON
         self._writer.write_journal(frozen)
         yield GO_ON
@@ -249,7 +249,7 @@ class Checkpointer:
                 part.participant.give_up(_gone(lacking))
             if lacking or part in tokens:
                 lanes.add(part.participant)
-        self._left_out.refused(lanes)
+        self._backoff.refused(lanes)
         if not named:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)
         return frozenset(lanes)

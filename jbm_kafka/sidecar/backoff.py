@@ -14,8 +14,8 @@ REFUSED_PAUSE_MS = 1_000
 REFUSED_PAUSE_MAX_MS = 30_000
 
 
-class LeftOut:
-    """The checkpoint thread only."""
+class Backoff:
+    """Who is left out for how long. The checkpoint thread only."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -24,7 +24,7 @@ class LeftOut:
         """How long a participant that was refused was left out the last time."""
 
     def now(self) -> frozenset[Participant]:
-        """Whose time is not over."""
+        """Participants whose pause has not ended."""
         now_ms = self._clock.monotonic_ms()
         self._until_ms = {one: until_ms for one, until_ms in self._until_ms.items() if until_ms > now_ms}
         self._pause_ms = {one: pause_ms for one, pause_ms in self._pause_ms.items() if one.is_alive}
@@ -36,7 +36,7 @@ class LeftOut:
         self._until_ms.update((participant, until_ms) for participant in participants)
 
     def refused(self, participants: Iterable[Participant]) -> None:
-        """Kafka took something of theirs not."""
+        """Kafka refused something of theirs."""
         now_ms = self._clock.monotonic_ms()
         for participant in participants:
             pause_ms = min(2 * self._pause_ms.get(participant, REFUSED_PAUSE_MS // 2), REFUSED_PAUSE_MAX_MS)
