@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from jbm_kafka.kafka.errors import cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
-from jbm_kafka.kafka.wrongly_refused import is_wrongly_refused
+from jbm_kafka.kafka.stale_metadata import is_metadata_stale
 from jbm_kafka.ports import KafkaTrouble, Outgoing, SendReport, UnknownTopic, Unreachable
 
 _POLL_S = 0.1
@@ -89,7 +89,7 @@ class ConfluentSender:
                 self._wait_for_room(record, deadline)
             except KafkaException as raised:
                 error = cause(raised)
-                if not is_retry and is_wrongly_refused(error, self._producer, record.topic, record.partition):
+                if not is_retry and is_metadata_stale(error, self._producer, record.topic, record.partition):
                     is_retry = True
                     continue
                 self._is_broken = self._is_broken or error.fatal() or error.code() == KafkaError._FATAL

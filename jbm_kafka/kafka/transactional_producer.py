@@ -11,7 +11,7 @@ from jbm_kafka.kafka.bounded_call import bounded
 from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.small_batches import SmallBatches
-from jbm_kafka.kafka.wrongly_refused import is_wrongly_refused
+from jbm_kafka.kafka.stale_metadata import is_metadata_stale
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupFenced,
@@ -128,7 +128,7 @@ class ConfluentTransactionalProducer:
                 self._producer.poll(0.01)
             except KafkaException as raised:
                 error = cause(raised)
-                if not is_retry and is_wrongly_refused(error, self._producer, record.topic, record.partition):
+                if not is_retry and is_metadata_stale(error, self._producer, record.topic, record.partition):
                     is_retry = True
                     continue
                 raise self._produce_trouble(error, record, token) from None

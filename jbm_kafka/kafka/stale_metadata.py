@@ -1,4 +1,4 @@
-"""Records that librdkafka refuses as for nowhere, though their topic is there."""
+"""Records that librdkafka refuses as for nowhere by metadata that is stale: their topic is there."""
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -8,7 +8,7 @@ ASK_TIMEOUT_S = 5.0
 """How long a refused record's sender waits to hear whether its topic is there."""
 
 
-def is_wrongly_refused(error: KafkaError, producer: Producer, topic: str, partition: int) -> bool:
+def is_metadata_stale(error: KafkaError, producer: Producer, topic: str, partition: int) -> bool:
     """Whether the cluster has the partition that `producer` has just refused a record for; then it may try again.
 
     A producer remembers for up to a second that a topic is gone, also when it was created again meanwhile. Asked by it,
