@@ -10,13 +10,13 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.mailbox import Mailbox
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.steady_clock import SteadyClock
+from jbm_kafka.sidecar.slewed_clock import SlewedClock
 
 
 class GroupData:
     """The part of one channel group that this process owns. The owner thread's, but for the mailbox."""
 
-    def __init__(self, group: ChannelGroup, *, clock: SteadyClock, config: SidecarConfig) -> None:
+    def __init__(self, group: ChannelGroup, *, clock: SlewedClock, config: SidecarConfig) -> None:
         self.group = group
         self.clock = clock
         self.config = config

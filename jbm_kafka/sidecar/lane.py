@@ -39,7 +39,7 @@ from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import owned
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
-from jbm_kafka.sidecar.steady_clock import SteadyClock
+from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
@@ -51,7 +51,7 @@ class LaneParts:
     """What a lane is given."""
 
     kafka: Kafka
-    clock: SteadyClock
+    clock: SlewedClock
     config: SidecarConfig
     opener: ChannelOpener
     workers: Workers

@@ -130,7 +130,7 @@ class OwnedChannel:
         return not any(self.state.in_hand.values())
 
     def pass_time(self, now_ms: int, set_back_ms: int) -> None:
-        """Let delays end; `set_back_ms` as in `SteadyClock`."""
+        """Let delays end; `set_back_ms` as in `SlewedClock`."""
         state = self.state
         timers = state.gates.timers
         if state.set_back_ms != set_back_ms or state.time_ms == 0 or (timers and timers[0][0] <= now_ms):

@@ -30,7 +30,7 @@ from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.registry import Registry
-from jbm_kafka.sidecar.steady_clock import SteadyClock
+from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.targets import Targets
@@ -61,7 +61,7 @@ class Sidecar:
         self._workers = workers or ThreadWorkers()
         self._chance = chance or random.SystemRandom().random
         self._kafka = kafka
-        clock = self._clock = SteadyClock(clock)
+        clock = self._clock = SlewedClock(clock)
         self.config = config
         self._stores = stores
         self._admin = kafka.admin()

@@ -22,7 +22,7 @@ from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
-from jbm_kafka.sidecar.steady_clock import SteadyClock
+from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Wait
 from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.sidecar.transaction import TransactionWriter
@@ -58,7 +58,7 @@ def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None, opene
     """A lane that was never started, with that channel and these links."""
     parts = LaneParts(
         kafka=MemoryKafka(MemoryCluster(ManualClock(), waits=False)),
-        clock=SteadyClock(ManualClock()),
+        clock=SlewedClock(ManualClock()),
         config=SidecarConfig(),
         opener=opener or cast(ChannelOpener, None),
         workers=ThreadWorkers(),

@@ -10,7 +10,7 @@ import threading
 from jbm_kafka.ports import Clock
 
 
-class SteadyClock:
+class SlewedClock:
     """Implements `ports.Clock` over another one. Any thread.
 
     When the wall clock was set back, this one goes on at half its speed until they meet again; forward it follows at

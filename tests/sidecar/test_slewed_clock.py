@@ -1,44 +1,44 @@
 """A machine's clock that is set ends no delay early and prolongs none by as much."""
 
-from jbm_kafka.sidecar.steady_clock import SteadyClock
+from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from tests.support.manual_clock import ManualClock
 
 
 def test_it_is_the_wall_clock_while_nobody_sets_that() -> None:
     wall = ManualClock(now_ms=1_000)
-    steady = SteadyClock(wall)
+    slewed = SlewedClock(wall)
     wall.advance(7)
-    assert steady.now_ms() == wall.now_ms() == 1_007
-    assert steady.monotonic_ms() == wall.monotonic_ms()
+    assert slewed.now_ms() == wall.now_ms() == 1_007
+    assert slewed.monotonic_ms() == wall.monotonic_ms()
 
 
 def test_a_clock_set_back_goes_on_at_half_its_speed_until_they_meet() -> None:
     """REDELIVER-2: a delay is neither cut short nor made longer by what the clock lost."""
     wall = ManualClock(now_ms=100_000)
-    steady = SteadyClock(wall)
+    slewed = SlewedClock(wall)
     wall.jump(-60_000)
-    assert steady.now_ms() == 100_000
-    assert steady.set_back_ms == 60_000
+    assert slewed.now_ms() == 100_000
+    assert slewed.set_back_ms == 60_000
     wall.advance(10_000)
-    assert steady.now_ms() == 105_000
-    assert steady.set_back_ms == 55_000
+    assert slewed.now_ms() == 105_000
+    assert slewed.set_back_ms == 55_000
     wall.advance(110_000)
-    assert steady.now_ms() == wall.now_ms() == 160_000
-    assert steady.set_back_ms == 0
+    assert slewed.now_ms() == wall.now_ms() == 160_000
+    assert slewed.set_back_ms == 0
 
 
 def test_asking_every_millisecond_loses_no_time() -> None:
     wall = ManualClock(now_ms=100_000)
-    steady = SteadyClock(wall)
+    slewed = SlewedClock(wall)
     wall.jump(-60_000)
     for _ in range(10_001):
         wall.advance(1)
-        steady.now_ms()
-    assert steady.now_ms() == 105_000
+        slewed.now_ms()
+    assert slewed.now_ms() == 105_000
 
 
 def test_a_clock_set_forward_is_followed_at_once() -> None:
     wall = ManualClock(now_ms=100_000)
-    steady = SteadyClock(wall)
+    slewed = SlewedClock(wall)
     wall.jump(5_000)
-    assert steady.now_ms() == 105_000
+    assert slewed.now_ms() == 105_000
