@@ -18,7 +18,7 @@ from jbm_kafka.core.errors import (
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import AccessRefused, KafkaTrouble, TopicDescription
+from jbm_kafka.ports import AccessRefused, KafkaClientError, TopicDescription
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.registry import Registry
@@ -236,5 +236,5 @@ def _told(about: str) -> Iterator[None]:
         yield
     except AccessRefused as error:
         raise JMSSecurityError(f"{about}: {error}") from None
-    except KafkaTrouble as error:
+    except KafkaClientError as error:
         raise JMSError(f"{about}: {error}") from None

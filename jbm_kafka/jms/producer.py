@@ -27,7 +27,7 @@ from jbm_kafka.jms.stamping import (
     set_headers,
     stamp,
 )
-from jbm_kafka.ports import KafkaTrouble, Outgoing
+from jbm_kafka.ports import KafkaClientError, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 
 SEND_TIMEOUT_S = 60.0
@@ -205,7 +205,7 @@ class MessageProducer(KnownAttributes):
                 report = _Report()
                 provider.send(record, report)
                 report.wait()
-        except KafkaTrouble as trouble:
+        except KafkaClientError as trouble:
             raise provider.send_error(trouble, as_destination(message.destination)) from None
 
     def _check_size(self, message: Message, record: Outgoing, info: TopicInfo) -> None:
@@ -231,7 +231,7 @@ class MessageProducer(KnownAttributes):
         destination = as_destination(message.destination)
         pending = completions.expect(message, on_completion)
 
-        def report(trouble: KafkaTrouble | None) -> None:
+        def report(trouble: KafkaClientError | None) -> None:
             completions.report(pending, None if trouble is None else provider.send_error(trouble, destination))
 
         try:
@@ -257,9 +257,9 @@ class _Report:
         # A lock is a quarter of the cost of an Event, which matters once per send.
         self._done = threading.Lock()
         self._done.acquire()
-        self._trouble: KafkaTrouble | None = None
+        self._trouble: KafkaClientError | None = None
 
-    def __call__(self, trouble: KafkaTrouble | None) -> None:
+    def __call__(self, trouble: KafkaClientError | None) -> None:
         self._trouble = trouble
         self._done.release()
 

@@ -2,7 +2,7 @@
 
 from confluent_kafka import KafkaError, KafkaException
 
-from jbm_kafka.ports import AccessRefused, GroupFenced, KafkaTrouble, RecordTooLarge, UnknownTopic, Unreachable
+from jbm_kafka.ports import AccessRefused, GroupFenced, KafkaClientError, RecordTooLarge, UnknownTopic, Unreachable
 
 FENCED = frozenset(
     {
@@ -84,7 +84,7 @@ def one_line(error: KafkaError) -> str:
     return f"{' '.join(error.str().split())} ({error.name().lstrip('_')})"
 
 
-def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None = None) -> KafkaTrouble:
+def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None = None) -> KafkaClientError:
     """The port's error for `error`; `about` says what was being done, with topic or group."""
     code = error.code()
     text = f"{about}: {one_line(error)}"
@@ -98,4 +98,4 @@ def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None 
         return Unreachable(f"{about}: no answer from Kafka at {bootstrap}: {one_line(error)}")
     if code in REFUSED:
         return AccessRefused(text)
-    return KafkaTrouble(text)
+    return KafkaClientError(text)

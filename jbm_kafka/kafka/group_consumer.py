@@ -15,8 +15,8 @@ from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import (
     GroupFenced,
     GroupListener,
+    KafkaClientError,
     KafkaRecord,
-    KafkaTrouble,
     PartitionGone,
     PartitionUnreadable,
     PositionOutOfRange,
@@ -171,7 +171,7 @@ class ConfluentGroupConsumer:
             )
         )
 
-    def _told(self, error: KafkaError) -> KafkaTrouble:
+    def _told(self, error: KafkaError) -> KafkaClientError:
         return trouble(error, f"group {self._group} reading topic {self._topic}", self._bootstrap, group=self._group)
 
     # -- positions -------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class ConfluentGroupConsumer:
 
     def seek(self, partition: int, position: int) -> None:
         if partition not in self._owned:
-            raise KafkaTrouble(f"{self._topic}[{partition}] is not assigned to this member of group {self._group}")
+            raise KafkaClientError(f"{self._topic}[{partition}] is not assigned to this member of group {self._group}")
         self._kept = [record for record in self._kept if record.partition() != partition]
         self._ends.pop(partition, None)
         self._seeks[partition] = (position, 0 if partition in self._stopped else _SEEK_TRIES)

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.errors import UNREACHABLE, cause, trouble
-from jbm_kafka.ports import AccessRefused, KafkaTrouble, Unreachable
+from jbm_kafka.ports import AccessRefused, KafkaClientError, Unreachable
 
 _T = TypeVar("_T")
 _PAUSE_S = 0.01
@@ -106,7 +106,7 @@ class Questions:
             time.sleep(min(pause_s, deadline.remaining_s()))
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
-    def _told(self, error: KafkaError, about: str) -> KafkaTrouble:
+    def _told(self, error: KafkaError, about: str) -> KafkaClientError:
         if error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
             text = f"{about}: a transaction on them is still open after {self._timeout_s:g} s"
             return Unreachable(f"{text} (Kafka at {self._bootstrap})")

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from jbm_kafka.kafka.errors import cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
-from jbm_kafka.ports import KafkaTrouble, Outgoing, SendReport, UnknownTopic, Unreachable
+from jbm_kafka.ports import KafkaClientError, Outgoing, SendReport, UnknownTopic, Unreachable
 
 _POLL_S = 0.1
 _WINDOWS_PER_TIMEOUT = 20
@@ -99,7 +99,7 @@ class ConfluentSender:
 
     def _queue(self, record: Outgoing, report: SendReport | None) -> None:
         if not self._is_open:
-            raise KafkaTrouble(f"send to {record.topic}: the sender is closed")
+            raise KafkaClientError(f"send to {record.topic}: the sender is closed")
         window = self._windows[-1]
         self._producer.produce(
             record.topic,
@@ -205,7 +205,7 @@ class ConfluentSender:
         place = f"send to {record.topic}[{record.partition}]"
         if error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
             text = f"{place}: not confirmed by Kafka at {self._bootstrap} within {self._timeout_s:g} s"
-            failure: KafkaTrouble = Unreachable(text)
+            failure: KafkaClientError = Unreachable(text)
         elif error.code() == KafkaError._DESTROY:
             # So librdkafka fails what it held for a partition when it hears that there is none.
             failure = UnknownTopic(f"{place}: the topic or partition was deleted")

@@ -15,7 +15,7 @@ from jbm_kafka.kafka.stale_metadata import is_metadata_stale
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupFenced,
-    KafkaTrouble,
+    KafkaClientError,
     OutcomeUnknown,
     Outgoing,
     RecordTooLarge,
@@ -147,7 +147,7 @@ class ConfluentTransactionalProducer:
             limit_s = self._timeout_s + _RETURN_S
             bounded(lambda: self._producer.send_offsets_to_transaction(places, group_metadata, timeout_s), limit_s)
 
-        def sort(error: KafkaError, step: str) -> KafkaTrouble:
+        def sort(error: KafkaError, step: str) -> KafkaClientError:
             if error.code() in FENCED and not error.fatal():
                 return GroupFenced(f"transactional id {self._id}: group {group}: {one_line(error)}", group=group)
             if error.code() in UNREACHABLE:
@@ -161,7 +161,7 @@ class ConfluentTransactionalProducer:
             # A record that never got into the queue does not make librdkafka's transaction fail; to us it does.
             raise self._refused("commit")
 
-        def sort(error: KafkaError, step: str) -> KafkaTrouble:
+        def sort(error: KafkaError, step: str) -> KafkaClientError:
             if error.retriable():  # out of time: the coordinator may have heard us
                 return self._unknown(error, step)
             if not self._failed:
@@ -195,7 +195,7 @@ class ConfluentTransactionalProducer:
             # Left open it would hold back readers of its partitions until its timeout.
             try:
                 self.abort(_CLOSE_TIMEOUT_S)
-            except KafkaTrouble as error:
+            except KafkaClientError as error:
                 LOG.info("closing: %s; the broker ends the transaction at its timeout", error)
         self._in_transaction = False
         with suppress(KafkaException):  # a producer that failed for good says so once more
@@ -227,7 +227,7 @@ class ConfluentTransactionalProducer:
         call: Callable[[float], object],
         timeout_s: float,
         step: str,
-        sort: Callable[[KafkaError, str], KafkaTrouble],
+        sort: Callable[[KafkaError, str], KafkaClientError],
     ) -> None:
         """Call until it succeeds, fails for good, or the time is up; `sort` names the failure."""
         deadline = time.monotonic() + timeout_s
@@ -253,7 +253,7 @@ class ConfluentTransactionalProducer:
         self._in_transaction = False
         return OutcomeUnknown(self._text(error, step))
 
-    def _trouble(self, error: KafkaError, step: str) -> KafkaTrouble:
+    def _trouble(self, error: KafkaError, step: str) -> KafkaClientError:
         if error.fatal() or error.code() in (KafkaError._FENCED, KafkaError._FATAL):
             return self._unknown(error, step)
         if self._failed:
@@ -265,12 +265,12 @@ class ConfluentTransactionalProducer:
         text = f"transactional id {self._id} at {self._bootstrap}: {step}: records refused: {reasons}"
         return TransactionAborted(text, failed=frozenset(self._failed))
 
-    def _initialise_trouble(self, error: KafkaError, step: str) -> KafkaTrouble:
+    def _initialise_trouble(self, error: KafkaError, step: str) -> KafkaClientError:
         if error.fatal():
             return self._unknown(error, step)
         return trouble(error, f"transactional id {self._id}: {step}", self._bootstrap)
 
-    def _produce_trouble(self, error: KafkaError, record: Outgoing, token: object) -> KafkaTrouble:
+    def _produce_trouble(self, error: KafkaError, record: Outgoing, token: object) -> KafkaClientError:
         place = f"{record.topic}[{record.partition}]"
         if error.code() in TOO_LARGE:
             return RecordTooLarge(f"{place}: {one_line(error)}")

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from jbm_kafka.memory.memory_groups import Group
 from jbm_kafka.memory.memory_log import DEFAULT_CONFIG, AppendGuard, Outcome, PartitionLog, Topic, Transaction
-from jbm_kafka.ports import Clock, CommittedOffset, KafkaTrouble, Outgoing, UnknownTopic
+from jbm_kafka.ports import Clock, CommittedOffset, KafkaClientError, Outgoing, UnknownTopic
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -123,12 +123,12 @@ class MemoryCluster:
             if name in self.topics:
                 return False
             if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
-                raise KafkaTrouble(f"create topic {name}: Topic name is invalid")
+                raise KafkaClientError(f"create topic {name}: Topic name is invalid")
             if partitions < 1:
-                raise KafkaTrouble(f"create topic {name}: Number of partitions must be larger than 0")
+                raise KafkaClientError(f"create topic {name}: Number of partitions must be larger than 0")
             for other in self.topics:
                 if other.replace(".", "_") == name.replace(".", "_"):
-                    raise KafkaTrouble(f"create topic {name}: Topic '{name}' collides with existing topic: {other}")
+                    raise KafkaClientError(f"create topic {name}: Topic '{name}' collides with existing topic: {other}")
             self._topic_count += 1
             logs = [PartitionLog() for _ in range(partitions)]
             self.topics[name] = Topic(name, f"memory-{self._topic_count}", {**DEFAULT_CONFIG, **config}, logs)
@@ -143,7 +143,7 @@ class MemoryCluster:
         with self.changed:
             topic = self.topic(name)
             if partitions <= len(topic.logs):
-                raise KafkaTrouble(f"topic {name} has {len(topic.logs)} partitions, {partitions} are not more")
+                raise KafkaClientError(f"topic {name} has {len(topic.logs)} partitions, {partitions} are not more")
             topic.logs += [PartitionLog() for _ in range(partitions - len(topic.logs))]
             for group in self._groups.values():
                 if any(member.topic == name for member in group.members.values()):
@@ -194,7 +194,7 @@ class MemoryCluster:
         with self.changed:
             for name in names:
                 if self.group(name).members:
-                    raise KafkaTrouble(f"delete groups {name}: The group is not empty")
+                    raise KafkaClientError(f"delete groups {name}: The group is not empty")
                 del self._groups[name]
 
     def expire_member(self, group: str, member_id: str) -> None:

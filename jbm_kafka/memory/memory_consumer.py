@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.memory.memory_groups import Member
 from jbm_kafka.memory.memory_process import Process
-from jbm_kafka.ports import GroupFenced, GroupListener, KafkaRecord, KafkaTrouble, PartitionGone, PositionOutOfRange
+from jbm_kafka.ports import GroupFenced, GroupListener, KafkaClientError, KafkaRecord, PartitionGone, PositionOutOfRange
 
 
 class MemoryGroupConsumer:
@@ -93,7 +93,7 @@ class MemoryGroupConsumer:
         self._process.check()
         if partition not in self.assignment():
             text = f"{self._topic}[{partition}] is not assigned to this member of group {self._group.name}"
-            raise KafkaTrouble(text)
+            raise KafkaClientError(text)
         self._stopped.discard(partition)
         self._ends.pop(partition, None)
         self._positions[partition] = position

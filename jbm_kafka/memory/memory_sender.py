@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from jbm_kafka.memory.memory_process import Process, ProcessCrashed
-from jbm_kafka.ports import KafkaTrouble, Outgoing, RecordTooLarge, SendReport, UnknownTopic, Unreachable
+from jbm_kafka.ports import KafkaClientError, Outgoing, RecordTooLarge, SendReport, UnknownTopic, Unreachable
 
 LOG = logging.getLogger("jbm_kafka.memory")
 
@@ -44,7 +44,7 @@ class MemorySender:
         with self._cluster.changed:
             self._process.check()
             if not self._is_open:
-                raise KafkaTrouble(f"send to {record.topic}: the sender is closed")
+                raise KafkaClientError(f"send to {record.topic}: the sender is closed")
             self._queue.append(_Queued(record, report, self._cluster.clock.monotonic_ms()))
             self._cluster.changed.notify_all()
 
@@ -66,8 +66,8 @@ class MemorySender:
                 with self._cluster.changed:
                     self._cluster.changed.notify_all()
 
-    def _written(self) -> list[tuple[_Queued, KafkaTrouble | None]]:
-        results: list[tuple[_Queued, KafkaTrouble | None]] = []
+    def _written(self) -> list[tuple[_Queued, KafkaClientError | None]]:
+        results: list[tuple[_Queued, KafkaClientError | None]] = []
         stalled = self._cluster.faults.stalled
         waiting: deque[_Queued] = deque()
         for queued in self._queue:
@@ -79,16 +79,16 @@ class MemorySender:
         self._queue = waiting
         return results
 
-    def _refusal(self, record: Outgoing) -> KafkaTrouble | None:
+    def _refusal(self, record: Outgoing) -> KafkaClientError | None:
         reason = self._cluster.append(record, None)
         if isinstance(reason, int):
             return None
         text = f"send to {record.topic}[{record.partition}]: {reason}"
         if "too large" in reason:
             return RecordTooLarge(text)
-        return UnknownTopic(text) if "Unknown topic" in reason else KafkaTrouble(text)
+        return UnknownTopic(text) if "Unknown topic" in reason else KafkaClientError(text)
 
-    def _given_up(self) -> list[tuple[_Queued, KafkaTrouble | None]]:
+    def _given_up(self) -> list[tuple[_Queued, KafkaClientError | None]]:
         now_ms = self._cluster.clock.monotonic_ms()
         if self._is_open and (not self._queue or now_ms - self._queue[0].since_ms <= self._send_timeout_ms):
             return []

@@ -10,8 +10,8 @@ from jbm_kafka.ports.kafka import GroupListener as GroupListener
 from jbm_kafka.ports.kafka import Headers as Headers
 from jbm_kafka.ports.kafka import Kafka as Kafka
 from jbm_kafka.ports.kafka import KafkaAdmin as KafkaAdmin
+from jbm_kafka.ports.kafka import KafkaClientError as KafkaClientError
 from jbm_kafka.ports.kafka import KafkaRecord as KafkaRecord
-from jbm_kafka.ports.kafka import KafkaTrouble as KafkaTrouble
 from jbm_kafka.ports.kafka import LogReader as LogReader
 from jbm_kafka.ports.kafka import OutcomeUnknown as OutcomeUnknown
 from jbm_kafka.ports.kafka import Outgoing as Outgoing

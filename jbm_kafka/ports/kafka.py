@@ -60,27 +60,27 @@ class TopicDescription:
     """Configuration values by name, as text; filled only when asked for."""
 
 
-class KafkaTrouble(Exception):
+class KafkaClientError(Exception):
     """Base of what an implementation raises. `str()` is one line for a user, with topic or group and cause."""
 
 
-class Unreachable(KafkaTrouble):
+class Unreachable(KafkaClientError):
     """No broker answered in time. Retrying later may help; nothing is known about the call's effect."""
 
 
-class AccessRefused(KafkaTrouble):
+class AccessRefused(KafkaClientError):
     """A broker is there, and refuses the credentials, their absence, or what they may do. Nothing was done."""
 
 
-class UnknownTopic(KafkaTrouble):
+class UnknownTopic(KafkaClientError):
     """The topic or partition does not exist."""
 
 
-class RecordTooLarge(KafkaTrouble):
+class RecordTooLarge(KafkaClientError):
     """The record exceeds what the topic or client takes. Nothing was written."""
 
 
-class GroupFenced(KafkaTrouble):
+class GroupFenced(KafkaClientError):
     """The group refused this member or generation: abort the transaction; others may go on without the group."""
 
     def __init__(self, message: str, *, group: str) -> None:
@@ -88,7 +88,7 @@ class GroupFenced(KafkaTrouble):
         self.group = group
 
 
-class TransactionAborted(KafkaTrouble):
+class TransactionAborted(KafkaClientError):
     """The transaction cannot commit and must be aborted; the producer stays usable.
 
     `failed` holds the tokens (see `TransactionalProducer.produce`) whose records a report named as refused.
@@ -99,7 +99,7 @@ class TransactionAborted(KafkaTrouble):
         self.failed = failed
 
 
-class OutcomeUnknown(KafkaTrouble):
+class OutcomeUnknown(KafkaClientError):
     """Fatal or timed out: the transaction may or may not have committed. Close the producer, make a new one, look."""
 
 
@@ -116,7 +116,7 @@ class GroupListener(Protocol):
         """These partitions are gone already; nothing about them may be written."""
 
 
-class PositionOutOfRange(KafkaTrouble):
+class PositionOutOfRange(KafkaClientError):
     """A fetch position lies outside the log; the partition is stopped until `seek`."""
 
     def __init__(self, message: str, *, partition: int) -> None:
@@ -124,7 +124,7 @@ class PositionOutOfRange(KafkaTrouble):
         self.partition = partition
 
 
-class PartitionGone(KafkaTrouble):
+class PartitionGone(KafkaClientError):
     """The topic is there without this partition: it was made anew with fewer. The others can be read on."""
 
     def __init__(self, message: str, *, partition: int) -> None:
@@ -132,7 +132,7 @@ class PartitionGone(KafkaTrouble):
         self.partition = partition
 
 
-class PartitionUnreadable(KafkaTrouble):
+class PartitionUnreadable(KafkaClientError):
     """What a partition holds from some offset on cannot be read; nothing behind it is read until somebody mends it."""
 
     def __init__(self, message: str, *, partition: int) -> None:
@@ -163,7 +163,7 @@ class GroupConsumer(Protocol):
             PositionOutOfRange: a partition's position is below the log's start or above its end.
             PartitionGone: the topic has fewer partitions than when this one was assigned.
             PartitionUnreadable: records of a partition are damaged. What is before them was or will be returned.
-            KafkaTrouble: an error that will not go away by itself.
+            KafkaClientError: an error that will not go away by itself.
         """
 
     def pause(self, partitions: Sequence[int]) -> None: ...
@@ -222,7 +222,7 @@ class TransactionalProducer(Protocol):
     def close(self) -> None: ...  # aborts what is open; what ended in OutcomeUnknown is left to the id's next user
 
 
-SendReport = Callable[[KafkaTrouble | None], None]
+SendReport = Callable[[KafkaClientError | None], None]
 """Called once per record, on the sender's own thread: None when every in-sync replica has it."""
 
 
@@ -230,7 +230,7 @@ class Sender(Protocol):
     """An idempotent producer for plain sends, in order per partition. Any thread."""
 
     def send(self, record: Outgoing, report: SendReport | None) -> None:
-        """Queue one record. Raises RecordTooLarge or KafkaTrouble at once when it can tell; else `report` tells."""
+        """Queue one record. Raises RecordTooLarge or KafkaClientError at once when it can tell; else `report` tells."""
 
     def flush(self, timeout_s: float) -> bool:
         """True when everything queued before has been reported."""

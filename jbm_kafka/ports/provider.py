@@ -16,7 +16,7 @@ from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.installation import Installation
-from jbm_kafka.ports.kafka import KafkaRecord, KafkaTrouble, Outgoing, SendReport
+from jbm_kafka.ports.kafka import KafkaClientError, KafkaRecord, Outgoing, SendReport
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.link_owner import LinkOwner
 from jbm_kafka.ports.unit_of_work import UnitOfWork
@@ -114,10 +114,10 @@ class Provider(Protocol):
         """Send outside of transactions.
 
         Raises:
-            KafkaTrouble: nothing was sent; `send_error` says it to the caller.
+            KafkaClientError: nothing was sent; `send_error` says it to the caller.
         """
 
-    def send_error(self, error: KafkaTrouble, destination: Destination) -> JMSError:
+    def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
         """What the caller of a send should see."""
 
     def flush(self, timeout_s: float) -> bool:

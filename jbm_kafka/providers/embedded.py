@@ -22,7 +22,7 @@ from jbm_kafka.kafka.clock import SystemClock
 from jbm_kafka.kafka.settings import check_client_settings
 from jbm_kafka.ports import (
     AccessRefused,
-    KafkaTrouble,
+    KafkaClientError,
     Outgoing,
     RecordTooLarge,
     Sender,
@@ -95,7 +95,7 @@ class EmbeddedProvider:
         """
         try:
             self.sidecar.topics.check_exists(queue)
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             raise JMSError(f"browse {queue}: {error}") from None
         return browse(
             self._shared.kafka,
@@ -110,7 +110,7 @@ class EmbeddedProvider:
         """Send outside of transactions.
 
         Raises:
-            KafkaTrouble: nothing was sent; `send_error` says it to the caller.
+            KafkaClientError: nothing was sent; `send_error` says it to the caller.
         """
         self._plain_sender().send(record, report)
 
@@ -118,7 +118,7 @@ class EmbeddedProvider:
         """Send soon. A new client of Kafka's may need half a second to be given its producer id."""
         self._plain_sender()
 
-    def send_error(self, error: KafkaTrouble, destination: Destination) -> JMSError:
+    def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
         """What the caller of a send should see. A topic that has gone is forgotten: the next send looks for it."""
         if isinstance(error, UnknownTopic):
             self.sidecar.topics.forget(destination.name)
@@ -184,7 +184,7 @@ class _Shared:
                 admin.close()
         except AccessRefused as error:
             raise JMSSecurityError(f"cannot connect: {error}", bootstrap=installation.bootstrap) from None
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             raise JMSError(f"cannot connect: {error}", bootstrap=installation.bootstrap) from None
         stores = Stores.open(
             state_path(installation.state_dir), cluster_id=cluster_id, namespace=config.namespace, clock=self.clock

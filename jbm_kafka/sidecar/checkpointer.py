@@ -13,7 +13,7 @@ from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
 
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
-from jbm_kafka.ports import Clock, GroupFenced, KafkaTrouble, OutcomeUnknown, RecordTooLarge, TransactionAborted
+from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
 from jbm_kafka.sidecar.backoff import FENCED_PAUSE_MS, Backoff
 from jbm_kafka.sidecar.checkpoint_parts import FrozenGroup, Participant, Transfer
 from jbm_kafka.sidecar.freezing import freeze_all
@@ -209,7 +209,7 @@ class Checkpointer:
             if not (yield from self._writer.find_out(frozen, checkpoint_id)):
                 self._finish(frozen, durable=False)
                 return False
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             log.warning("checkpoint %s failed: %s; it is tried again", checkpoint_id, error)
             self._finish(frozen, durable=False)
             self._writer.renew()
@@ -261,7 +261,7 @@ def _taken(transfer: Transfer) -> TransactionRolledBackError:
     )
 
 
-def _refused(transfer: Transfer, error: KafkaTrouble, missing: Collection[str]) -> TransactionRolledBackError:
+def _refused(transfer: Transfer, error: KafkaClientError, missing: Collection[str]) -> TransactionRolledBackError:
     topic = next((record.topic for record in transfer.sends if record.topic in missing), None)
     if topic is None:
         return TransactionRolledBackError(f"{transfer.about}: rolled back: {error}", about=transfer.about)

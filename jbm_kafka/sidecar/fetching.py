@@ -51,7 +51,7 @@ class Fetching:
         """Read on; True when something came. It waits for that only while nothing is `ahead`, and at most `rest_s`.
 
         Raises:
-            PositionOutOfRange, PartitionGone, PartitionUnreadable, KafkaTrouble: as of `GroupConsumer.consume`.
+            PositionOutOfRange, PartitionGone, PartitionUnreadable, KafkaClientError: as of `GroupConsumer.consume`.
         """
         now_ms = self._data.clock.monotonic_ms()
         wanted = self._data.wanted()

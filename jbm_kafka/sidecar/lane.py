@@ -14,7 +14,7 @@ from jbm_kafka.core.errors import JMSError
 from jbm_kafka.ports import (
     GroupConsumer,
     Kafka,
-    KafkaTrouble,
+    KafkaClientError,
     Outgoing,
     PartitionGone,
     PartitionUnreadable,
@@ -184,7 +184,7 @@ class Lane:
                 consumer.close()
                 self.pump()
                 self.data.notify_links()
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             self._fail(JMSError(f"{self.data.group}: {error}", destination=str(self.data.group)))
         except Exception as error:  # a bug: nothing here can be trusted; links must not wait for ever
             log.exception("lane %s stopped; what was not checkpointed is delivered again", self.data.group.group_id)

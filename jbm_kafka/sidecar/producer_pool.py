@@ -13,7 +13,7 @@ import logging
 import threading
 from dataclasses import dataclass, field
 
-from jbm_kafka.ports import Clock, Kafka, KafkaTrouble, TransactionalProducer
+from jbm_kafka.ports import Clock, Kafka, KafkaClientError, TransactionalProducer
 from jbm_kafka.sidecar.steps import Steps, Wait, Workers
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class PooledProducer:
     """It takes turns; one that does and has no producer must be initialised before anybody begins."""
     is_marked: bool = False
     """It has written marks."""
-    error: KafkaTrouble | None = None
+    error: KafkaClientError | None = None
     """Of its last try to initialise."""
     tried: threading.Event = field(default_factory=threading.Event)
 
@@ -87,7 +87,7 @@ class ProducerPool:
         """Make every producer ready, and the next one in turn the `current` one.
 
         Raises:
-            KafkaTrouble: one cannot be initialised, so nobody may begin.
+            KafkaClientError: one cannot be initialised, so nobody may begin.
         """
         yield from self.make_ready()
         self._grow_if_worth()
@@ -105,7 +105,7 @@ class ProducerPool:
         """Initialise side by side whoever takes turns and has no producer: that ends what its id left open.
 
         Raises:
-            KafkaTrouble: one could not; the others that could are ready.
+            KafkaClientError: one could not; the others that could are ready.
         """
         missing = [member for member in self.members if member.is_in_use and member.producer is None]
         for member in missing[1:]:
@@ -143,7 +143,7 @@ class ProducerPool:
         admin = self._kafka.admin()
         try:
             admin.delete_groups(groups)
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             log.info("%s; Kafka deletes them by itself when nobody has used them for a week", error)
         finally:
             admin.close()
@@ -184,7 +184,7 @@ class ProducerPool:
                 producer.close()
             else:
                 member.producer = producer
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             member.error = error
         finally:
             member.tried.set()

@@ -10,7 +10,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
-from jbm_kafka.ports import Clock, Journal, Kafka, KafkaTrouble, PartitionUnreadable
+from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
@@ -79,7 +79,7 @@ class ChannelOpener:
                     _tell_damaged(group, error)
                     damaged.add(error.partition)
                     closed(error.partition, str(error))
-                except KafkaTrouble as error:
+                except KafkaClientError as error:
                     place = f"group {group.group_id}: recovery of partitions {wanted}"
                     log.warning("%s: %s; it is tried again", place, error)
                     yield Wait(RETRY_S, self._closing)

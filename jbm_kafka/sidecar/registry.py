@@ -7,7 +7,7 @@ import threading
 
 from jbm_kafka.codec.destination_record import DestinationRecord, decode_destination, encode_destination
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
-from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaTrouble, Outgoing, Unreachable
+from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, Outgoing, Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Registry:
         """The count that routes; recorded now when none is.
 
         Raises:
-            KafkaTrouble: it cannot be read or recorded.
+            KafkaClientError: it cannot be read or recorded.
         """
         known = self.recorded(name, topic_id)
         if known is None:
@@ -58,7 +58,7 @@ class Registry:
         """Read on to the end. Records that a registry made anew does not have are written again.
 
         Raises:
-            KafkaTrouble: no answer.
+            KafkaClientError: no answer.
         """
         with self._lock:
             described = self._admin.describe([self._topic]).get(self._topic)
@@ -101,7 +101,7 @@ class Registry:
             self._found[found[0]] = found[1]
 
     def _write(self, records: dict[str, DestinationRecord]) -> None:
-        troubles: list[KafkaTrouble | None] = []
+        troubles: list[KafkaClientError | None] = []
         sender = self._kafka.sender()
         try:
             for name, record in records.items():

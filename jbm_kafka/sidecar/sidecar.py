@@ -17,7 +17,7 @@ from pathlib import Path
 from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError
-from jbm_kafka.ports import AccessRefused, Clock, Kafka, KafkaTrouble
+from jbm_kafka.ports import AccessRefused, Clock, Kafka, KafkaClientError
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import TopicInfo
@@ -128,7 +128,7 @@ class Sidecar:
             )
         except AccessRefused as error:
             raise JMSSecurityError(f"{destination}: {error}", destination=destination.name) from None
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             raise JMSError(f"{destination}: {error}", destination=destination.name) from None
 
     def _ensure_target(self, address: str, message_bytes_min: int) -> TopicInfo:
@@ -203,7 +203,7 @@ class Sidecar:
         partitions = list(lane.data.channels)
         try:
             return self._admin.end_positions(lane.data.group.topic, partitions, stable=True, timeout_s=timeout_s)
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             log.info("%s: the end of the log is not known: %s", lane.data.group, error)
             return {}
 
@@ -239,7 +239,7 @@ class Sidecar:
             self._is_started = True
             try:
                 self.topics.ensure_system_topics()
-            except (KafkaTrouble, JMSError) as error:
+            except (KafkaClientError, JMSError) as error:
                 self._is_started = False
                 raise JMSError(f"cannot use the cluster: {error}") from None
             give_messages_time_to_die()

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from jbm_kafka.ports import KafkaTrouble
+from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import Topics
@@ -70,7 +70,7 @@ class TopicWatch:
         """True when the cluster answered."""
         try:
             found = self._topics.look()
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             log.debug("cannot look at topics: %s; it is tried again", error)
             return False
         except Exception:

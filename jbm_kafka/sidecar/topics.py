@@ -10,7 +10,7 @@ from dataclasses import replace
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Queue, colliding_name, with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
-from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaTrouble, TopicDescription, Unreachable
+from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaClientError, TopicDescription, Unreachable
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
 
@@ -169,7 +169,7 @@ class Topics:
         What is ours is put right; what cannot be is told once.
 
         Raises:
-            KafkaTrouble: no answer.
+            KafkaClientError: no answer.
         """
         self._look_at_ours()
         if self._registry is not None:
@@ -247,7 +247,7 @@ class Topics:
             self._admin.create_topic(topic, partitions=partitions, config=config)
         except AccessRefused as error:
             raise JMSSecurityError(f"{destination}: {error}", destination=destination.name) from None
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             raise InvalidDestinationError(
                 f"{destination}: its topic cannot be created: {error}", destination=destination.name
             ) from None
@@ -272,7 +272,7 @@ class Topics:
         if is_ours:
             try:
                 self._admin.alter_config(found.name, {"max.message.bytes": str(size)})
-            except KafkaTrouble as error:
+            except KafkaClientError as error:
                 fault = str(error)
             else:
                 return replace(found, config={**found.config, "max.message.bytes": str(size)})
@@ -307,7 +307,7 @@ def _repair(fault: str, repair: Callable[[], None]) -> None:
         repair()
     except Unreachable:
         raise
-    except KafkaTrouble as error:
+    except KafkaClientError as error:
         raise JMSError(f"{fault}; it cannot be put right from here ({error}): do so with Kafka's tools") from None
     log.warning("%s; put right", fault)
 

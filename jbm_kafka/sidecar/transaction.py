@@ -16,7 +16,7 @@ from jbm_kafka.ports import (
     Journal,
     Kafka,
     KafkaAdmin,
-    KafkaTrouble,
+    KafkaClientError,
     OutcomeUnknown,
     Outgoing,
     RecordTooLarge,
@@ -72,7 +72,7 @@ class TransactionWriter:
         """Make the producers, which ends what an earlier run with their ids left open; or leave it."""
         try:
             yield from self._pool.make_ready()
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             log.info("%s is not ready yet: %s; the first checkpoint tries again", self._transactional_id, error)
 
     def last_tokens(self) -> frozenset[object]:
@@ -91,7 +91,7 @@ class TransactionWriter:
         producer = self._pool.producer
         try:
             producer.begin()
-        except KafkaTrouble:
+        except KafkaClientError:
             self.renew()  # whatever state that one is in, it would be in it for ever
             raise
         try:
@@ -191,7 +191,7 @@ class TransactionWriter:
         admin = self._kafka.admin()
         try:
             return frozenset(topics - admin.describe(sorted(topics)).keys())
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             log.info("cannot ask which topics exist: %s", error)
             return frozenset()
         finally:
@@ -211,7 +211,7 @@ class TransactionWriter:
             try:
                 yield from self._pool.make_ready()
                 return self._is_committed(frozen, checkpoint_id)
-            except KafkaTrouble as error:
+            except KafkaClientError as error:
                 log.warning("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
                 yield Wait(FIND_OUT_PAUSE_S)
 
@@ -242,6 +242,6 @@ class TransactionWriter:
     def _abort(self, producer: TransactionalProducer) -> None:
         try:
             producer.abort(COMMIT_TIMEOUT_S)
-        except KafkaTrouble as error:
+        except KafkaClientError as error:
             log.warning("an abort failed: %s; a new producer takes over", error)
             self.renew()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import CommittedOffset, Kafka, KafkaTrouble, Outgoing
+from jbm_kafka.ports import CommittedOffset, Kafka, KafkaClientError, Outgoing
 
 
 class _Listener:
@@ -49,7 +49,7 @@ def frozen_member(kafka: Kafka, topic: str, group: str) -> Iterator[str]:
         producer.send_offsets(metadata, group, topic, {0: CommittedOffset(1, "of the dead")})
         producer.commit(20)
         answer = "committed"
-    except KafkaTrouble as error:
+    except KafkaClientError as error:
         answer = type(error).__name__
         producer.abort(20)
     while not listener.has_lost:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from jbm_kafka.ports import GroupFenced, Kafka, KafkaTrouble, Outgoing, PositionOutOfRange, UnknownTopic
+from jbm_kafka.ports import GroupFenced, Kafka, KafkaClientError, Outgoing, PositionOutOfRange, UnknownTopic
 from tests.kafka.world import (
     Listener,
     World,
@@ -102,7 +102,7 @@ def test_pause_resume_and_seek_lose_and_repeat_nothing(kafka: Kafka, topic: str,
 
 def test_a_seek_to_a_partition_of_somebody_else_is_refused(kafka: Kafka, topic: str, kafka_name: str) -> None:
     consumer = member(kafka, kafka_name, topic)
-    with pytest.raises(KafkaTrouble, match="not assigned"):
+    with pytest.raises(KafkaClientError, match="not assigned"):
         consumer.seek(0, 0)
     consumer.close()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import KafkaTrouble, Outgoing, UnknownTopic
+from jbm_kafka.ports import KafkaClientError, Outgoing, UnknownTopic
 from tests.kafka.world import WAIT_S
 from tests.support.broker import local_broker
 from tests.support.wire_broker import END_POSITION, wire_broker
@@ -53,14 +53,14 @@ def test_no_question_and_no_record_makes_a_topic(tmp_path: Path) -> None:
         with pytest.raises(UnknownTopic):
             admin.end_positions("asked", [0], stable=True)
         sender = kafka.sender()
-        errors: list[KafkaTrouble | None] = []
+        errors: list[KafkaClientError | None] = []
         sender.send(Outgoing("sent", 0, None, b""), errors.append)
         sender.close(WAIT_S)
         transaction = kafka.transactional_producer("id", transaction_timeout_ms=10_000)
         transaction.initialise(WAIT_S, known_topic="deleted")
         transaction.begin()
         transaction.produce(Outgoing("committed", 0, None, b""))
-        with pytest.raises(KafkaTrouble):
+        with pytest.raises(KafkaClientError):
             transaction.commit(WAIT_S)
         transaction.close()
         assert {name for name in admin.topic_names() if not name.startswith("__")} == set()

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from jbm_kafka.ports import Kafka, KafkaTrouble, Outgoing, RecordTooLarge, UnknownTopic, Unreachable
+from jbm_kafka.ports import Kafka, KafkaClientError, Outgoing, RecordTooLarge, UnknownTopic, Unreachable
 from tests.kafka.world import WAIT_S, World, numbered, values
 
 
@@ -16,7 +16,7 @@ def test_every_send_is_reported_once_on_another_thread_in_order_per_partition(ka
     reported: list[tuple[int, object]] = []
     threads: set[threading.Thread] = set()
 
-    def report(number: int, error: KafkaTrouble | None) -> None:
+    def report(number: int, error: KafkaClientError | None) -> None:
         reported.append((number, error))
         threads.add(threading.current_thread())
 
@@ -67,7 +67,7 @@ def test_a_closed_sender_sends_no_more(kafka: Kafka, topic: str) -> None:
     sender = kafka.sender()
     assert sender.flush(0)
     sender.close(WAIT_S)
-    with pytest.raises(KafkaTrouble, match="closed"):
+    with pytest.raises(KafkaClientError, match="closed"):
         sender.send(numbered(topic, [1])[0], None)
 
 
@@ -75,7 +75,7 @@ def test_a_report_that_raises_costs_no_other_report(kafka: Kafka, topic: str) ->
     sender = kafka.sender()
     errors: list[object] = []
 
-    def broken(error: KafkaTrouble | None) -> None:
+    def broken(error: KafkaClientError | None) -> None:
         raise RuntimeError("a bug in somebody's callback")
 
     first, second, third = numbered(topic, range(3))

@@ -16,7 +16,7 @@ from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.profiles import sender_settings
 from jbm_kafka.kafka.settings import CONTROLLED
-from jbm_kafka.ports import GroupFenced, Kafka, KafkaTrouble, Outgoing, Unreachable
+from jbm_kafka.ports import GroupFenced, Kafka, KafkaClientError, Outgoing, Unreachable
 from tests.conftest import MakeTopic
 from tests.kafka.world import WAIT_S, Listener, consume_some, consume_until, member, send_all
 
@@ -96,7 +96,7 @@ def test_an_unreachable_broker_is_named_within_the_time(nowhere: str, question: 
 
 def test_sends_to_an_unreachable_broker_fail_in_time(nowhere: str) -> None:
     sender = ConfluentKafka(nowhere, send_timeout_ms=500).sender()
-    errors: list[KafkaTrouble | None] = []
+    errors: list[KafkaClientError | None] = []
     sender.send(Outgoing("orders", 0, None, b""), errors.append)
     assert sender.flush(WAIT_S)
     sender.close(WAIT_S)
@@ -175,13 +175,13 @@ def test_a_member_dropped_without_close_leaves_its_group_and_hangs_nobody(
 _TROUBLE = """
 import sys
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import KafkaTrouble, Outgoing
+from jbm_kafka.ports import KafkaClientError, Outgoing
 kafka = ConfluentKafka(sys.argv[1], send_timeout_ms=300)
 sender = kafka.sender()
 sender.send(Outgoing("orders", 0, None, b""), None)
 try:
     kafka.transactional_producer("id", transaction_timeout_ms=10_000).initialise(0.5)
-except KafkaTrouble:
+except KafkaClientError:
     pass
 sender.close(5)
 """

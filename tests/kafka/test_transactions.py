@@ -15,7 +15,7 @@ from jbm_kafka.ports import (
     CommittedOffset,
     GroupFenced,
     Kafka,
-    KafkaTrouble,
+    KafkaClientError,
     OutcomeUnknown,
     Outgoing,
     TransactionAborted,
@@ -313,7 +313,7 @@ def test_an_abort_right_after_a_record_leaves_the_producer_usable(kafka: Kafka, 
 def test_a_transaction_begun_twice_is_refused(kafka: Kafka) -> None:
     transaction = producer(kafka)
     transaction.begin()
-    with pytest.raises(KafkaTrouble):
+    with pytest.raises(KafkaClientError):
         transaction.begin()
     transaction.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
-from jbm_kafka.ports import CommittedOffset, KafkaTrouble, OutcomeUnknown, Outgoing, Unreachable
+from jbm_kafka.ports import CommittedOffset, KafkaClientError, OutcomeUnknown, Outgoing, Unreachable
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.producer_pool import PRODUCERS, SOON_COUNT, SOON_MS
 from jbm_kafka.sidecar.transaction import TransactionWriter
@@ -94,13 +94,13 @@ def test_no_producer_begins_before_every_past_is_ended(cluster: MemoryCluster) -
 
     def step(transactional_id: str, step: str) -> None:
         if step == "initialise" and transactional_id in refused:
-            raise KafkaTrouble("not now")
+            raise KafkaClientError("not now")
 
     cluster.faults.step = step
     writer = writer_of(cluster, has_past=True)
     run_beside(writer, writer.prepare())
     for _ in range(3):
-        with pytest.raises(KafkaTrouble, match="not now"):
+        with pytest.raises(KafkaClientError, match="not now"):
             commit(writer)
     refused.clear()
     commit(writer)
@@ -142,7 +142,7 @@ def test_an_abort_without_an_answer_is_ended_before_the_redo(cluster: MemoryClus
             raise OutcomeUnknown("no answer")
 
     cluster.faults.step = step
-    with pytest.raises(KafkaTrouble):
+    with pytest.raises(KafkaClientError):
         commit(writer)
     cluster.faults.refuse = cluster.faults.step = None
     commit(writer)

@@ -8,7 +8,7 @@ import pytest
 from jbm_kafka.core.destination import Queue, TemporaryQueue
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.ports import KafkaTrouble
+from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.topics import DESTINATION_CONFIG, MARGIN_BYTES, Topics
 from tests.support.manual_clock import ManualClock
@@ -105,7 +105,7 @@ def test_a_changelog_grows_when_its_destination_did(cluster: MemoryCluster) -> N
 
 
 def refused(topic: str, config: Mapping[str, str]) -> None:
-    raise KafkaTrouble(f"change {', '.join(config)} of topic {topic}: Topic authorization failed")
+    raise KafkaClientError(f"change {', '.join(config)} of topic {topic}: Topic authorization failed")
 
 
 def test_a_browsed_name_that_does_not_exist_is_refused_and_makes_no_topic(cluster: MemoryCluster) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
-from jbm_kafka.ports import KafkaTrouble, Outgoing
+from jbm_kafka.ports import KafkaClientError, Outgoing
 from tests.simulation.names import OUT, changelog_of, group_of
 from tests.simulation.node import Node
 from tests.simulation.paper import Commit
@@ -275,7 +275,7 @@ class Acts:
                     self._foreign.commit(1.0)
                 else:
                     self._foreign.abort(1.0)
-        except KafkaTrouble:
+        except KafkaClientError:
             self._foreign, self._foreign_is_open = None, False
 
     def _compact(self) -> None:
