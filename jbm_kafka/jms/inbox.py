@@ -102,14 +102,14 @@ class Inbox:
 
     def present(self, granted: Granted) -> Message:
         """Hand a message to the application."""
-        reference, delivery = granted.reference, granted.delivery
+        reference, count = granted.reference, granted.count
         # Arguments by position: by keyword the call costs a tenth of a microsecond more, for every message.
         return message_of(
             reference.record,  # type: ignore[arg-type]
             reference.body_kind,
             self.destination,
-            delivery.delivery_count,
-            delivery.redelivered,
+            count.delivery_count,
+            count.redelivered,
             self._strategy.handed_over(self.link, granted),
         )
 

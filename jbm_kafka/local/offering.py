@@ -14,7 +14,7 @@ from enum import Enum
 
 from jbm_kafka.contract import CoreMessage, Receiver
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.delivery import delivery_of
+from jbm_kafka.core.delivery_count import delivery_count_of
 from jbm_kafka.core.errors import RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.core.redelivery import is_exhausted, is_expired
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
@@ -261,7 +261,7 @@ class Offering:
         """Whether all of these may be handed over again on the spot: no delay, attempts and time left."""
         state, settings, now_ms = self._state, self._departures.settings, self._state.clock_ms()
         return not settings.redelivery_delay_ms and not any(
-            is_exhausted(delivery_of(state.core, reference.offset).attempts + 1, settings.max_delivery_attempts)
+            is_exhausted(delivery_count_of(state.core, reference.offset).attempts + 1, settings.max_delivery_attempts)
             or is_expired(reference.expiration_ms, now_ms)
             for reference in references
         )
@@ -286,7 +286,7 @@ class Offering:
             if not self._has(receiver_id, reference):
                 return
             if answer is Answer.TAKEN or state.open_transaction is not None:
-                attempts = delivery_of(state.core, reference.offset).attempts + 1
+                attempts = delivery_count_of(state.core, reference.offset).attempts + 1
                 again = c.ReturnedMessage(reference.offset, attempts, due_at_ms=0, delay_ms=0, reason=RETURNED)
                 state.change(c.OfferedAgain(receiver_id, [again]))
             if answer is Answer.ACKNOWLEDGED and reference.offset not in state.submitted:

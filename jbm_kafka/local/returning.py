@@ -10,7 +10,7 @@ from dataclasses import replace
 from jbm_kafka.contract import MessageState, Receiver
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
-from jbm_kafka.core.delivery import delivery_of
+from jbm_kafka.core.delivery_count import delivery_count_of
 from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, OUT_OF_ATTEMPTS, Departure, route_of
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.errors import InvalidSettingError
@@ -115,7 +115,7 @@ class Departures:
         if target is None:
             return True
         state, message_id = self._state, message_id_of(reference)
-        count = delivery_of(state.core, reference.offset).delivery_count
+        count = delivery_count_of(state.core, reference.offset).delivery_count
         message = state.message_store.retrieve(message_id)
         copy = expired_copy(message, channel=state.name, delivery_count=count, now_ms=now_ms)
         return self._hand(copy, target, message_id)

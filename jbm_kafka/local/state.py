@@ -18,7 +18,7 @@ from jbm_kafka.contract import (
     TransactionManager,
 )
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.delivery import delivery_of
+from jbm_kafka.core.delivery_count import delivery_count_of
 from jbm_kafka.core.errors import (
     IllegalStateError,
     UnknownMessageError,
@@ -181,7 +181,7 @@ class LocalChannelState(TransactionPart):
 
     def is_redelivered(self, reference: Reference) -> bool:
         """Whether it was handed over before."""
-        return delivery_of(self.core, reference.offset).redelivered
+        return delivery_count_of(self.core, reference.offset).redelivered
 
     @contextmanager
     def reserve(self, references: Sequence[Reference]) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from jbm_kafka.core.delivery import Delivery
+from jbm_kafka.core.delivery_count import DeliveryCount
 from jbm_kafka.core.reference import Reference
 
 
@@ -74,12 +74,12 @@ class Tap:
 class Granted:
     """One message in a link's buffer or in the application's hand."""
 
-    __slots__ = ("delivery", "reference", "tap")
+    __slots__ = ("count", "reference", "tap")
 
-    def __init__(self, tap: Tap, reference: Reference, delivery: Delivery) -> None:
+    def __init__(self, tap: Tap, reference: Reference, count: DeliveryCount) -> None:
         self.tap = tap
         self.reference = reference
-        self.delivery = delivery
+        self.count = count
 
     @property
     def offset(self) -> int:

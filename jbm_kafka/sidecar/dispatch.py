@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from jbm_kafka.core.delivery import FIRST_DELIVERY, delivery_of
+from jbm_kafka.core.delivery_count import FIRST_DELIVERY, delivery_count_of
 from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import Reference, SessionId
 from jbm_kafka.ports.completion import Completion
@@ -190,4 +190,4 @@ def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference])
     state = channel.state
     if not state.past and references[0].offset >= state.redelivered_below:
         return [Granted(tap, reference, FIRST_DELIVERY) for reference in references]
-    return [Granted(tap, reference, delivery_of(state, reference.offset)) for reference in references]
+    return [Granted(tap, reference, delivery_count_of(state, reference.offset)) for reference in references]

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.delivery import delivery_of
+from jbm_kafka.core.delivery_count import delivery_count_of
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import freeze
@@ -88,7 +88,7 @@ def test_a_message_in_hand_at_a_crash_has_one_attempt_more() -> None:
             channel.state.apply(entry)
     assert {offset: past.attempts for offset, past in channel.state.past.items()} == {0: 2, 1: 1}
     channel.fetch(message(0, b"u"), message(1, b"v"), message(2, b"w"))
-    assert delivery_of(channel.state, 1).delivery_count == 2
+    assert delivery_count_of(channel.state, 1).delivery_count == 2
     written = checkpoint(channel)
     assert {entry.offset: entry.attempts for entry in written if isinstance(entry, Held)} == {0: 2, 1: 1}
     assert attempted(written) == {0: None}

@@ -6,7 +6,7 @@ import pytest
 from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.delivery import delivery_of
+from jbm_kafka.core.delivery_count import delivery_count_of
 from jbm_kafka.core.entries import Held, HeldGone, Position, Settled
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.unsettled import BLOCK_SIZE
@@ -139,8 +139,8 @@ def test_a_new_owner_tells_redelivered_of_what_may_have_been_handed_over_and_of_
     first.give_back("a", GivenBack(0, counted=False))
     channel = recovered(*first.checkpoint(offered_position=first.state.delivered_position))
     channel.fetch(message(0), message(1), message(2))
-    assert [delivery_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
-    assert [delivery_of(channel.state, offset).delivery_count for offset in (0, 1, 2)] == [2, 1, 1]
+    assert [delivery_count_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
+    assert [delivery_count_of(channel.state, offset).delivery_count for offset in (0, 1, 2)] == [2, 1, 1]
 
 
 def test_after_a_clean_release_only_what_was_counted_is_told_redelivered() -> None:
@@ -150,7 +150,7 @@ def test_after_a_clean_release_only_what_was_counted_is_told_redelivered() -> No
     first.give_back("a", GivenBack(0, counted=True), GivenBack(1, counted=False), GivenBack(2, counted=False))
     channel = recovered(*first.checkpoint(offered_position=first.state.redelivered_below))
     channel.fetch(message(0), message(1), message(2))
-    assert [delivery_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
+    assert [delivery_count_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
 
 
 def test_the_mark_is_not_lowered_while_anything_is_in_hand() -> None:

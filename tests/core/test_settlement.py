@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import OfferedRaised
-from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery, delivery_of
+from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount, delivery_count_of
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.entries import Held
 from jbm_kafka.core.reference import DEPARTING
@@ -24,10 +24,10 @@ def unit(count: int, settings: ResolvedSettings | None = None) -> Channel:
 def test_a_message_given_back_comes_again_counted_and_says_so() -> None:
     """REDELIVER-1, UNIT-5."""
     channel = unit(1)
-    assert delivery_of(channel.state, 0) == FIRST_DELIVERY
+    assert delivery_count_of(channel.state, 0) == FIRST_DELIVERY
     assert [(r.offset, attempts) for r, attempts in channel.give_back("a", 0).returned] == [(0, 1)]
     assert channel.got("b") == [0]
-    assert delivery_of(channel.state, 0) == Delivery(attempts=1, delivery_count=2, redelivered=True)
+    assert delivery_count_of(channel.state, 0) == DeliveryCount(attempts=1, delivery_count=2, redelivered=True)
 
 
 def test_what_never_reached_the_application_is_not_counted() -> None:
@@ -35,7 +35,7 @@ def test_what_never_reached_the_application_is_not_counted() -> None:
     channel = unit(1)
     channel.give_back("a", GivenBack(0, counted=False, delay_ms=50))
     assert channel.got("b") == [0]
-    assert delivery_of(channel.state, 0) == FIRST_DELIVERY
+    assert delivery_count_of(channel.state, 0) == FIRST_DELIVERY
 
 
 def test_an_earlier_attempt_is_not_forgotten_when_it_goes_back_uncounted() -> None:
@@ -44,7 +44,7 @@ def test_an_earlier_attempt_is_not_forgotten_when_it_goes_back_uncounted() -> No
     channel.give_back("a", 0)
     channel.got("a")
     channel.give_back("a", GivenBack(0, counted=False))
-    assert delivery_of(channel.state, 0).attempts == 1
+    assert delivery_count_of(channel.state, 0).attempts == 1
 
 
 def test_what_goes_back_with_an_earlier_one_is_marked_if_it_was_seen_and_not_counted() -> None:
@@ -52,8 +52,8 @@ def test_what_goes_back_with_an_earlier_one_is_marked_if_it_was_seen_and_not_cou
     channel = unit(3)
     channel.give_back("a", 0, unread=[2])
     assert channel.got("b") + channel.got("b") == [0, 1, 2]
-    assert delivery_of(channel.state, 1) == Delivery(attempts=0, delivery_count=2, redelivered=True)
-    assert delivery_of(channel.state, 2) == FIRST_DELIVERY
+    assert delivery_count_of(channel.state, 1) == DeliveryCount(attempts=0, delivery_count=2, redelivered=True)
+    assert delivery_count_of(channel.state, 2) == FIRST_DELIVERY
 
 
 def test_messages_given_back_go_before_those_that_wait() -> None:
@@ -221,6 +221,6 @@ def test_a_delay_of_the_head_holds_what_was_returned_with_it() -> None:
 
 
 def test_deliveries_are_equal_by_what_they_say() -> None:
-    first, again = Delivery(0, 1, False), Delivery(1, 2, True)
+    first, again = DeliveryCount(0, 1, False), DeliveryCount(1, 2, True)
     assert {first, again, FIRST_DELIVERY} == {first, again}
-    assert repr(again) == "Delivery(1, 2, True)"
+    assert repr(again) == "DeliveryCount(1, 2, True)"

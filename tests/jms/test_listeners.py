@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.delivery import FIRST_DELIVERY
+from jbm_kafka.core.delivery_count import FIRST_DELIVERY
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.inbox import Inbox

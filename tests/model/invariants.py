@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.delivery import delivery_of
+from jbm_kafka.core.delivery_count import delivery_count_of
 from jbm_kafka.core.reference import DEPARTING, Reference
 from tests.model.carrier import Carrier
 from tests.model.paper_queue import GIVEN_AWAY, PaperQueue, Remembered
@@ -126,12 +126,12 @@ def attempts_are_as_counted(paper: PaperQueue, state: ChannelState) -> None:
 def redelivered_is_told(paper: PaperQueue, state: ChannelState) -> None:
     """REDELIVER-1, REDELIVER-7: flag and count of whatever is unsettled."""
     for offset in paper.unsettled():
-        delivery, attempts = delivery_of(state, offset), paper.attempts.get(offset, 0)
-        assert delivery.attempts == attempts
-        assert delivery.redelivered == (attempts > 0 or offset < paper.redelivered_below)
-        assert delivery.delivery_count == (max(attempts + 1, 2) if delivery.redelivered else 1)
+        count, attempts = delivery_count_of(state, offset), paper.attempts.get(offset, 0)
+        assert count.attempts == attempts
+        assert count.redelivered == (attempts > 0 or offset < paper.redelivered_below)
+        assert count.delivery_count == (max(attempts + 1, 2) if count.redelivered else 1)
         if offset in paper.handed_by_earlier_owners:
-            assert delivery.redelivered, f"{offset} was handed over by an earlier owner and does not say so"
+            assert count.redelivered, f"{offset} was handed over by an earlier owner and does not say so"
 
 
 def the_watermark_is_exact(paper: PaperQueue, watermark: int, also_settled: set[int]) -> None:

@@ -40,7 +40,7 @@ def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_atte
     closing.wanted, other.wanted = 0, 10
     lane.dispatch.grant()
     lane.dispatch.deliver()
-    assert [(granted.offset, granted.delivery.delivery_count) for granted in other.buffer] == [(0, 1), (1, 1)]
+    assert [(granted.offset, granted.count.delivery_count) for granted in other.buffer] == [(0, 1), (1, 1)]
 
 
 @pytest.mark.parametrize("records_attempts", [False, True])

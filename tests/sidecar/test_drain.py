@@ -132,7 +132,7 @@ def test_what_is_in_hand_longer_than_the_drain_is_taken_and_told_once(cluster: M
     assert isinstance(taken, JMSError)
     assert taken.values == {"topic": "orders", "partition": moved, "offsets": (0,)}
     [again] = two.get(1)
-    assert (again.offset, again.delivery.redelivered, again.delivery.attempts) == (0, True, 0)
+    assert (again.offset, again.count.redelivered, again.count.attempts) == (0, True, 0)
     assert held[moved].tap.acknowledge(0) == [0]
     assert not held[1 - moved].tap.acknowledge(0)
 

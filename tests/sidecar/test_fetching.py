@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.delivery import FIRST_DELIVERY
+from jbm_kafka.core.delivery_count import FIRST_DELIVERY
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.grants import Granted, Tap

@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka.codec.events import decode_events
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.delivery import FIRST_DELIVERY, Delivery
+from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount
 from jbm_kafka.core.entries import ChannelEvents, MessageFate
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.settlement import GivenBack
@@ -39,11 +39,11 @@ def start() -> Iterator[Start]:
         sidecar.crash()
 
 
-def received(one: SteppedSidecar, link: Link, count: int = 1) -> list[tuple[int, Delivery]]:
+def received(one: SteppedSidecar, link: Link, count: int = 1) -> list[tuple[int, DeliveryCount]]:
     """The next messages, each as the application is shown it."""
     link.wanted = count
     one.run(lambda: len(link.buffer) >= count)
-    return [(granted.offset, granted.delivery) for granted in (link.buffer.popleft() for _ in range(count))]
+    return [(granted.offset, granted.count) for granted in (link.buffer.popleft() for _ in range(count))]
 
 
 def events(cluster: MemoryCluster) -> list[ChannelEvents]:
@@ -72,7 +72,7 @@ def test_what_a_session_had_in_hand_when_it_ended_is_an_attempt_and_waits_no_del
     assert link.pop() is not None
     lane_behind(link).detach(link.link_id)
     again = received(one, one.attach("t"), 2)
-    assert again == [(0, Delivery(1, 2, True)), (1, FIRST_DELIVERY)]
+    assert again == [(0, DeliveryCount(1, 2, True)), (1, FIRST_DELIVERY)]
 
 
 @pytest.mark.parametrize("persist_delivery_count", [False, True])
@@ -99,7 +99,7 @@ def test_what_is_taken_from_a_living_session_is_told_at_once_and_no_attempt(
     assert isinstance(taken, JMSError)
     assert taken.values == {"topic": "orders", "partition": 0, "offsets": (0,)}
     two = start("two", **options)
-    assert received(two, two.attach("t"), 2) == [(0, Delivery(0, 2, True)), (1, FIRST_DELIVERY)]
+    assert received(two, two.attach("t"), 2) == [(0, DeliveryCount(0, 2, True)), (1, FIRST_DELIVERY)]
 
 
 def test_an_attempt_that_a_crash_may_forget_gives_no_message_up(start: Start) -> None:
@@ -112,7 +112,7 @@ def test_an_attempt_that_a_crash_may_forget_gives_no_message_up(start: Start) ->
     one.run_for(1_000)
     one.crash()
     two = start("two", settings=settings)
-    assert received(two, two.attach("t")) == [(0, Delivery(0, 2, True))]
+    assert received(two, two.attach("t")) == [(0, DeliveryCount(0, 2, True))]
 
 
 def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_for(start: Start) -> None:
@@ -138,7 +138,7 @@ def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_fo
     assert [link.pop() is not None for _ in range(count)] == [True] * count
     one.crash()
     two = start("two", settings=settings, persist_delivery_count=True)
-    assert received(two, two.attach("t"), count) == [(1 + n, Delivery(1, 2, True)) for n in range(count)]
+    assert received(two, two.attach("t"), count) == [(1 + n, DeliveryCount(1, 2, True)) for n in range(count)]
 
 
 ANSWERS = pytest.mark.parametrize("answer", [None, *CommitFault])

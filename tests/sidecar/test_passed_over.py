@@ -106,7 +106,7 @@ def test_what_is_rolled_back_comes_again_without_the_expired_one(cluster: Memory
     assert expired_copies(cluster) == []
     one.held.clear()
     again = [take(one, other), take(one, other)]
-    assert [(granted.offset, granted.delivery.delivery_count) for granted in again] == [(0, 2), (2, 2)]
+    assert [(granted.offset, granted.count.delivery_count) for granted in again] == [(0, 2), (2, 2)]
     other.taps[0].acked += [0, 2]
     wait_until_all_is_settled(one)
     assert expired_copies(cluster) == [b"second"]
@@ -125,7 +125,7 @@ def test_an_owner_that_dies_leaves_one_copy(cluster: MemoryCluster, is_copied: b
     two = SteppedSidecar("two", cluster)
     link = two.attach("t")
     again = [take(two, link), take(two, link)]
-    assert [(granted.offset, granted.delivery.redelivered) for granted in again] == [(0, True), (2, True)]
+    assert [(granted.offset, granted.count.redelivered) for granted in again] == [(0, True), (2, True)]
     link.taps[0].acked += [0, 2]
     wait_until_all_is_settled(two)
     assert expired_copies(cluster) == [b"second"]

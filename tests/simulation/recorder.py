@@ -161,12 +161,12 @@ class Recorder:
             epoch=epoch,
             session=receiver.name,
             individual=receiver.mode.name == "INDIVIDUAL",
-            attempts=granted.delivery.attempts,
-            redelivered=granted.delivery.redelivered,
+            attempts=granted.count.attempts,
+            redelivered=granted.count.redelivered,
         )
         self._note(
-            f"{receiver.name} gets {message} (attempt {granted.delivery.delivery_count}"
-            f"{', redelivered' if granted.delivery.redelivered else ''}; {epoch})"
+            f"{receiver.name} gets {message} (attempt {granted.count.delivery_count}"
+            f"{', redelivered' if granted.count.redelivered else ''}; {epoch})"
         )
         self.paper.hand_overs += 1
         if receiver.node.is_live(channel):

@@ -7,7 +7,7 @@ from typing import Final
 from jbm_kafka.core.channel_state import ChannelState
 
 
-class Delivery:
+class DeliveryCount:
     """One hand-over. A plain class, which compiled is a struct (decision 10); nobody changes one."""
 
     __slots__ = ("attempts", "delivery_count", "redelivered")
@@ -20,26 +20,26 @@ class Delivery:
         self.redelivered = redelivered
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Delivery) and self._values() == other._values()
+        return isinstance(other, DeliveryCount) and self._values() == other._values()
 
     def __hash__(self) -> int:
         return hash(self._values())
 
     def __repr__(self) -> str:
-        return f"Delivery{self._values()}"
+        return f"DeliveryCount{self._values()}"
 
     def _values(self) -> tuple[int, int, bool]:
         return self.attempts, self.delivery_count, self.redelivered
 
 
-FIRST_DELIVERY: Final = Delivery(0, 1, False)
+FIRST_DELIVERY: Final = DeliveryCount(0, 1, False)
 
 
-def delivery_of(state: ChannelState, offset: int) -> Delivery:
+def delivery_count_of(state: ChannelState, offset: int) -> DeliveryCount:
     """The delivery count and redelivered flag of a message about to be handed over (REDELIVER-1, REDELIVER-7)."""
     past = state.past.get(offset)
     attempts = 0 if past is None else past.attempts
     redelivered = past is not None or offset < state.redelivered_below
     if not redelivered:
         return FIRST_DELIVERY
-    return Delivery(attempts, max(attempts + 1, 2), True)
+    return DeliveryCount(attempts, max(attempts + 1, 2), True)
