@@ -178,6 +178,7 @@ class Admin:
 
     def close(self) -> None:
         """Again: nothing happens."""
+        self._registry.close()
         self._admin.close()
 
     def __enter__(self) -> Self:

@@ -1,10 +1,13 @@
 """Questions about the cluster and changes to its topics, each bounded by one timeout."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import (
     Consumer,
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -23,10 +26,20 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 )
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
-from jbm_kafka.kafka.errors import UNKNOWN_TOPIC, cause
+from jbm_kafka.kafka.errors import FENCED, UNKNOWN_TOPIC, cause
 from jbm_kafka.kafka.first_contact import FirstContact
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
-from jbm_kafka.ports import CommittedOffset, TopicDescription, UnknownTopic
+from jbm_kafka.ports import (
+    CommittedOffset,
+    GroupDescription,
+    GroupFenced,
+    GroupKind,
+    PositionOutOfRange,
+    TopicDescription,
+    UnknownTopic,
+)
+
+_KINDS = {ConsumerGroupType.CLASSIC: GroupKind.CLASSIC, ConsumerGroupType.CONSUMER: GroupKind.CONSUMER}
 
 
 class ConfluentAdmin:
@@ -192,19 +205,47 @@ class ConfluentAdmin:
             try:
                 found = {place.partition: result(future, deadline).offset for place, future in futures.items()}
             except KafkaException as error:
-                if cause(error).code() != KafkaError._NOENT:
-                    raise
-                # "No leaders": either there is no such partition, or one is being elected.
-                described = self._described([topic], deadline).get(topic)
-                if described is None or max(partitions) >= len(described.partitions):
-                    raise UnknownTopic(f"positions of topic {topic}: no such topic or partition") from None
-                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)) from None
+                raise self._without_leaders(error, f"positions of topic {topic}", topic, partitions, deadline) from None
             if min(found.values()) < 0:
                 # A leader that does not answer is no error to librdkafka: it gives -1001 for its partitions.
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             return found
 
         return self._questions.ask(f"positions of topic {topic}", question, timeout_s)
+
+    def delete_records(self, topic: str, before: Mapping[int, int]) -> Mapping[int, int]:
+        if not before:
+            return {}
+        assert min(before.values()) >= 0, before  # to Kafka -1 is the end of a log
+        places = [TopicPartition(topic, partition, position) for partition, position in before.items()]
+        about = f"delete records of {topic}"
+
+        def question(deadline: Deadline) -> dict[int, int]:
+            seconds = deadline.remaining_s()
+            futures = self._client.delete_records(places, request_timeout=seconds, operation_timeout=seconds)
+            begins = {}
+            for place, future in futures.items():
+                try:
+                    begins[place.partition] = result(future, deadline).low_watermark
+                except KafkaException as error:
+                    if cause(error).code() != KafkaError.OFFSET_OUT_OF_RANGE:
+                        raise self._without_leaders(error, about, topic, before, deadline) from None
+                    text = f"{about}[{place.partition}]: position {before[place.partition]} is outside the log"
+                    raise PositionOutOfRange(text, partition=place.partition) from None
+            return begins
+
+        return self._questions.ask(about, question)
+
+    def _without_leaders(
+        self, error: KafkaException, about: str, topic: str, partitions: Collection[int], deadline: Deadline
+    ) -> Exception:
+        """What "no leaders" means: either there is no such partition, or a leader is being elected; else the error."""
+        if cause(error).code() != KafkaError._NOENT:
+            return error
+        described = self._described([topic], deadline).get(topic)
+        if described is None or max(partitions) >= len(described.partitions):
+            return UnknownTopic(f"{about}: no such topic or partition")
+        return KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
@@ -243,6 +284,36 @@ class ConfluentAdmin:
 
         return self._questions.ask(f"members of group {group}", question)
 
+    def groups(self) -> Mapping[str, GroupDescription]:
+        def question(deadline: Deadline) -> dict[str, GroupDescription]:
+            answer = result(self._client.list_consumer_groups(request_timeout=deadline.remaining_s()), deadline)
+            for error in answer.errors:  # of one broker: its groups are missing
+                raise error if isinstance(error, KafkaException) else KafkaException(error)
+            return {each.group_id: _group(each) for each in answer.valid}
+
+        return self._questions.ask("list groups", question)
+
+    def alter_offsets(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        if not offsets:
+            return
+        places = [TopicPartition(topic, p, each.position, each.metadata) for p, each in offsets.items()]
+
+        about = f"offsets of group {group} for topic {topic}"
+
+        def question(deadline: Deadline) -> None:
+            request = ConsumerGroupTopicPartitions(group, places)
+            futures = self._client.alter_consumer_group_offsets([request], request_timeout=deadline.remaining_s())
+            try:
+                for place in result(only(futures), deadline).topic_partitions:
+                    if place.error is not None:
+                        raise KafkaException(place.error)
+            except KafkaException as error:
+                if cause(error).code() not in FENCED:
+                    raise
+                raise GroupFenced(f"{about}: it has members, and positions are theirs", group=group) from None
+
+        self._questions.ask(about, question)
+
     def delete_groups(self, groups: Sequence[str]) -> None:
         if not groups:
             return
@@ -268,3 +339,8 @@ class ConfluentAdmin:
 
     def close(self) -> None:
         """Nothing to do: the client ends with its last reference."""
+
+
+def _group(listing: Any) -> GroupDescription:
+    kind = _KINDS.get(listing.type, GroupKind.OTHER)
+    return GroupDescription(listing.group_id, kind, is_empty=listing.state is ConsumerGroupState.EMPTY)

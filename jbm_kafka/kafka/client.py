@@ -13,10 +13,12 @@ from jbm_kafka.kafka.profiles import (
     log_settings,
     offsets_settings,
     sender_settings,
+    tail_settings,
     transactional_settings,
 )
 from jbm_kafka.kafka.sender import ConfluentSender
 from jbm_kafka.kafka.settings import check_client_settings, common_settings
+from jbm_kafka.kafka.tail_reader import ConfluentTailReader
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
 from jbm_kafka.ports import GroupListener
 
@@ -85,6 +87,9 @@ class ConfluentKafka:
 
     def log_reader(self) -> ConfluentLogReader:
         return ConfluentLogReader(self._settings(log_settings(self._memory_bytes)), bootstrap=self._bootstrap)
+
+    def tail_reader(self) -> ConfluentTailReader:
+        return ConfluentTailReader(self._settings(tail_settings(self._memory_bytes)), bootstrap=self._bootstrap)
 
     def admin(self) -> ConfluentAdmin:
         return ConfluentAdmin(

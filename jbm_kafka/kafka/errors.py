@@ -60,6 +60,9 @@ REFUSED = frozenset(
 )
 """The credentials, or what they may do."""
 
+OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+"""Of a fetch, with `auto.offset.reset=error`."""
+
 DAMAGED = frozenset(
     {
         KafkaError._BAD_MSG,

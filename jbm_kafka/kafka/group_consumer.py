@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from jbm_kafka.kafka.errors import DAMAGED, UNKNOWN_TOPIC, cause, one_line, trouble
+from jbm_kafka.kafka.errors import DAMAGED, OUT_OF_RANGE, UNKNOWN_TOPIC, cause, one_line, trouble
 from jbm_kafka.kafka.header_names import mend_headers
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import (
@@ -22,7 +22,6 @@ from jbm_kafka.ports import (
     PositionOutOfRange,
 )
 
-_OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 _LASTING = UNKNOWN_TOPIC | {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -144,7 +143,7 @@ class ConfluentGroupConsumer:
             if partition is not None and partition not in self._waiting:
                 self._ends[partition] = record.offset() or 0
             return
-        if error.code() in _OUT_OF_RANGE and partition is not None:
+        if error.code() in OUT_OF_RANGE and partition is not None:
             if partition in self._owned:
                 self._stopped.add(partition)
             if partition in self._owned and partition not in self._waiting:

@@ -89,6 +89,19 @@ def log_settings(memory_bytes: int) -> dict[str, Any]:
     }
 
 
+def tail_settings(memory_bytes: int) -> dict[str, Any]:
+    """librdkafka's settings of a reader that reads on as records come."""
+    return {
+        **log_settings(memory_bytes),
+        "isolation.level": "read_committed",
+        # The default would jump over a gap in silence.
+        "auto.offset.reset": "error",
+        # An answer comes with the first record; so many questions a second are asked while there is none, and a
+        # position past a transaction's marker is known that late.
+        "fetch.wait.max.ms": 100,
+    }
+
+
 def offsets_settings() -> dict[str, Any]:
     """librdkafka's settings of a consumer that only asks what its group has committed."""
     return {

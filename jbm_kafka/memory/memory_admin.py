@@ -4,7 +4,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.memory.memory_process import Process
-from jbm_kafka.ports import CommittedOffset, KafkaRecord, TopicDescription, Unreachable
+from jbm_kafka.ports import (
+    CommittedOffset,
+    GroupDescription,
+    GroupFenced,
+    GroupKind,
+    KafkaClientError,
+    KafkaRecord,
+    PositionOutOfRange,
+    TopicDescription,
+    Unreachable,
+)
 from jbm_kafka.ports.kafka import unreadable
 
 
@@ -79,6 +89,40 @@ class MemoryAdmin:
         with self._cluster.changed:
             self._cluster.tick()
             return len(self._cluster.group(group).members)
+
+    def groups(self) -> Mapping[str, GroupDescription]:
+        self._process.check()
+        with self._cluster.changed:
+            self._cluster.tick()
+            return {
+                group.name: GroupDescription(group.name, GroupKind.CLASSIC, is_empty=not group.members)
+                for group in self._cluster.known_groups()
+            }
+
+    def alter_offsets(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        self._process.check()
+        with self._cluster.changed:
+            for partition in offsets:
+                self._cluster.log(topic, partition)
+            if self._cluster.group(group).members:
+                raise GroupFenced(f"offsets of group {group} for topic {topic}: it has members", group=group)
+            self._cluster.group(group).committed.update(
+                {(topic, partition): offset for partition, offset in offsets.items()}
+            )
+
+    def delete_records(self, topic: str, before: Mapping[int, int]) -> Mapping[int, int]:
+        self._process.check()
+        with self._cluster.changed:
+            logs = {partition: self._cluster.log(topic, partition) for partition in before}
+            if "delete" not in self._cluster.topic(topic).config["cleanup.policy"]:
+                raise KafkaClientError(f"delete records of {topic}: its cleanup.policy does not have delete")
+            for partition, log in logs.items():
+                if not 0 <= before[partition] <= log.end:
+                    text = f"delete records of {topic}[{partition}]: position {before[partition]} is outside the log"
+                    raise PositionOutOfRange(text, partition=partition)
+                log.delete_before(before[partition])
+            self._cluster.changed.notify_all()
+            return {partition: log.begin for partition, log in logs.items()}
 
     def delete_groups(self, groups: Sequence[str]) -> None:
         self._process.check()

@@ -190,6 +190,10 @@ class MemoryCluster:
     def group(self, name: str) -> Group:
         return self._groups.setdefault(name, Group(name))
 
+    def known_groups(self) -> list[Group]:
+        """Those that have members or committed offsets."""
+        return [group for group in self._groups.values() if group.members or group.committed]
+
     def delete_groups(self, names: Sequence[str]) -> None:
         with self.changed:
             for name in names:

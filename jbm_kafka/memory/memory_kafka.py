@@ -11,6 +11,7 @@ from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
 from jbm_kafka.memory.memory_process import Process, ProcessCrashed
 from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
 from jbm_kafka.memory.memory_sender import MemorySender
+from jbm_kafka.memory.memory_tail_reader import MemoryTailReader
 from jbm_kafka.ports import GroupListener
 
 __all__ = ["CommitFault", "Faults", "MemoryCluster", "MemoryKafka", "ProcessCrashed"]
@@ -62,6 +63,10 @@ class MemoryKafka:
     def log_reader(self) -> MemoryLogReader:
         self._process.check()
         return MemoryLogReader(self._process)
+
+    def tail_reader(self) -> MemoryTailReader:
+        self._process.check()
+        return MemoryTailReader(self._process)
 
     def admin(self) -> MemoryAdmin:
         self._process.check()

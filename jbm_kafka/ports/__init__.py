@@ -5,7 +5,9 @@ from jbm_kafka.ports.kafka import UNREADABLE as UNREADABLE
 from jbm_kafka.ports.kafka import AccessRefused as AccessRefused
 from jbm_kafka.ports.kafka import CommittedOffset as CommittedOffset
 from jbm_kafka.ports.kafka import GroupConsumer as GroupConsumer
+from jbm_kafka.ports.kafka import GroupDescription as GroupDescription
 from jbm_kafka.ports.kafka import GroupFenced as GroupFenced
+from jbm_kafka.ports.kafka import GroupKind as GroupKind
 from jbm_kafka.ports.kafka import GroupListener as GroupListener
 from jbm_kafka.ports.kafka import Headers as Headers
 from jbm_kafka.ports.kafka import Kafka as Kafka
@@ -21,6 +23,7 @@ from jbm_kafka.ports.kafka import PositionOutOfRange as PositionOutOfRange
 from jbm_kafka.ports.kafka import RecordTooLarge as RecordTooLarge
 from jbm_kafka.ports.kafka import Sender as Sender
 from jbm_kafka.ports.kafka import SendReport as SendReport
+from jbm_kafka.ports.kafka import TailReader as TailReader
 from jbm_kafka.ports.kafka import TopicDescription as TopicDescription
 from jbm_kafka.ports.kafka import TransactionAborted as TransactionAborted
 from jbm_kafka.ports.kafka import TransactionalProducer as TransactionalProducer

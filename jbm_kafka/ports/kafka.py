@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
@@ -58,6 +59,26 @@ class TopicDescription:
     partitions: int
     config: Mapping[str, str] = field(default_factory=dict)
     """Configuration values by name, as text; filled only when asked for."""
+
+
+class GroupKind(Enum):
+    """What a group is, by the protocol of its members; `committed` is asked of the first two kinds."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    """KIP-848."""
+    OTHER = "other"
+    """A share group, a streams group, or what a later Kafka has: it keeps its positions in another place."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group as its coordinator lists it now."""
+
+    name: str
+    kind: GroupKind
+    is_empty: bool
+    """It has no members; its committed offsets stay for some days."""
 
 
 class KafkaClientError(Exception):
@@ -257,8 +278,40 @@ class LogReader(Protocol):
     def close(self) -> None: ...
 
 
+class TailReader(Protocol):
+    """Reads on as records come, read_committed, from positions that are given, without a group.
+
+    One thread at a time. Nothing is read before `assign`, which may be called again at any time.
+    """
+
+    def assign(self, topic: str, positions: Mapping[int, int]) -> None:
+        """Read these partitions from these positions on, and nothing else any more."""
+
+    def poll(self, count_max: int, timeout_s: float) -> Sequence[KafkaRecord]:
+        """Up to `count_max` records, in offset order per partition; returns with the first, or at the timeout.
+
+        It may also return nothing sooner, when a partition's end was found and `positions` has news.
+
+        Raises:
+            PositionOutOfRange: the position is below the log's start or above its end; nothing of the partition is
+                read until `assign`.
+            PartitionUnreadable: what is stored there is damaged. What is before it was or will be returned, nothing
+                behind it until `assign`.
+            UnknownTopic, AccessRefused: nothing can be read.
+        """
+
+    def positions(self) -> Mapping[int, int]:
+        """What of each partition was returned, as the position after it and after what is never shown: transaction
+        markers, and what was aborted. At a log's stable end it is that."""
+
+    def close(self) -> None: ...
+
+
 class KafkaAdmin(Protocol):
-    """Cluster-wide questions and topic creation. Any thread; every call is bounded by `timeout_s` of the instance."""
+    """Questions about the cluster, its topics and groups, and changes of them. Any thread.
+
+    Every call is bounded by `timeout_s` of the instance.
+    """
 
     def describe(self, topics: Sequence[str], *, with_config: bool = False) -> Mapping[str, TopicDescription]:
         """The topics that exist among those asked for."""
@@ -279,8 +332,36 @@ class KafkaAdmin(Protocol):
     def committed(self, group: str, topic: str, partitions: Sequence[int]) -> Mapping[int, CommittedOffset]:
         """Committed offsets with require-stable: waits while a transaction on them is open. Absent: none."""
 
+    def delete_records(self, topic: str, before: Mapping[int, int]) -> Mapping[int, int]:
+        """Let go of everything below these positions, for good; where each log begins now.
+
+        A position below a log's begin changes nothing. Open transactions hold nothing back: stay below stable ends.
+
+        Raises:
+            PositionOutOfRange: above the end of a log; its `partition` says of which. Others may have been done.
+            UnknownTopic: no such topic or partition.
+            KafkaClientError: the topic's `cleanup.policy` does not have `delete`, and so its records go by compaction.
+        """
+
     def group_members(self, group: str) -> int: ...
-    def delete_groups(self, groups: Sequence[str]) -> None: ...  # with their offsets; those that are not there too
+    def groups(self) -> Mapping[str, GroupDescription]:
+        """Every group of the cluster that these credentials may describe, by name, of whatever kind.
+
+        Raises:
+            Unreachable: a broker did not answer, so that groups may be missing.
+        """
+
+    def alter_offsets(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        """Commit these offsets for a group without members, which is made by it if it is not there.
+
+        Raises:
+            GroupFenced: the group has members, and positions are theirs.
+            UnknownTopic: no such topic or partition.
+        """
+
+    def delete_groups(self, groups: Sequence[str]) -> None:
+        """With all their offsets; those that are not there too. A KafkaClientError says which one still has members."""
+
     def cluster_id(self) -> str: ...  # tells one installation's state folder from another's
     def close(self) -> None: ...
 
@@ -301,4 +382,5 @@ class Kafka(Protocol):
     ) -> TransactionalProducer: ...
     def sender(self) -> Sender: ...
     def log_reader(self) -> LogReader: ...
+    def tail_reader(self) -> TailReader: ...
     def admin(self) -> KafkaAdmin: ...

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 from jbm_kafka.codec.destination_record import DestinationRecord, decode_destination, encode_destination
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
-from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, Outgoing, Unreachable
+from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, Outgoing, TailReader, Unreachable
 
 log = logging.getLogger(__name__)
 
 CONFIG = {"cleanup.policy": "compact"}
 TIMEOUT_S = 10.0
+POLL_S = 0.2
+COUNT_MAX = 1_000
 
 
 class Registry:
@@ -23,7 +26,8 @@ class Registry:
         self._admin = admin
         self._topic = topic
         self._topic_id = ""
-        self._position = 0
+        self._reader: TailReader | None = None
+        """Of the topic with this id, once it held anything; it stays open, so that a look reads only what is new."""
         self._found: dict[str, DestinationRecord] = {}
         self._lock = threading.Lock()
 
@@ -70,7 +74,8 @@ class Registry:
             before: dict[str, DestinationRecord] = {}
             if described.topic_id != self._topic_id:
                 before, self._found = self._found, {}
-                self._topic_id, self._position = described.topic_id, 0
+                self._topic_id = described.topic_id
+                self._let_go()
             self._read_on()
             missing = {name: record for name, record in before.items() if name not in self._found}
             if missing:
@@ -78,18 +83,39 @@ class Registry:
                 self._write(missing)
                 self._read_on()
 
+    def close(self) -> None:
+        """Read nothing more; what was read stays known."""
+        with self._lock:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
     def _read_on(self) -> None:
         # Not the high watermark: an open transaction of anybody's would be waited for.
         end = self._admin.end_positions(self._topic, [0], stable=True)[0]
-        if end <= self._position:
-            return
-        reader = self._kafka.log_reader()
+        if self._reader is None:
+            begin = self._admin.begin_positions(self._topic, [0])[0]
+            if begin >= end:
+                return
+            self._reader = self._kafka.tail_reader()
+            self._reader.assign(self._topic, {0: begin})
         try:
-            for record in reader.read(self._topic, {0: (self._position, end)}, timeout_s=TIMEOUT_S):
+            self._read_to(self._reader, end)
+        except KafkaClientError:
+            self._let_go()  # another begins anew, whatever became of the log
+            raise
+
+    def _read_to(self, reader: TailReader, end: int) -> None:
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while reader.positions()[0] < end:
+            for record in reader.poll(COUNT_MAX, POLL_S):
                 self._take(record.key(), record.value())
-        finally:
-            reader.close()
-        self._position = end
+            if time.monotonic() > deadline_s:
+                position = reader.positions()[0]
+                raise Unreachable(f"topic {self._topic}: read to {position}, not to {end}, within {TIMEOUT_S:g} s")
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         try:

@@ -223,6 +223,7 @@ class Sidecar:
         self._opener.close()
         self.checkpointer.stop(STOP_TIMEOUT_S)
         self._stores.close()
+        self.topics.close()
         self._admin.close()
 
     def _check(self) -> None:

@@ -163,6 +163,11 @@ class Topics:
         with self._lock:
             return self._accept(destination, found)
 
+    def close(self) -> None:
+        """Let the registry's reader go; what is known stays so."""
+        if self._registry is not None:
+            self._registry.close()
+
     def look(self) -> list[TopicInfo]:
         """Ask the cluster again for everything that is known. A topic that is gone stays known: a send tells.
 

@@ -4,8 +4,16 @@ import time
 
 import pytest
 
-from jbm_kafka.ports import Kafka, KafkaClientError, UnknownTopic
-from tests.kafka.world import numbered, send_all
+from jbm_kafka.ports import (
+    CommittedOffset,
+    GroupFenced,
+    GroupKind,
+    Kafka,
+    KafkaClientError,
+    PositionOutOfRange,
+    UnknownTopic,
+)
+from tests.kafka.world import WAIT_S, consume_until, member, numbered, send_all, values
 
 
 def test_a_topic_is_described_with_its_partitions_and_config(kafka: Kafka, kafka_name: str) -> None:
@@ -99,3 +107,64 @@ def test_a_group_that_never_was_has_no_offsets_and_no_members(kafka: Kafka, topi
 
 def test_the_cluster_has_one_id(kafka: Kafka) -> None:
     assert kafka.admin().cluster_id() == kafka.admin().cluster_id() != ""
+
+
+def test_records_are_deleted_below_a_position_and_never_come_again(kafka: Kafka, wide_topic: str) -> None:
+    admin = kafka.admin()
+    for partition in (0, 1):
+        send_all(kafka, numbered(wide_topic, range(6), partition))
+    assert admin.delete_records(wide_topic, {0: 4, 1: 6}) == {0: 4, 1: 6}
+    assert admin.begin_positions(wide_topic, [0, 1, 2]) == {0: 4, 1: 6, 2: 0}
+    assert admin.delete_records(wide_topic, {0: 2}) == {0: 4}, "it begins above that already"
+    assert values(kafka.log_reader().read(wide_topic, {0: (0, 6)}, timeout_s=WAIT_S)) == [4, 5]
+    assert admin.delete_records(wide_topic, {}) == {}
+
+
+def test_what_cannot_be_deleted_is_named(kafka: Kafka, topic: str, kafka_name: str) -> None:
+    admin = kafka.admin()
+    send_all(kafka, numbered(topic, range(3)))
+    with pytest.raises(PositionOutOfRange, match=rf"{topic}\[0\]: position 4") as raised:
+        admin.delete_records(topic, {0: 4})
+    assert raised.value.partition == 0
+    assert admin.begin_positions(topic, [0]) == {0: 0}
+    with pytest.raises(UnknownTopic, match=f"{kafka_name}-missing"):
+        admin.delete_records(f"{kafka_name}-missing", {0: 0})
+    admin.create_topic(f"{kafka_name}-compact", partitions=1, config={"cleanup.policy": "compact"})
+    send_all(kafka, numbered(f"{kafka_name}-compact", [1]))
+    with pytest.raises(KafkaClientError, match=f"delete records of {kafka_name}-compact"):
+        admin.delete_records(f"{kafka_name}-compact", {0: 1})
+
+
+def test_offsets_of_a_group_without_members_can_be_set_and_the_group_is_listed(
+    kafka: Kafka, wide_topic: str, kafka_name: str
+) -> None:
+    admin, group = kafka.admin(), f"{kafka_name}-group"
+    send_all(kafka, numbered(wide_topic, range(6)))
+    assert group not in admin.groups()
+    wanted = {0: CommittedOffset(4, "checkpoint 7"), 1: CommittedOffset(0, "")}
+    admin.alter_offsets(group, wide_topic, wanted)
+    assert admin.committed(group, wide_topic, [0, 1, 2]) == wanted
+    listed = admin.groups()[group]
+    assert (listed.name, listed.kind, listed.is_empty) == (group, GroupKind.CLASSIC, True)
+    admin.alter_offsets(group, wide_topic, {0: CommittedOffset(2, "")})
+    assert admin.committed(group, wide_topic, [0, 1]) == {0: CommittedOffset(2, ""), 1: wanted[1]}
+    admin.alter_offsets(group, wide_topic, {})
+    admin.delete_groups([group])
+    assert group not in admin.groups()
+    assert admin.committed(group, wide_topic, [0, 1]) == {}
+    with pytest.raises(UnknownTopic, match=f"{kafka_name}-missing"):
+        admin.alter_offsets(group, f"{kafka_name}-missing", {0: CommittedOffset(0, "")})
+
+
+def test_positions_of_a_group_that_has_members_are_theirs(kafka: Kafka, topic: str, kafka_name: str) -> None:
+    admin, group = kafka.admin(), f"{kafka_name}-group"
+    send_all(kafka, numbered(topic, [1]))
+    admin.alter_offsets(group, topic, {0: CommittedOffset(1, "")})
+    consumer = member(kafka, group, topic, partitions=1)
+    consume_until(lambda: consumer.assignment() == {0}, consumer)
+    with pytest.raises(GroupFenced, match=f"offsets of group {group}") as raised:
+        admin.alter_offsets(group, topic, {0: CommittedOffset(0, "")})
+    assert raised.value.group == group
+    assert not admin.groups()[group].is_empty
+    assert admin.committed(group, topic, [0]) == {0: CommittedOffset(1, "")}
+    consumer.close()

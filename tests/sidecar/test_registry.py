@@ -1,9 +1,12 @@
 """The count by which units are routed is recorded, and a topic that got more partitions routes nothing untold."""
 
+from typing import Any
+
 import pytest
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
+from jbm_kafka.memory.memory_log import PartitionLog
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
@@ -72,3 +75,30 @@ def test_records_of_other_kinds_and_of_newer_versions_are_passed_over(cluster: M
         sender.send(Outgoing("jbm.registry", 0, key, value), None)
     assert sender.flush(10.0)
     assert ensure(topics_of(cluster)).unit_partitions == 2
+
+
+def test_a_look_reads_only_what_is_new(cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look that found news made a reader and read them by itself."""
+    read: list[int] = []
+    real = PartitionLog.read
+    reader = registry_of(cluster)
+    writer = registry_of(cluster)
+    writer.record("orders", "id", 2)
+    reader.refresh()
+    assert reader.recorded("orders", "id") == 2
+    registry_log = cluster.log("jbm.registry", 0)
+
+    def counted(self: PartitionLog, position: int, *rest: Any, **options: Any) -> Any:
+        read.extend([position] if self is registry_log else [])
+        return real(self, position, *rest, **options)
+
+    for partitions in (3, 4):
+        writer.record("orders", "id", partitions)
+    monkeypatch.setattr(PartitionLog, "read", counted)
+    reader.refresh()
+    assert reader.recorded("orders", "id") == 4
+    assert min(read) == 1
+    before = len(read)
+    reader.refresh()
+    assert len(read) == before
+    reader.close()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from jbm_kafka.ports import CommittedOffset, KafkaRecord, TopicDescription, UnknownTopic, Unreachable
+from jbm_kafka.ports import CommittedOffset, GroupDescription, KafkaRecord, TopicDescription, UnknownTopic, Unreachable
 from tests.support.store_parts import MadeRecord
 
 Row = tuple[bytes | None, bytes | None]
@@ -115,4 +115,13 @@ class ScriptedKafka:
         self._unasked()
 
     def group_members(self, group: str) -> int:
+        self._unasked()
+
+    def groups(self) -> Mapping[str, GroupDescription]:
+        self._unasked()
+
+    def alter_offsets(self, group: str, topic: str, offsets: Mapping[int, CommittedOffset]) -> None:
+        self._unasked()
+
+    def delete_records(self, topic: str, before: Mapping[int, int]) -> Mapping[int, int]:
         self._unasked()
