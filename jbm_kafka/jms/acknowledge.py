@@ -140,7 +140,7 @@ class AcknowledgeStrategy:
             waits.append(Completion())
             link.verdicts.append(Verdict(acknowledged=acknowledged, done=waits[-1]))
         for wait in waits:
-            wait.wait(DURABLE_TIMEOUT_S, about="acknowledge")
+            self._session.connection.wait_for(wait, DURABLE_TIMEOUT_S, about="acknowledge")
         return lost
 
 
@@ -386,7 +386,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
             return
         error: JMSError | None = None
         try:
-            pending.work.done.wait(DURABLE_TIMEOUT_S, about=pending.work.about)
+            self._session.connection.wait_for(pending.work.done, DURABLE_TIMEOUT_S, about=pending.work.about)
         except JMSError as failure:
             error = failure
         if error is not None:

@@ -10,6 +10,7 @@ from jbm_kafka.core.errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.troubles import ExceptionListener, Troubles
+from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import Provider
 
 
@@ -61,6 +62,14 @@ class ConnectionCore:
     def notify_exception(self, error: Exception) -> None:
         """Give an error to the exception listener, or to the log when there is none."""
         self.troubles.tell(self.exception_listener, error)
+
+    def wait_for(self, completion: Completion, timeout_s: float, *, about: str) -> None:
+        """Return when it is completed: all that a session waits for of its provider, it waits for here.
+
+        Raises:
+            JMSError: what it failed with, or that no answer came in time.
+        """
+        completion.wait(timeout_s, about=about)
 
     def check_process(self) -> None:
         """Raises IllegalStateError in a child of the process that made the connection."""

@@ -80,6 +80,8 @@ class Acts:
 
     def open_session(self, node: Node, mode: Mode | None = None, queues: list[str] | None = None) -> None:
         """One more receiver at a node; what is not given is drawn."""
+        if node.is_stopping:
+            return
         self._sessions += 1
         mode = mode or self._chance.choice(list(Mode))
         queues = queues or self._some_queues()
@@ -89,10 +91,12 @@ class Acts:
             mode,
             queues,
             prefetch=self._chance.randint(1, self._world.profile.prefetch),
+            listens=self._chance.random() < 0.5,
+            blocks=self._chance.random() < 0.2,
+            records_attempts=self._world.profile.persists_attempts,
             recorder=self._world.recorder,
         )
         self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {queues}, prefetch {receiver.prefetch}")
-        receiver.attach()
         self._world.receivers.append(receiver)
 
     def _some_queues(self) -> list[str]:
@@ -111,16 +115,12 @@ class Acts:
     def receive_at(self, receiver: Receiver) -> None:
         """A receiver asks for messages and takes what is there."""
         chance = self._chance
-        receiver.attach()
-        if not receiver.can_act:
-            return
-        queue, link = chance.choice(receiver.links)
-        receiver.want(link, chance.randint(1, receiver.prefetch))
+        inbox = chance.choice(receiver.inboxes)
         for _ in range(chance.randint(1, receiver.prefetch)):
-            if receiver.mode is Mode.AUTO and any(receiver.noted[item].message.is_poison for item in receiver.items):
-                receiver.give_back_all(chance.choice((None, None, 30)))
+            if receiver.mode is Mode.AUTO and any(item.noted.message.is_poison for item in receiver.items):
+                receiver.give_back_all()
                 return
-            if receiver.receive(queue, link) is None:
+            if receiver.receive(inbox) is None:
                 return
 
     def _settle(self) -> None:
@@ -131,7 +131,7 @@ class Acts:
     def settle_at(self, receiver: Receiver, *, is_kind: bool = False) -> None:
         """A receiver says something about what it holds; a kind one only what must be said."""
         chance = self._chance
-        poison = [item for item in receiver.items if receiver.noted[item].message.is_poison and not self._is_cured]
+        poison = [item for item in receiver.items if item.noted.message.is_poison and not self._is_cured]
         if receiver.mode is Mode.TRANSACTED:
             if poison or (chance.random() < 0.25 and not is_kind):
                 receiver.give_back_all()
@@ -142,7 +142,7 @@ class Acts:
         elif poison and receiver.mode is not Mode.AUTO:
             receiver.nack(poison[0], None if is_kind else chance.choice((None, 0, 20, 300)))
         elif poison or (chance.random() < 0.15 and not is_kind):
-            receiver.give_back_all(chance.choice((None, 0, 40)))
+            receiver.give_back_all()
         else:
             self._settle_one(receiver, is_kind)
 
@@ -153,8 +153,8 @@ class Acts:
             receiver.acknowledge_all()
         elif chance.random() < 0.15 and not is_kind:
             receiver.nack(item, chance.choice((None, 0, 20, 300)))
-        elif chance.random() < 0.2:
-            receiver.acknowledge_blocking(item)
+        elif chance.random() < 0.1:
+            receiver.acknowledge_all()
         else:
             receiver.acknowledge(item)
             if chance.random() < 0.2:

@@ -12,7 +12,10 @@ from jbm_kafka.core.changes import Acknowledged, OfferedRaised
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.unsettled import UnsettledOffsets
+from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, AutoAcknowledge, ClientAcknowledge, TransactedAcknowledge
+from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
 from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
+from jbm_kafka.ports.grants import Granted
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
@@ -165,6 +168,35 @@ def what_a_rebalance_takes_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Settle, "take_from_sessions", take)
 
 
+def auto_acknowledges_when_it_hands_over(patch: pytest.MonkeyPatch) -> None:
+    real = AutoAcknowledge.handed_over
+
+    def handed_over(self: AutoAcknowledge, link: Link, granted: Granted) -> AcknowledgeStrategy:
+        strategy = real(self, link, granted)
+        self.before_receive()
+        return strategy
+
+    patch.setattr(AutoAcknowledge, "handed_over", handed_over)
+
+
+def client_acknowledges_later_ones_too(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(UnacknowledgedMessages, "take_through", lambda self, last: self.take_all())
+
+
+def a_commit_leaves_one_out(patch: pytest.MonkeyPatch) -> None:
+    real = TransactedAcknowledge._take_all
+    patch.setattr(TransactedAcknowledge, "_take_all", lambda self: real(self)[:1])
+
+
+def a_nack_counts_the_whole_unit(patch: pytest.MonkeyPatch) -> None:
+    def nack_item(self: ClientAcknowledge, item: Unacknowledged, delay_ms: int | None) -> None:
+        with self._session.lock:
+            items = self._held.take_unit_from(item)
+        give_back([each for each in items if not each.granted.tap.is_lost], counted=True, delay_ms=delay_ms)
+
+    patch.setattr(ClientAcknowledge, "nack_item", nack_item)
+
+
 EXPECTED: dict[Plant, tuple[str, ...]] = {
     dead_letter_outside_the_transaction: ("exactly_one_dead_letter", "nothing_is_lost"),
     journal_before_the_commit: ("journal_follows_the_changelog",),
@@ -185,6 +217,10 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
         "attempt_recorded_before_handed_over",
     ),
     what_a_rebalance_takes_counts: ("attempts_are_somebodys",),
+    auto_acknowledges_when_it_hands_over: ("nothing_is_lost",),
+    client_acknowledges_later_ones_too: ("unit_in_order", "nothing_is_lost"),
+    a_commit_leaves_one_out: ("sends_once_iff_committed",),
+    a_nack_counts_the_whole_unit: ("attempts_are",),
     the_watermark_passes_what_is_owed: ("nothing_is_lost", "replay_equals_live"),
 }
 """Each fault with the promises that may notice it first."""

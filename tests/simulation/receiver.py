@@ -1,218 +1,260 @@
-"""Scripted receivers: what a session does to its links, act by act, with nothing that waits.
+"""Simulated applications: real sessions and their consumers, whose calls none waits, and a second account of them.
 
-They keep the rules of `jms/`: a hand in the order received, verdicts only about what is in it, nothing after a commit
-until its end is told.
+Each says beside every call what the promise of its acknowledge mode is, in its own few words: that goes on the paper,
+and the invariants compare the paper with what the product made of the call.
 """
 
 from __future__ import annotations
 
-import threading
-from enum import Enum
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
-from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.settlement import GivenBack
-from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages
+from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionRolledBackError
+from jbm_kafka.jms.acknowledge import PendingCommit, TransactedAcknowledge
+from jbm_kafka.jms.inbox import Inbox
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.session import Session
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.fence import Fence, Verdict
-from jbm_kafka.ports.grants import Tap
-from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
-from jbm_kafka.sidecar.lane import transfer_of
+from jbm_kafka.ports.grants import Granted
 from tests.simulation import at_hand_over
 from tests.simulation.paper import Commit, HandOver
+from tests.simulation.provider import SimulatedConnection, SimulatedProvider
 
 if TYPE_CHECKING:
     from tests.simulation.node import Node
     from tests.simulation.recorder import Recorder
 
-
 SIBLING_TURN_MS = 500
+OUTBOX_BYTES = 100
+"""What each send of a transaction counts in its budget."""
+Mode = AcknowledgeMode
 
 
-class Mode(Enum):
-    """How it settles."""
+@dataclass(eq=False, slots=True)
+class Item:
+    """One message that the application has."""
 
-    AUTO = "AUTO"
-    CLIENT = "CLIENT"
-    INDIVIDUAL = "INDIVIDUAL"
-    TRANSACTED = "TRANSACTED"
+    granted: Granted
+    message: Message
+    noted: HandOver
+
+    @property
+    def is_lost(self) -> bool:
+        """Nothing can be said of it any more."""
+        return self.granted.tap.is_lost
+
+    def is_same_unit(self, other: Item) -> bool:
+        """Both are of one unit of one channel."""
+        unit = self.noted.message.unit
+        is_same = unit is not None and unit == other.noted.message.unit
+        return is_same and self.granted.tap.channel is other.granted.tap.channel
 
 
 class Receiver:
-    """One session with a consumer for each of its queues."""
+    """An application with one session and a consumer for each of its queues."""
 
     def __init__(
-        self, node: Node, name: str, mode: Mode, queues: list[str], *, prefetch: int, recorder: Recorder
+        self,
+        node: Node,
+        name: str,
+        mode: Mode,
+        queues: list[str],
+        *,
+        prefetch: int,
+        listens: bool,
+        blocks: bool,
+        records_attempts: bool,
+        recorder: Recorder,
     ) -> None:
         self.node = node
         self.name = name
         self.mode = mode
         self.prefetch = prefetch
         self._recorder = recorder
-        self.hand = UnacknowledgedMessages()
-        self.items: list[Unacknowledged] = []
-        """The same, to choose from."""
-        self.noted: dict[Unacknowledged, HandOver] = {}
-        """What is written down of each."""
+        self.items: list[Item] = []
+        """What it has, in the order received."""
         self.commit_under_way: Commit | None = None
         self.told: set[tuple[object, object, int]] = set()
         """(topic, partition, offset) of what it was told to hold in vain."""
-        self.is_closed = False
-        self._turn: tuple[Link | None, int] = (None, 0)
+        self._unconfirmed: list[tuple[list[Completion], list[HandOver]]] = []
+        """Blocking acknowledgements that have not returned."""
+        self._turn: tuple[Inbox | None, int] = (None, 0)
         """Which consumer asked last, and until when the others leave it what it gets."""
-        lock = threading.Lock()
-        filled = threading.Condition(lock)
-        self.links: list[tuple[str, Link]] = []
-        """(queue, link) of each consumer."""
-        for number, queue in enumerate(queues):
-            link = Link(
-                link_id=f"{name}/{number}",
-                session_id=name,
-                prefetch=prefetch,
-                filled=filled,
-                lock=lock,
-                one_per_unit=mode is Mode.INDIVIDUAL,
-            )
-            link.on_trouble = self._told
-            self.links.append((queue, link))
-        fences = {queue: Fence() for queue in queues}
-        for queue, link in self.links:
-            link.fence = fences[queue]
-            link.become_siblings([other for at, other in self.links if at == queue and other is not link])
+        provider = SimulatedProvider(node, records_attempts=records_attempts)
+        self._connection = SimulatedConnection(name, provider, prefetch=prefetch, blocks=blocks, heard=self._told)
+        self.session = Session(self._connection, mode)
+        self._connection.is_started = False  # so that making a consumer does not wait for its partitions
+        self.inboxes = [self.session.create_consumer(Queue(queue)).inbox for queue in queues]
+        self._connection.is_started = True
+        for inbox in self.inboxes:
+            inbox.link.is_waiting = listens
+            inbox.connect()
+
+    @property
+    def is_closed(self) -> bool:
+        """Its session is."""
+        return self.session.is_closed
 
     @property
     def can_act(self) -> bool:
         """A session in the middle of a commit cannot."""
         return not self.is_closed and self.commit_under_way is None
 
-    def attach(self) -> None:
-        """Be served, also after a lane ended; not by a sidecar that closes."""
-        for queue, link in self.links:
-            if self.is_closed or self.node.is_stopping:
-                return
-            link.failure = None
-            if not link.is_attached or not link.lane.is_running:
-                link.lane = self.node.sidecar.attach(Queue(queue), link)
-                link.is_attached = True
-
     # -- receiving -------------------------------------------------------------------------------------------------
 
-    def want(self, link: Link, count: int) -> None:
-        """Ask for messages, within the prefetch."""
-        with link.lock:
-            room = self.prefetch - len(link.buffer) - self.hand.count(link)
-            if not link.is_asking and self._is_turn_of(link):
-                link.want(min(1 if link.siblings else count, room))
-
-    def _is_turn_of(self, link: Link) -> bool:
-        """One consumer after the other: what one asked for is not taken from it before it can have come."""
-        now_ms = self.node.clock.monotonic_ms()
-        if link.siblings and link is not self._turn[0] and now_ms < self._turn[1]:
-            return False
-        self._turn = (link, now_ms + SIBLING_TURN_MS)
-        return True
-
-    def receive(self, queue: str, link: Link) -> Unacknowledged | None:
-        """The next message, if one is here."""
+    def receive(self, inbox: Inbox) -> Item | None:
+        """The next message, if one is here; else it is asked for."""
+        if self.node.is_stopping:
+            return None
         if self.mode is Mode.AUTO:
             self.acknowledge_all()
-        with link.lock:
-            granted = link.pop()
+        try:
+            granted = inbox.poll_for_listener() if self._is_turn_of(inbox) else inbox.poll()
+        except JMSError:
+            return None  # a prefetch that a transaction holds, or a lane that ended: the next call goes on
         if granted is None:
             return None
-        if is_expired(granted.reference.expiration_ms, self.node.clock.now_ms()):
-            link.give_back([(granted, GivenBack(granted.offset, counted=False))])
-            return None
-        item = Unacknowledged(granted, link)
-        self.noted[item] = self._recorder.handed_over(self, queue, granted)
-        self.hand.add(item)
+        noted = self._recorder.handed_over(self, inbox.destination.name, granted)
+        item = Item(granted, inbox.present(granted), noted)
         self.items.append(item)
         return item
 
+    def _is_turn_of(self, inbox: Inbox) -> bool:
+        """One consumer after the other: what one asked for is not taken from it before it can have come."""
+        now_ms = self.node.clock.monotonic_ms()
+        if inbox.link.siblings and inbox is not self._turn[0] and now_ms < self._turn[1]:
+            return False
+        self._turn = (inbox, now_ms + SIBLING_TURN_MS)
+        return True
+
     # -- settling --------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, item: Unacknowledged) -> None:
-        """As the mode says; of what is not in hand any more: nothing."""
-        if self.mode is Mode.CLIENT:
-            self._record(self._without(self.hand.take_through(item)))
-        elif self.hand.take(item):
-            self._record(self._without([item]))
+    def acknowledge(self, item: Item) -> None:
+        """`message.acknowledge()`, as the mode says; of what it has no more: nothing."""
+        if item not in self.items:
+            items = []
+        elif self.mode is Mode.CLIENT:
+            items = self.items[: self.items.index(item) + 1]
+        else:
+            items = [item]
+        with _Refused() as refused:
+            self._acknowledging(items)
+            item.message.acknowledge()
+        self._compare(refused, items)
 
     def acknowledge_all(self) -> None:
-        """Everything in hand."""
-        self._record(self._without(self.hand.take_all()))
+        """`session.acknowledge()`; in AUTO the next receive, or a listener that returned."""
+        items = list(self.items)
+        with _Refused() as refused:
+            self._acknowledging(items)
+            if self.mode is Mode.AUTO:
+                self.session.strategy.before_receive()
+            else:
+                self.session.acknowledge()
+        if self.mode is Mode.AUTO:  # which has no call to raise it: its exception listener hears
+            assert not refused.is_raised, f"refused_when_lost: {self.name} is told {refused.error}"
+            self._look_for_waits(items)
+        else:
+            self._compare(refused, items)
 
-    def acknowledge_blocking(self, item: Unacknowledged) -> Completion | None:
-        """With `block_on_acknowledge`: what tells that it is durable."""
-        items = self.hand.take_through(item) if self.mode is Mode.CLIENT else [item] * self.hand.take(item)
-        live = [each for each in self._without(items) if not each.granted.tap.is_lost]
-        if not live:
-            return None
-        self._recorder.acknowledged([self.noted[each] for each in live])
-        noted = [self.noted[each] for each in live]
-        done = Completion(lambda error: self._recorder.told_durable(noted) if error is None else None)
-        by_link: dict[Link, list[tuple[Tap, int]]] = {}
-        for each in live:
-            by_link.setdefault(each.link, []).append((each.granted.tap, each.granted.offset))
-        for index, (link, rows) in enumerate(by_link.items()):
-            link.verdicts.append(Verdict(acknowledged=rows, done=done if index + 1 == len(by_link) == 1 else None))
-        return done
-
-    def nack(self, item: Unacknowledged, delay_ms: int | None) -> None:
+    def nack(self, item: Item, delay_ms: int | None) -> None:
         """Give one back; in CLIENT the later ones of its unit go with it, uncounted."""
-        taken = self.hand.take_unit_from(item) if self.mode is Mode.CLIENT else [item] * self.hand.take(item)
-        self._without(taken)
-        self._recorder.returned([self.noted[each] for each in taken if each is not item], counted=False, delay_ms=None)
-        self._give_back([each for each in taken if each is item], delay_ms)
+        later = self.items[self.items.index(item) + 1 :] if self.mode is Mode.CLIENT else []
+        with_it = [other for other in later if item.is_same_unit(other)]
+        self._have_no_more([item, *with_it])
+        self._recorder.returned([other.noted for other in with_it], counted=False, delay_ms=None)
+        self._returned([item], delay_ms)
+        item.message.nack(delay_ms)
 
-    def give_back_all(self, delay_ms: int | None = None) -> None:
-        """recover, rollback, close."""
-        self._give_back(self._without(self.hand.take_all()), delay_ms)
+    def give_back_all(self) -> None:
+        """`session.recover()`, `session.rollback()`; in AUTO a listener that raised."""
+        items = list(self.items)
+        self._have_no_more(items)
+        self._returned(items, None)
+        if self.mode is Mode.AUTO:
+            self.session.strategy.abandon()
+        elif self.mode is Mode.TRANSACTED:
+            self.session.rollback()
+        else:
+            self.session.recover()
 
     def commit(self, commit: Commit, sends: list[Outgoing]) -> None:
-        """Everything in hand, with these sends."""
-        items = self._without(self.hand.take_all())
-        commit.hands = [self.noted[item] for item in items]
-        if any(item.granted.tap.is_lost for item in items):
+        """`session.commit()` of all it has with these sends, up to where that waits."""
+        strategy = self.session.strategy
+        assert isinstance(strategy, TransactedAcknowledge), strategy
+        items = list(self.items)
+        self._have_no_more(items)
+        commit.hands = [item.noted for item in items]
+        for record in sends:
+            self.session.core.outbox.add(record, OUTBOX_BYTES)
+        is_lost = any(item.is_lost for item in items)
+        if is_lost:
             commit.outcome = "rolled back"
-            self._give_back(items, None)
-            return
-        work = UnitOfWork(
-            about=f"commit {commit.name}",
-            sends=sends,
-            received=_received(items),
-            done=Completion(lambda error: self._committed(commit, items, error)),
-        )
-        self.commit_under_way = commit
-        self._recorder.committing(commit)
+        else:
+            self.commit_under_way = commit
+            self._recorder.committing(commit)
+        ends: list[Exception | None] = []
+        pending: PendingCommit | None = None
+
+        def notified(error: Exception | None) -> None:
+            if pending is None:
+                ends.append(error)  # before it is known to be under way
+            else:
+                self._committed(commit, pending, items, error)
+
         try:
-            self.node.sidecar.submit(transfer_of(work))
-        except JMSError as error:
-            work.done.complete(TransactionRolledBackError(str(error)))
+            pending = strategy.begin_commit(notified)
+        except TransactionRolledBackError as error:
+            self.commit_under_way = None
+            if not is_lost:
+                self._recorder.commit_ended(commit, error)
+            self._returned(items, None)
+            return
+        assert not is_lost, f"lost_is_rolled_back: {self.name} commits what was taken from it"
+        assert pending is not None, commit.name
+        if ends:
+            self._committed(commit, pending, items, ends[0])
 
     def close(self) -> None:
         """End the session (UNIT-7)."""
+        items = list(self.items)
         if self.mode is Mode.AUTO:
-            self.acknowledge_all()
-        self.give_back_all(delay_ms=0)
-        self.is_closed = True
-        for _, link in self.links:
-            link.become_siblings([])
-            link.is_closed = True
-            if link.is_attached:
-                link.is_attached = False
-                link.lane.detach(link.link_id)
+            self._acknowledging(items)
+        else:
+            self._have_no_more(items)
+            self._returned(items, 0)
+        self.session.close()
+        self._look_for_waits(items)
 
-    def _committed(self, commit: Commit, items: list[Unacknowledged], error: Exception | None) -> None:
+    def look(self) -> None:
+        """Blocking acknowledgements return when what they wait for is done."""
+        still: list[tuple[list[Completion], list[HandOver]]] = []
+        for waits, noted in self._unconfirmed:
+            if not all(wait.is_done for wait in waits):
+                still.append((waits, noted))
+            elif not any(_failure_of(wait) for wait in waits):
+                self._recorder.told_durable(noted)
+        self._unconfirmed = still
+
+    # -- the account -------------------------------------------------------------------------------------------------
+
+    def _committed(self, commit: Commit, pending: PendingCommit, items: list[Item], error: Exception | None) -> None:
         self.commit_under_way = None
         self._recorder.commit_ended(commit, error)
+        if error is None:
+            return
         if isinstance(error, TransactionRolledBackError):
-            self._give_back(items, None)
-        elif isinstance(error, JMSError):
+            self._returned(items, None)
+        strategy = self.session.strategy
+        assert isinstance(strategy, TransactedAcknowledge), strategy
+        try:
+            strategy.commit_failed(pending, error)
+        except TransactionRolledBackError:
+            return
+        except JMSError:  # in doubt
             self.close()
 
     def _told(self, error: Exception) -> None:
@@ -221,32 +263,57 @@ class Receiver:
         for offset in offsets if isinstance(offsets, tuple) else ():
             self.told.add((values["topic"], values["partition"], offset))
 
-    def _record(self, items: list[Unacknowledged]) -> None:
+    def _acknowledging(self, items: list[Item]) -> None:
+        """It is about to say that it is done with these; of what was taken from it in vain."""
+        self._have_no_more(items)
         for item in items:
             at_hand_over.told_when_taken(item.granted.tap, item.granted.offset, self.told)
-        live = [item for item in items if not item.granted.tap.is_lost]
-        self._recorder.acknowledged([self.noted[item] for item in live])
-        self._recorder.refused([self.noted[item] for item in items if item not in live])
-        for item in live:
-            item.granted.tap.acknowledge(item.granted.offset)
+        self._recorder.acknowledged([item.noted for item in items if not item.is_lost])
+        self._recorder.refused([item.noted for item in items if item.is_lost])
 
-    def _give_back(self, items: list[Unacknowledged], delay_ms: int | None) -> None:
-        live = [item for item in items if not item.granted.tap.is_lost]
-        self._recorder.refused([self.noted[item] for item in items if item not in live])
-        self._recorder.returned([self.noted[item] for item in live], counted=True, delay_ms=delay_ms)
-        by_link: dict[Link, list[Unacknowledged]] = {}
-        for item in live:
-            by_link.setdefault(item.link, []).append(item)
-        for link, mine in by_link.items():
-            link.give_back([(item.granted, GivenBack(item.granted.offset, True, delay_ms)) for item in mine])
+    def _compare(self, refused: _Refused, items: list[Item]) -> None:
+        """It said so: a call is refused if and only if something of it was taken."""
+        lost = [item for item in items if item.is_lost]
+        assert bool(lost) == refused.is_raised, f"refused_when_lost: {self.name} is told {refused.error} of {lost}"
+        self._look_for_waits(items)
 
-    def _without(self, items: list[Unacknowledged]) -> list[Unacknowledged]:
+    def _look_for_waits(self, items: list[Item]) -> None:
+        waits, self._connection.awaited = self._connection.awaited, []
+        if waits:
+            self._unconfirmed.append((waits, [item.noted for item in items if not item.is_lost]))
+
+    def _returned(self, items: list[Item], delay_ms: int | None) -> None:
+        self._recorder.refused([item.noted for item in items if item.is_lost])
+        self._recorder.returned([i.noted for i in items if not i.is_lost], counted=True, delay_ms=delay_ms)
+
+    def _have_no_more(self, items: list[Item]) -> None:
         self.items = [item for item in self.items if item not in items]
-        return items
 
 
-def _received(items: list[Unacknowledged]) -> list[Received]:
-    by_tap: dict[tuple[Link, Tap], list[int]] = {}
-    for item in items:
-        by_tap.setdefault((item.link, item.granted.tap), []).append(item.granted.offset)
-    return [Received(link, tap, offsets) for (link, tap), offsets in by_tap.items()]
+class _Refused:
+    """Whether a call was refused, which an application would see as an exception."""
+
+    def __init__(self) -> None:
+        self.error: IllegalStateError | None = None
+
+    @property
+    def is_raised(self) -> bool:
+        return self.error is not None
+
+    def __enter__(self) -> _Refused:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, IllegalStateError):
+            self.error = error
+            return True
+        return False
+
+
+def _failure_of(completion: Completion) -> Exception | None:
+    """What one that is done failed with."""
+    try:
+        completion.wait(0, about="an acknowledgement")
+    except JMSError as error:
+        return error
+    return None

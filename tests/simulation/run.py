@@ -99,6 +99,8 @@ class Simulation:
         try:
             yield
             self.world.recorder.look()
+            for receiver in self.world.receivers:
+                receiver.look()
             self._check()
         except AssertionError as error:
             raise _Broken(str(error)) from error

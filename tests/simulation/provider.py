@@ -1,0 +1,88 @@
+"""What stands behind the sessions of one simulated process: its stepped sidecar, over the port that `jms/` knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
+from jbm_kafka.ports import KafkaClientError, Outgoing, SendReport
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.provider import Seen, TopicInfo, Traits
+from jbm_kafka.ports.unit_of_work import UnitOfWork
+from jbm_kafka.sidecar.lane import Lane, transfer_of
+from tests.simulation.node import Node
+
+
+class SimulatedProvider:
+    """Implements `Provider`; what simulated applications do not do is refused."""
+
+    def __init__(self, node: Node, *, records_attempts: bool) -> None:
+        self._node = node
+        self.clock = node.clock
+        self.traits = Traits(
+            compresses=True, records_attempts=records_attempts, transaction_bytes_max=1 << 20, join_timeout_s=60.0
+        )
+
+    def settings_of(self, name: str) -> ResolvedSettings:
+        return self._node.sidecar.settings_of(name)
+
+    def ensure(self, destination: Destination) -> TopicInfo:
+        return self._node.sidecar.ensure(destination)
+
+    def attach(self, queue: Queue, link: Link) -> Lane:
+        return self._node.sidecar.attach(queue, link)
+
+    def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
+        return self._node.sidecar.end_positions(queue, timeout_s)
+
+    def submit(self, work: UnitOfWork) -> None:
+        self._node.sidecar.submit(transfer_of(work))
+
+    def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
+        raise NotImplementedError
+
+    def prepare_to_send(self) -> None:
+        raise NotImplementedError
+
+    def send(self, record: Outgoing, report: SendReport | None) -> None:
+        raise NotImplementedError
+
+    def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
+        raise NotImplementedError
+
+    def flush(self, timeout_s: float) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Its node ends it."""
+
+
+class SimulatedConnection(ConnectionCore):
+    """A started connection. Nothing waits in it: its only thread is the one in which the world steps."""
+
+    def __init__(
+        self,
+        name: str,
+        provider: SimulatedProvider,
+        *,
+        prefetch: int,
+        blocks: bool,
+        heard: Callable[[Exception], None],
+    ) -> None:
+        super().__init__(provider, ConnectionDefaults(None, prefetch, blocks, None))
+        self.connection_id = name
+        self.is_started = True
+        self._heard = heard
+        self.awaited: list[Completion] = []
+        """What the application's last call should have waited for."""
+
+    def notify_exception(self, error: Exception) -> None:
+        self._heard(error)
+
+    def wait_for(self, completion: Completion, timeout_s: float, *, about: str) -> None:
+        """It goes on at once; who looks at `awaited` says when the call would have returned."""
+        self.awaited.append(completion)
