@@ -74,7 +74,7 @@ def test_a_broker_that_is_there_and_slow_has_its_10_seconds(silent: str) -> None
 
 def test_tls_to_a_plain_port_says_so(broker: SaslBroker) -> None:
     told = refusal(broker.plain, {"security.protocol": "SSL"})
-    assert "SSL handshake failed" in str(told)
+    assert "SSL" in str(told)
     assert "the port does not speak TLS" in str(told)
     assert "security.protocol" in str(told)
 
