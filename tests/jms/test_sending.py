@@ -254,6 +254,28 @@ def test_messages_without_a_unit_keep_the_order_of_their_session(session: Sessio
     assert bodies(receive_all(session.create_consumer(orders), 20)) == [f"m{number}" for number in range(20)]
 
 
+def test_sends_that_are_waited_for_and_sends_with_callbacks_reach_the_queue_in_send_order(
+    session: Session, orders: Queue
+) -> None:
+    """ORDER-1: one session and one unit, whichever way each message is sent."""
+    failures: list[Exception] = []
+
+    def tell(_: Message, error: Exception | None) -> None:
+        if error is not None:
+            failures.append(error)
+
+    producer = session.create_producer(orders)
+    for number in range(300):
+        on_completion = tell if number % 3 or number % 50 > 40 else None
+        producer.send(f"m{number}", unit_of_order="u", on_completion=on_completion)
+        producer.send(f"n{number}", on_completion=None if on_completion else tell)
+    producer.flush()
+    found = [str(body) for body in bodies(receive_all(session.create_consumer(orders), 600))]
+    for kind in "mn":
+        assert [body for body in found if body[0] == kind] == [f"{kind}{number}" for number in range(300)]
+    assert not failures
+
+
 @pytest.mark.parametrize("unit", [None, "u"])
 def test_sends_one_after_the_other_on_several_threads_and_of_one_transaction_keep_their_order(
     connection: Connection, session: Session, orders: Queue, unit: str | None
