@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -31,39 +30,44 @@ class Pending:
 
 
 class Completions:
-    """Callbacks of one connection. Reports come from the sender's thread in any order over partitions."""
+    """Callbacks of one connection. Reports come from the sender's thread in any order over partitions.
+
+    Its thread takes all that are due at once: a hand-over for each would cost more than all the rest of a send's end.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        """Of who takes sends out of `_pending`. Putting one in and reporting one are single acts of the interpreter."""
         self._pending: deque[Pending] = deque()
-        self._ready: queue.SimpleQueue[Pending | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._all_done = threading.Condition(self._lock)
         self._running = 0
+        self._wake = threading.Event()
+        """Set after what may be work; the thread clears it before its last look for some."""
+        self._is_stopping = False
 
     def expect(self, message: Message, listener: CompletionListener) -> Pending:
         """Note a send about to be made; returns what `report` or `withdraw` is to be told."""
+        if self._thread is None:
+            self._start()
         pending = Pending(message, listener)
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="jbm-completions", daemon=True)
-                self._thread.start()
-            self._pending.append(pending)
+        self._pending.append(pending)
         return pending
 
     def report(self, pending: Pending, error: Exception | None) -> None:
         """The send has ended."""
-        with self._lock:
-            pending.is_reported, pending.error = True, error
-            self._release()
+        pending.error = error
+        pending.is_reported = True  # after its error, for now the callback may run
+        if not self._wake.is_set():
+            self._wake.set()
 
     def withdraw(self, pending: Pending) -> None:
         """The send was refused at once: its caller saw the error, no callback comes."""
         with self._lock:
             if not pending.is_reported:
                 self._pending.remove(pending)
-            self._release()
             self._all_done.notify_all()
+        self._wake.set()
 
     def wait_done(self, timeout_s: float) -> bool:
         """True when no callback is outstanding.
@@ -91,20 +95,39 @@ class Completions:
             raise IllegalStateError(f"{call} inside a completion callback would wait for itself")
 
     def stop(self) -> None:
-        """End the thread."""
-        self._ready.put(None)
+        """End the thread, when it has run what is due."""
+        self._is_stopping = True
+        self._wake.set()
 
-    def _release(self) -> None:
-        while self._pending and self._pending[0].is_reported:
-            self._running += 1
-            self._ready.put(self._pending.popleft())
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="jbm-completions", daemon=True)
+                self._thread.start()
+
+    def _take(self) -> list[Pending]:
+        """What is due: all that are reported and have no unreported one before them. What was taken before has run."""
+        due: list[Pending] = []
+        with self._lock:
+            while self._pending and self._pending[0].is_reported:
+                due.append(self._pending.popleft())
+            self._running = len(due)
+            if not due:
+                self._all_done.notify_all()
+        return due
 
     def _run(self) -> None:
-        while (pending := self._ready.get()) is not None:
-            try:
-                pending.listener(pending.message, pending.error)
-            except BaseException as error:  # sys.exit() too: it would end this thread, and every later callback with it
-                log.exception("a completion callback %s; the send itself is as it was reported", ended_by(error))
-            with self._all_done:
-                self._running -= 1
-                self._all_done.notify_all()
+        while True:
+            due = self._take()
+            if not due:
+                self._wake.clear()
+                due = self._take()
+            if not due:
+                if self._is_stopping:
+                    return
+                self._wake.wait()
+            for pending in due:
+                try:
+                    pending.listener(pending.message, pending.error)
+                except BaseException as error:  # sys.exit() too: it would end this thread, and all later callbacks
+                    log.exception("a completion callback %s; the send itself is as it was reported", ended_by(error))

@@ -13,7 +13,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageTooLargeError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.jms.arguments import check_callable
-from jbm_kafka.jms.completions import CompletionListener
+from jbm_kafka.jms.completions import CompletionListener, Completions, Pending
 from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
@@ -28,7 +28,7 @@ from jbm_kafka.jms.stamping import (
     stamp,
 )
 from jbm_kafka.ports import KafkaClientError, Outgoing
-from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.provider import Provider, TopicInfo
 
 SEND_TIMEOUT_S = 60.0
 
@@ -228,14 +228,9 @@ class MessageProducer(KnownAttributes):
     def _send_with_callback(self, message: Message, record: Outgoing, on_completion: CompletionListener) -> None:
         connection = self._session.connection
         provider, completions = connection.provider, connection.completions
-        destination = as_destination(message.destination)
         pending = completions.expect(message, on_completion)
-
-        def report(trouble: KafkaClientError | None) -> None:
-            completions.report(pending, None if trouble is None else provider.send_error(trouble, destination))
-
         try:
-            provider.send(record, report)
+            provider.send(record, _Told(completions, pending, provider, as_destination(message.destination)))
         except Exception:
             completions.withdraw(pending)
             raise
@@ -268,3 +263,23 @@ class _Report:
         self._done.acquire()
         if self._trouble is not None:
             raise self._trouble
+
+
+class _Told:
+    """The report of one send with a callback; a closure would be six objects for the garbage collector to visit."""
+
+    __slots__ = ("_completions", "_destination", "_pending", "_provider")
+
+    def __init__(
+        self, completions: Completions, pending: Pending, provider: Provider, destination: Destination
+    ) -> None:
+        self._completions = completions
+        self._pending = pending
+        self._provider = provider
+        self._destination = destination  # here, for the message may be sent on elsewhere before it is reported
+
+    def __call__(self, trouble: KafkaClientError | None) -> None:
+        error: Exception | None = None
+        if trouble is not None:
+            error = self._provider.send_error(trouble, self._destination)
+        self._completions.report(self._pending, error)

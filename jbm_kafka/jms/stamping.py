@@ -35,7 +35,7 @@ def checked_options(
         ValueError: one has a wrong type, unit or size.
         IllegalStateError: a delivery mode that is not there yet.
     """
-    mode = DeliveryMode(delivery_mode)
+    mode = delivery_mode if type(delivery_mode) is DeliveryMode else DeliveryMode(delivery_mode)
     if mode is DeliveryMode.PERSISTENT_GROUPACK:
         raise IllegalStateError("PERSISTENT_GROUPACK is not there yet; use PERSISTENT with on_completion")
     return SendOptions(

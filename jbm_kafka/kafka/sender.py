@@ -79,13 +79,14 @@ class ConfluentSender:
     # -- any thread --------------------------------------------------------------------------------------------------
 
     def send(self, record: Outgoing, report: SendReport | None) -> None:
-        deadline = time.monotonic() + self._timeout_s
+        deadline: float | None = None
         is_retry = False
         while True:
             try:
                 with self._lock:
                     self._queue(record, report)
             except BufferError:
+                deadline = deadline or time.monotonic() + self._timeout_s
                 self._wait_for_room(record, deadline)
             except KafkaException as raised:
                 error = cause(raised)
@@ -108,7 +109,7 @@ class ConfluentSender:
             record.partition,
             on_delivery=_Sent(self, window, record, report),
             timestamp=record.timestamp_ms or 0,
-            headers=list(record.headers),
+            headers=record.headers if isinstance(record.headers, list) else list(record.headers),
         )
         window.sent += 1
 
