@@ -17,8 +17,8 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery, Tap
 from jbm_kafka.ports.fence import Verdict
-from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import refusal, tell_refused
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
@@ -46,11 +46,11 @@ class AcknowledgeStrategy:
         """
         return True
 
-    def handed_over(self, link: Link, granted: Granted) -> Settler:
+    def handed_over(self, link: Link, delivery: Delivery) -> Settler:
         """The application gets a message of the link; returns what its `acknowledge` and `nack` go to."""
         raise NotImplementedError
 
-    def not_handed_over(self, granted: Granted) -> None:
+    def not_handed_over(self, delivery: Delivery) -> None:
         """Undo `handed_over`, if that was done: the application did not get it after all."""
 
     def count(self, link: Link) -> int:
@@ -122,7 +122,7 @@ class AcknowledgeStrategy:
     def _record_soon(self, rows: Sequence[Unacknowledged]) -> list[tuple[Tap, int]]:
         lost: list[tuple[Tap, int]] = []
         for row in rows:
-            tap = row.granted.tap
+            tap = row.delivery.tap
             lost += [(tap, late) for late in tap.acknowledge(row.reference.offset)]
         return lost
 
@@ -130,8 +130,8 @@ class AcknowledgeStrategy:
         lost: list[tuple[Tap, int]] = []
         by_link: dict[Link, list[tuple[Tap, int]]] = defaultdict(list)
         for row in rows:
-            place = (row.granted.tap, row.reference.offset)
-            if row.granted.tap.is_lost:
+            place = (row.delivery.tap, row.reference.offset)
+            if row.delivery.tap.is_lost:
                 lost.append(place)
             else:
                 by_link[row.link].append(place)
@@ -149,7 +149,7 @@ class AutoAcknowledge(AcknowledgeStrategy):
 
     def __init__(self, session: SessionCore) -> None:
         super().__init__(session)
-        self._previous: Granted | None = None
+        self._previous: Delivery | None = None
         """What the application has."""
         self._link: Link | None = None
         """Where it came from. Beside it, for an object that holds both would be one more for each message."""
@@ -159,7 +159,7 @@ class AutoAcknowledge(AcknowledgeStrategy):
             return
         previous = self._take_previous()
         assert previous is not None, self._session.session_id
-        tap = previous.granted.tap
+        tap = previous.delivery.tap
         if tap.is_lost:
             tell_refused(tap, [previous.reference.offset])
         else:
@@ -178,13 +178,13 @@ class AutoAcknowledge(AcknowledgeStrategy):
             tell_refused(tap, late)
         return True
 
-    def handed_over(self, link: Link, granted: Granted) -> AcknowledgeStrategy:
-        self._previous = granted
+    def handed_over(self, link: Link, delivery: Delivery) -> AcknowledgeStrategy:
+        self._previous = delivery
         self._link = link
         return self
 
-    def not_handed_over(self, granted: Granted) -> None:
-        if self._previous is granted:
+    def not_handed_over(self, delivery: Delivery) -> None:
+        if self._previous is delivery:
             self._previous = None
 
     def count(self, link: Link) -> int:
@@ -195,7 +195,7 @@ class AutoAcknowledge(AcknowledgeStrategy):
 
     def abandon(self) -> None:
         previous = self._take_previous()
-        if previous is not None and not previous.granted.tap.is_lost:
+        if previous is not None and not previous.delivery.tap.is_lost:
             give_back([previous], counted=True)
 
     def listener_raised(self, message: Message) -> None:
@@ -245,15 +245,15 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
         super().__init__(session)
         self._held = UnacknowledgedMessages()
 
-    def handed_over(self, link: Link, granted: Granted) -> AcknowledgeStrategy | MessageSettler:
-        item = Unacknowledged(granted, link)
+    def handed_over(self, link: Link, delivery: Delivery) -> AcknowledgeStrategy | MessageSettler:
+        item = Unacknowledged(delivery, link)
         with self._session.lock:
             self._held.add(item)
         return MessageSettler(self, item)
 
-    def not_handed_over(self, granted: Granted) -> None:
+    def not_handed_over(self, delivery: Delivery) -> None:
         with self._session.lock:
-            self._held.take_where(lambda item: item.granted is granted)
+            self._held.take_where(lambda item: item.delivery is delivery)
 
     def count(self, link: Link) -> int:
         return self._held.count(link)
@@ -284,14 +284,14 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
         self._settled()
 
     def _too_late(self, item: Unacknowledged) -> IllegalStateError:
-        partition, offset = item.granted.place
+        partition, offset = item.delivery.place
         return IllegalStateError(
             f"the message at partition {partition}, offset {offset} was given back (nack or recover) before it was "
             f"acknowledged; it is delivered again"
         )
 
     def _settled_before(self, item: Unacknowledged) -> IllegalStateError:
-        partition, offset = item.granted.place
+        partition, offset = item.delivery.place
         return IllegalStateError(
             f"the message at partition {partition}, offset {offset} was settled already; it cannot be given back"
         )
@@ -408,13 +408,13 @@ class TransactedAcknowledge(ExplicitAcknowledge):
                 f"everything received comes again, sends were dropped. Commit sooner, or give a longer time_to_live_ms",
                 expired_at_ms=expires_at_ms,
             )
-        lost = next((item for item in items if item.granted.tap.is_lost), None)
+        lost = next((item for item in items if item.delivery.tap.is_lost), None)
         if lost is not None:
             _give_back_present(items)
-            partition, offset = lost.granted.place
+            partition, offset = lost.delivery.place
             raise TransactionRolledBackError(
-                f"rolled back: partition {partition} of {lost.granted.tap.channel.topic} with offset {offset} moved to "
-                f"another process; everything received comes again, sends were dropped",
+                f"rolled back: partition {partition} of {lost.delivery.tap.channel.topic} with offset {offset} "
+                "moved to another process; everything received comes again, sends were dropped",
                 partition=partition,
                 offset=offset,
             )
@@ -452,13 +452,13 @@ class TransactedAcknowledge(ExplicitAcknowledge):
 
 def _give_back_present(items: Sequence[Unacknowledged], delay_ms: int | None = None) -> None:
     """Return, counted, what is not lost."""
-    give_back([item for item in items if not item.granted.tap.is_lost], counted=True, delay_ms=delay_ms)
+    give_back([item for item in items if not item.delivery.tap.is_lost], counted=True, delay_ms=delay_ms)
 
 
 def _received(items: list[Unacknowledged]) -> list[Received]:
     by_tap: dict[tuple[Link, Tap], list[int]] = defaultdict(list)
     for item in items:
-        by_tap[item.link, item.granted.tap].append(item.reference.offset)
+        by_tap[item.link, item.delivery.tap].append(item.reference.offset)
     return [Received(link, tap, offsets) for (link, tap), offsets in by_tap.items()]
 
 

@@ -17,7 +17,7 @@ from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.waiting import Waiting
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ class MessageConsumer:
             timeout_s: float | None = timeout  # as most: the call is spared
         else:
             timeout_s = None if timeout is None else checked_timeout_s(timeout)
-        granted, before = None, self._link.taken
+        delivery, before = None, self._link.taken
         if self._guard.is_in_call:  # before the lock, which a forked process may never get
             raise self._session.busy()
         try:
@@ -102,17 +102,17 @@ class MessageConsumer:
                 self._check_may_receive()
                 is_settled = self._strategy.settle_at_once()
                 if is_settled:
-                    granted = self.inbox.take()
+                    delivery = self.inbox.take()
             finally:
                 self._unlock()
             if not is_settled:
                 self._strategy.before_receive()
-                granted = self.inbox.poll()
-            elif granted is not None and granted.reference.expiration_ms:
-                granted = self.inbox.unexpired(granted)
-            if granted is None:
-                granted = self.waiting.wait(timeout_s)
-            message = None if granted is None else self.inbox.present(granted)
+                delivery = self.inbox.poll()
+            elif delivery is not None and delivery.reference.expiration_ms:
+                delivery = self.inbox.unexpired(delivery)
+            if delivery is None:
+                delivery = self.waiting.wait(timeout_s)
+            message = None if delivery is None else self.inbox.present(delivery)
             self._guard.leave()
             return message
         except BaseException as error:
@@ -138,8 +138,8 @@ class MessageConsumer:
         try:
             self._check_may_receive()
             self._strategy.before_receive()
-            granted = self.next_granted(timeout_s)
-            body = None if granted is None else self.inbox.present_body(granted, kind)
+            delivery = self.next_delivery(timeout_s)
+            body = None if delivery is None else self.inbox.present_body(delivery, kind)
             self._guard.leave()
             return body
         except MessageFormatError:
@@ -162,10 +162,10 @@ class MessageConsumer:
                 return
             yield message
 
-    def next_granted(self, timeout_s: float | None) -> Granted | None:
+    def next_delivery(self, timeout_s: float | None) -> Delivery | None:
         """What `receive` gets, before the application has it; the caller is in a call of the session."""
-        granted = self.inbox.poll()
-        return self.waiting.wait(timeout_s) if granted is None else granted
+        delivery = self.inbox.poll()
+        return self.waiting.wait(timeout_s) if delivery is None else delivery
 
     def _check_may_receive(self) -> None:
         """Raises IllegalStateError when it is closed (a loop that receives must end, not go round), or a listener
@@ -181,7 +181,7 @@ class MessageConsumer:
         if self._link.is_closed:
             raise IllegalStateError(f"the consumer of {self.destination} is closed; make a new one")
 
-    def _break_off(self, before: Granted | None, error: BaseException) -> None:
+    def _break_off(self, before: Delivery | None, error: BaseException) -> None:
         """A receive ends by an error: what it took nobody has seen, so it goes back."""
         if self._guard.has_lock:
             self._unlock()

@@ -15,7 +15,7 @@ from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import message_of
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 
 T = TypeVar("T")
@@ -55,38 +55,38 @@ class Inbox:
 
     # -- taking ------------------------------------------------------------------------------------------------------
 
-    def poll(self) -> Granted | None:
+    def poll(self) -> Delivery | None:
         """Take the next message out of the buffer, and ask for more before it runs out."""
         with self.link.lock:
-            granted = self.take()
-        return self.unexpired(granted)
+            delivery = self.take()
+        return self.unexpired(delivery)
 
-    def poll_for_listener(self) -> Granted | None:
+    def poll_for_listener(self) -> Delivery | None:
         """Take the next message for the listener; asks for one when the buffer is empty."""
-        granted = self.poll()
-        if granted is None:
+        delivery = self.poll()
+        if delivery is None:
             self.stay_attached()
             with self.link.lock:
                 if not any(other.is_asking or has_next(other) for other in self.link.siblings):
                     self.want_some()
-        return granted
+        return delivery
 
-    def take(self) -> Granted | None:
+    def take(self) -> Delivery | None:
         """What `poll` does, expired or not. The caller holds the lock."""
         link = self.link
-        granted = link.pop()
+        delivery = link.pop()
         # A quarter lasts longer than an answer takes, and the larger the portions, the fewer hand-overs.
         if link.runs_low(self._credit.size >> 2):
-            self._ask(ahead=granted is not None)
-        return granted
+            self._ask(ahead=delivery is not None)
+        return delivery
 
-    def unexpired(self, granted: Granted | None) -> Granted | None:
+    def unexpired(self, delivery: Delivery | None) -> Delivery | None:
         """The message, or the first after it that is not expired: those go back, to the expiry address (SEND-5)."""
-        if granted is None or not granted.reference.expiration_ms:
-            return granted
-        return self._pass_over_expired(granted)
+        if delivery is None or not delivery.reference.expiration_ms:
+            return delivery
+        return self._pass_over_expired(delivery)
 
-    def put_back_unseen(self, taken: Granted, error: BaseException) -> None:
+    def put_back_unseen(self, taken: Delivery, error: BaseException) -> None:
         """A call ended by an error, maybe Ctrl-C at any point of it, after this was taken: it goes back.
 
         Uncounted, unless it may be the message itself that cannot be presented.
@@ -100,9 +100,9 @@ class Inbox:
 
     # -- handing over --------------------------------------------------------------------------------------------------
 
-    def present(self, granted: Granted) -> Message:
+    def present(self, delivery: Delivery) -> Message:
         """Hand a message to the application."""
-        reference, count = granted.reference, granted.count
+        reference, count = delivery.reference, delivery.count
         # Arguments by position: by keyword the call costs a tenth of a microsecond more, for every message.
         return message_of(
             reference.record,  # type: ignore[arg-type]
@@ -110,16 +110,16 @@ class Inbox:
             self.destination,
             count.delivery_count,
             count.redelivered,
-            self._strategy.handed_over(self.link, granted),
+            self._strategy.handed_over(self.link, delivery),
         )
 
-    def present_body(self, granted: Granted, kind: type[T]) -> T:
+    def present_body(self, delivery: Delivery, kind: type[T]) -> T:
         """Hand the body over. In AUTO one of another kind is none the application got; elsewhere it got the message.
 
         Raises:
             MessageFormatError: it is of another kind.
         """
-        reference = granted.reference
+        reference = delivery.reference
         body = message_of(
             reference.record,  # type: ignore[arg-type]
             reference.body_kind,
@@ -129,13 +129,13 @@ class Inbox:
             None,
         ).body
         if isinstance(body, kind):
-            self._strategy.handed_over(self.link, granted)
+            self._strategy.handed_over(self.link, delivery)
             return body
         if self.session.mode is AcknowledgeMode.AUTO:
-            self.link.put_back(granted)
+            self.link.put_back(delivery)
             remedy = "the message was not received: the next receive gets it"
         else:
-            self._strategy.handed_over(self.link, granted)
+            self._strategy.handed_over(self.link, delivery)
             remedy = "the message was received: acknowledge it or give it back with the session"
         raise MessageFormatError(f"the body is a {type(body).__name__}, not a {kind.__name__}; {remedy}")
 
@@ -225,26 +225,26 @@ class Inbox:
         room = self.prefetch - len(link.buffer) - self._strategy.count(link) - ahead
         link.want(min(self._credit.next_size(connection.provider.clock.monotonic_ms()), room))
 
-    def _pass_over_expired(self, granted: Granted | None) -> Granted | None:
+    def _pass_over_expired(self, delivery: Delivery | None) -> Delivery | None:
         """The first from here on in the buffer that is not expired; the others go back together.
 
         A loop: there may be as many as the prefetch.
         """
         now_ms = self.session.connection.provider.clock.now_ms()
-        gone: list[tuple[Granted, GivenBack]] = []
+        gone: list[tuple[Delivery, GivenBack]] = []
         units: set[tuple[int, bytes]] = set()  # what follows an expired one in its unit goes back with it (UNIT-1)
         try:
-            while granted is not None:
-                unit = granted.unit_place
-                if not is_expired(granted.reference.expiration_ms, now_ms) and unit not in units:
+            while delivery is not None:
+                unit = delivery.unit_place
+                if not is_expired(delivery.reference.expiration_ms, now_ms) and unit not in units:
                     break
-                gone.append((granted, GivenBack(granted.offset, counted=False)))
+                gone.append((delivery, GivenBack(delivery.offset, counted=False)))
                 self.link.taken = None
                 if unit is not None:
                     units.add(unit)
                 with self.link.lock:
-                    granted = self.link.pop()
+                    delivery = self.link.pop()
         finally:  # Ctrl-C too
             if gone:
                 self.link.give_back(gone)
-        return granted
+        return delivery

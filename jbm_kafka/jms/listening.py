@@ -12,7 +12,7 @@ from jbm_kafka.jms.call_guard import ListeningState
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class Listening:
         with self._session.filled:
             self._session.filled.wait(IDLE_S)
 
-    def next_message(self) -> tuple[Inbox, Granted] | None:
+    def next_message(self) -> tuple[Inbox, Delivery] | None:
         """The next message of any consumer with a listener, or None after a while without."""
         session = self._session
         for inbox in self._in_turn():
@@ -120,16 +120,16 @@ class Listening:
                     continue
                 self._state.idle.clear()
                 self._state.taking_for = inbox.link
-            granted = None
+            delivery = None
             try:
                 inbox.link.is_waiting = True
-                granted = inbox.poll_for_listener()
+                delivery = inbox.poll_for_listener()
             finally:
-                if granted is None:
+                if delivery is None:
                     self._ends()
-            if granted is not None:
+            if delivery is not None:
                 self._served = inbox
-                return inbox, granted
+                return inbox, delivery
         with session.filled:
             if not self._is_stopping and not any(each.link.buffer for each in self._inboxes):
                 session.filled.wait(IDLE_S)
@@ -146,7 +146,7 @@ class Listening:
         """Its listener may be called."""
         return not inbox.is_over and inbox.listener is not None and self._session.connection.is_started
 
-    def deliver(self, inbox: Inbox, granted: Granted) -> None:
+    def deliver(self, inbox: Inbox, delivery: Delivery) -> None:
         """Call the listener; the session is not idle, and is again when it returned."""
         session, strategy = self._session, self._strategy
         message: Message | None = None
@@ -157,10 +157,10 @@ class Listening:
                 if listener is None or not self.may_listen(inbox):
                     # It was closed, stopped or left without its listener since the message was taken: as if it never
                     # had been. It goes back before what is behind it in the buffer, or with that.
-                    inbox.link.put_back(granted)
+                    inbox.link.put_back(delivery)
                     return
                 strategy.before_receive()
-                message = inbox.present(granted)
+                message = inbox.present(delivery)
             finally:
                 session.guard.leave()
             try:
@@ -179,7 +179,7 @@ class Listening:
             session.connection.notify_exception(error)
         except Exception:  # of ours: it was not processed, what has been settled stays so
             if message is None:
-                inbox.link.give_back([(granted, GivenBack(granted.offset, counted=False))])
+                inbox.link.give_back([(delivery, GivenBack(delivery.offset, counted=False))])
             else:
                 strategy.listener_raised(message)
             raise

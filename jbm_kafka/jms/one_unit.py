@@ -16,7 +16,7 @@ from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 
 PASSED_MAX = 100_000
 """So many others are kept at most; each is about 1 KiB."""
@@ -33,7 +33,7 @@ class OneUnit:
         self._session = session
         self._consumer = session.create_consumer(queue)
         self._unit = unit.encode()
-        self._passed: list[Granted] = []
+        self._passed: list[Delivery] = []
         self._look_at = 0.0
 
     def receive(self, timeout_s: float) -> Message | None:
@@ -46,15 +46,15 @@ class OneUnit:
             deadline = time.monotonic() + timeout_s
             while True:
                 left_s = max(deadline - time.monotonic(), 0.0)
-                granted = self._consumer.next_granted(min(left_s, LOOK_S))
-                if granted is None or time.monotonic() >= self._look_at:
+                delivery = self._consumer.next_delivery(min(left_s, LOOK_S))
+                if delivery is None or time.monotonic() >= self._look_at:
                     self._let_go()
-                if granted is None and left_s <= LOOK_S:
+                if delivery is None and left_s <= LOOK_S:
                     return None
-                if granted is not None and granted.reference.unit == self._unit:
-                    return self._consumer.inbox.present(granted)
-                if granted is not None:
-                    self._pass(granted)
+                if delivery is not None and delivery.reference.unit == self._unit:
+                    return self._consumer.inbox.present(delivery)
+                if delivery is not None:
+                    self._pass(delivery)
                     deadline = time.monotonic() + timeout_s
 
     def close(self) -> None:
@@ -62,8 +62,8 @@ class OneUnit:
         passed, self._passed = self._passed, []
         self._give_back(passed)
 
-    def _pass(self, granted: Granted) -> None:
-        self._passed.append(granted)
+    def _pass(self, delivery: Delivery) -> None:
+        self._passed.append(delivery)
         if len(self._passed) > PASSED_MAX:
             raise ResourceAllocationError(
                 f"{self._consumer.destination}: {PASSED_MAX} messages of other units, or of none, come before one of "
@@ -73,13 +73,15 @@ class OneUnit:
     def _let_go(self) -> None:
         """Of a partition that others are about to get nothing is kept."""
         self._look_at = time.monotonic() + LOOK_S
-        going = [granted for granted in self._passed if granted.tap.channel.is_closing]
+        going = [delivery for delivery in self._passed if delivery.tap.channel.is_closing]
         if going:
-            self._passed = [granted for granted in self._passed if not granted.tap.channel.is_closing]
+            self._passed = [delivery for delivery in self._passed if not delivery.tap.channel.is_closing]
             self._give_back(going)
 
-    def _give_back(self, rows: Sequence[Granted]) -> None:
-        present = [(granted, GivenBack(granted.offset, counted=False)) for granted in rows if not granted.tap.is_lost]
+    def _give_back(self, rows: Sequence[Delivery]) -> None:
+        present = [
+            (delivery, GivenBack(delivery.offset, counted=False)) for delivery in rows if not delivery.tap.is_lost
+        ]
         if present:
             self._consumer.link.give_back(present)
 

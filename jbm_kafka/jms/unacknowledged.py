@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.settlement import GivenBack
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 
 
 class Unacknowledged:
     """One message that the application received and has not settled. Compared by identity."""
 
-    __slots__ = ("granted", "link", "was_returned")
+    __slots__ = ("delivery", "link", "was_returned")
 
-    def __init__(self, granted: Granted, link: Link) -> None:
-        self.granted = granted
+    def __init__(self, delivery: Delivery, link: Link) -> None:
+        self.delivery = delivery
         self.link = link
         self.was_returned = False
         """It comes again: the application can say nothing more about this delivery."""
@@ -24,15 +24,15 @@ class Unacknowledged:
     @property
     def reference(self) -> Reference:
         """Which message."""
-        return self.granted.reference
+        return self.delivery.reference
 
     def is_same_unit(self, other: Unacknowledged) -> bool:
         """Both are of one unit of one channel."""
-        unit = self.granted.reference.unit
+        unit = self.delivery.reference.unit
         return (
             unit is not None
-            and unit == other.granted.reference.unit
-            and self.granted.tap.channel is other.granted.tap.channel
+            and unit == other.delivery.reference.unit
+            and self.delivery.tap.channel is other.delivery.tap.channel
         )
 
 
@@ -103,4 +103,4 @@ def give_back(items: list[Unacknowledged], *, counted: bool, delay_ms: int | Non
         item.was_returned = True
         by_link.setdefault(item.link, []).append(item)
     for link, mine in by_link.items():
-        link.give_back([(item.granted, GivenBack(item.reference.offset, counted, delay_ms)) for item in mine])
+        link.give_back([(item.delivery, GivenBack(item.reference.offset, counted, delay_ms)) for item in mine])

@@ -8,7 +8,7 @@ import time
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.inbox import Inbox
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Waiting:
         self._filled = inbox.session.filled
         self._has_told_full = False
 
-    def wait(self, timeout: float | None) -> Granted | None:
+    def wait(self, timeout: float | None) -> Delivery | None:
         """The next message, or None when the time is up or the consumer was closed.
 
         Raises:
@@ -40,26 +40,26 @@ class Waiting:
             self._inbox.stay_attached()
             return None
         link = self._link
-        granted = None
+        delivery = None
         link.begin_wait()
         try:
-            granted = self._wait(timeout)
-            if granted is not None and self._inbox.is_over:  # closed since it was taken: nobody has seen it
-                link.put_back(granted)
-                link.taken = granted = None
-            return granted
+            delivery = self._wait(timeout)
+            if delivery is not None and self._inbox.is_over:  # closed since it was taken: nobody has seen it
+                link.put_back(delivery)
+                link.taken = delivery = None
+            return delivery
         finally:
-            link.end_call(withdraw=granted is None)
+            link.end_call(withdraw=delivery is None)
 
-    def _wait(self, timeout: float | None) -> Granted | None:
+    def _wait(self, timeout: float | None) -> Delivery | None:
         deadline = None if timeout is None else time.monotonic() + timeout
         self._inbox.connect_late()
         self._inbox.stay_attached()
         is_member = self._link.is_attached and self._link.lane.has_joined
         while True:
-            granted = self._wait_filled(deadline)
-            if granted is not None or self._inbox.is_over:
-                return granted
+            delivery = self._wait_filled(deadline)
+            if delivery is not None or self._inbox.is_over:
+                return delivery
             if deadline is not None and time.monotonic() >= deadline:
                 return self._catch_up(CATCH_UP_S if is_member else CATCH_UP_JOINING_S)
             self._inbox.stay_attached()
@@ -85,21 +85,21 @@ class Waiting:
             with self._filled:
                 self._filled.wait(LOOK_S)
 
-    def _wait_filled(self, deadline: float | None) -> Granted | None:
+    def _wait_filled(self, deadline: float | None) -> Delivery | None:
         """Sleep until something happens to the link."""
         link = self._link
         must_tell = False
         with self._filled:
-            granted = link.pop()
-            if granted is None and not self._inbox.is_over and link.failure is None:
+            delivery = link.pop()
+            if delivery is None and not self._inbox.is_over and link.failure is None:
                 must_tell = not self._inbox.want_some() and not self._has_told_full
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if not must_tell and (remaining is None or remaining > 0):
                     self._filled.wait(remaining)
-                granted = link.pop()
+                delivery = link.pop()
         if must_tell:
             self._tell_full()
-        return self._inbox.unexpired(granted)
+        return self._inbox.unexpired(delivery)
 
     def _tell_full(self) -> None:
         """Once, and without the lock: whoever writes the log may be slow."""
@@ -111,7 +111,7 @@ class Waiting:
             self._inbox.prefetch,
         )
 
-    def _catch_up(self, late_s: float) -> Granted | None:
+    def _catch_up(self, late_s: float) -> Delivery | None:
         """Find what was there when the receive was called: the lane says when it has handed all of that over."""
         inbox, link = self._inbox, self._link
         if not link.is_attached or link.is_stopped:
@@ -128,13 +128,13 @@ class Waiting:
                 left_s = max(deadline - time.monotonic(), 0.0)
                 ends = inbox.session.connection.provider.end_positions(inbox.destination, left_s)
                 lane.watch(link.link_id, ends, done)
-            granted = self._wait_filled(deadline if is_asked else min(deadline, time.monotonic() + LOOK_S))
-            if granted is not None or inbox.is_over:
+            delivery = self._wait_filled(deadline if is_asked else min(deadline, time.monotonic() + LOOK_S))
+            if delivery is not None or inbox.is_over:
                 break
         else:
-            granted = inbox.poll()
+            delivery = inbox.poll()
         done.complete()  # the lane need not look any more
-        return granted
+        return delivery
 
     def _notify(self, error: Exception | None) -> None:
         with self._filled:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.grants import Tap
+from jbm_kafka.ports.deliveries import Tap
 from jbm_kafka.ports.link_owner import LinkOwner
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery, Tap
 from jbm_kafka.ports.fence import Fence, Verdict
-from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link_owner import LinkOwner
 
 
@@ -44,10 +44,10 @@ class Link:
         """A condition on the lock; both are shared by the links of one session."""
         self.is_attached = False
         """Its lane serves it."""
-        self.buffer: deque[Granted] = deque()
-        self.taken: Granted | None = None
+        self.buffer: deque[Delivery] = deque()
+        self.taken: Delivery | None = None
         """What the last `pop` gave: where Ctrl-C comes before whoever called it has it, this still does."""
-        self.coming: list[list[Granted]] = []
+        self.coming: list[list[Delivery]] = []
         """Granted, but not to be seen before that is durable; the lane's."""
         self.wanted = 0
         """How many more the session would take now; what is granted counts until it is in the buffer or announced."""
@@ -89,7 +89,7 @@ class Link:
 
     # -- the session's side --------------------------------------------------------------------------------------
 
-    def pop(self) -> Granted | None:
+    def pop(self) -> Delivery | None:
         """The next message of the buffer, or None. The caller holds the lock."""
         self.receives += 1
         fenced = self.fence.units
@@ -98,12 +98,12 @@ class Link:
                 return None
             self.taken = self.buffer[0]
             return self.buffer.popleft()
-        for index, granted in enumerate(self.buffer):
-            unit = granted.reference.unit
-            if unit is None or (granted.tap.channel.partition, unit) not in fenced:
-                self.taken = granted
+        for index, delivery in enumerate(self.buffer):
+            unit = delivery.reference.unit
+            if unit is None or (delivery.tap.channel.partition, unit) not in fenced:
+                self.taken = delivery
                 del self.buffer[index]
-                return granted
+                return delivery
         return None
 
     def want(self, count: int) -> None:
@@ -152,24 +152,24 @@ class Link:
             self._lane.take_back(self.link_id)
         self.siblings = tuple(siblings)
 
-    def give_back(self, rows: Sequence[tuple[Granted, GivenBack]], done: Completion | None = None) -> None:
+    def give_back(self, rows: Sequence[tuple[Delivery, GivenBack]], done: Completion | None = None) -> None:
         """Return messages from the application's hand; later ones of their units in the buffer go back with them."""
         with self.lock:
             self._give_back(rows, done)
 
-    def put_back(self, granted: Granted) -> None:
+    def put_back(self, delivery: Delivery) -> None:
         """Undo the last `pop`: the message is the next one again, as if it had never been taken."""
         with self.lock:
-            if granted.tap.is_lost or (self.buffer and self.buffer[0] is granted):
+            if delivery.tap.is_lost or (self.buffer and self.buffer[0] is delivery):
                 return  # it is there still, or whoever has its partition now delivers it
             # A sibling that asked while this buffer looked empty may be about to get the messages behind this one.
             is_alone = not any(sibling.buffer or sibling.is_asking for sibling in self.siblings)
-            if is_alone and not self.is_stopped and not granted.tap.channel.is_closing:
-                self.buffer.appendleft(granted)
+            if is_alone and not self.is_stopped and not delivery.tap.channel.is_closing:
+                self.buffer.appendleft(delivery)
                 return
-        self.give_back([(granted, GivenBack(granted.offset, counted=False))])
+        self.give_back([(delivery, GivenBack(delivery.offset, counted=False))])
 
-    def take_unread(self, *, if_idle: bool = False) -> list[Granted]:
+    def take_unread(self, *, if_idle: bool = False) -> list[Delivery]:
         """Empty the buffer, and what is coming; for the lane, which gives it back uncounted.
 
         `if_idle`: not when a receive began since `is_active` was asked, for it may wait for what it asked for.
@@ -187,21 +187,21 @@ class Link:
             self.is_stopped = self.is_stopped or stop
             unread = self._take_unread()
             if unread:
-                self._give_back([(granted, GivenBack(granted.offset, counted=False)) for granted in unread], None)
+                self._give_back([(delivery, GivenBack(delivery.offset, counted=False)) for delivery in unread], None)
                 self.lane.wake()
 
-    def _take_unread(self) -> list[Granted]:
-        unread = [*self.buffer, *(granted for batch in self.coming for granted in batch)]
+    def _take_unread(self) -> list[Delivery]:
+        unread = [*self.buffer, *(delivery for batch in self.coming for delivery in batch)]
         self.buffer.clear()
         for batch in self.coming:
             batch.clear()
         self.wanted = 0
         return unread
 
-    def _give_back(self, rows: Sequence[tuple[Granted, GivenBack]], done: Completion | None) -> None:
-        units = {granted.unit_place for granted, _ in rows if granted.unit_place is not None}
+    def _give_back(self, rows: Sequence[tuple[Delivery, GivenBack]], done: Completion | None) -> None:
+        units = {delivery.unit_place for delivery, _ in rows if delivery.unit_place is not None}
         has_unread = any(not (row.counted or row.was_seen) for _, row in rows)
-        verdict = Verdict(returned=[(granted.tap, row) for granted, row in rows], has_unread=has_unread, done=done)
+        verdict = Verdict(returned=[(delivery.tap, row) for delivery, row in rows], has_unread=has_unread, done=done)
         self.fence.put_up(units, verdict, self._lane)
         self.verdicts.append(verdict)
 
@@ -226,42 +226,42 @@ class Link:
             return True
         return now_ms - self._active_at_ms <= idle_ms
 
-    def put(self, granted: Sequence[Granted]) -> bool:
+    def put(self, deliveries: Sequence[Delivery]) -> bool:
         """Hand messages over; False when the link was closed, or what comes before them is on its way back."""
         with self.lock:
             if self.fence.is_unread_going_back(self._lane):
                 return False
-            self.wanted = max(self.wanted - len(granted), 0)  # not before: in between the session would ask again
-            return self._put(granted)
+            self.wanted = max(self.wanted - len(deliveries), 0)  # not before: in between the session would ask again
+            return self._put(deliveries)
 
-    def announce(self, granted: list[Granted]) -> bool:
+    def announce(self, deliveries: list[Delivery]) -> bool:
         """These come when `arrive` is told, unless they are taken out of the list before; False as of `put`."""
         with self.lock:
             if self.fence.is_unread_going_back(self._lane):
                 return False
-            self.wanted = max(self.wanted - len(granted), 0)
-            self.coming.append(granted)
+            self.wanted = max(self.wanted - len(deliveries), 0)
+            self.coming.append(deliveries)
             return True
 
-    def arrive(self, granted: list[Granted]) -> bool:
+    def arrive(self, deliveries: list[Delivery]) -> bool:
         """Hand over what is left of an announced list; False when the link was closed meanwhile."""
         with self.lock:
-            self.coming = [batch for batch in self.coming if batch is not granted]
-            return self._put(granted)
+            self.coming = [batch for batch in self.coming if batch is not deliveries]
+            return self._put(deliveries)
 
-    def _put(self, granted: Sequence[Granted]) -> bool:
+    def _put(self, deliveries: Sequence[Delivery]) -> bool:
         if self.is_closed or self.is_stopped:
             return False
-        self.buffer.extend(granted)
+        self.buffer.extend(deliveries)
         self.filled.notify_all()  # a session's listener thread waits here too, also when it listens no more
         return True
 
-    def remove(self, partition: int, offsets: frozenset[int] | None) -> list[Granted]:
+    def remove(self, partition: int, offsets: frozenset[int] | None) -> list[Delivery]:
         """Take messages of a partition out of what is unread or coming: these offsets, or all when None."""
         with self.lock:
             out = [
                 g
-                for g in (*self.buffer, *(granted for batch in self.coming for granted in batch))
+                for g in (*self.buffer, *(delivery for batch in self.coming for delivery in batch))
                 if g.tap.channel.partition == partition and (offsets is None or g.reference.offset in offsets)
             ]
             if out:
@@ -274,7 +274,7 @@ class Link:
     def unread(self, partition: int) -> list[int]:
         """Offsets of a partition that are granted and never were in the application's hand."""
         with self.lock:
-            rows = (*self.buffer, *(granted for batch in self.coming for granted in batch))
+            rows = (*self.buffer, *(delivery for batch in self.coming for delivery in batch))
             going_back = (returned for verdict in self.verdicts for returned in verdict.returned)
             return [g.reference.offset for g in rows if g.tap.channel.partition == partition] + [
                 row.offset

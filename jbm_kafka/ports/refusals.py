@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
-from jbm_kafka.ports.grants import LeasedChannel, Tap
+from jbm_kafka.ports.deliveries import LeasedChannel, Tap
 
 
 def refusal(channel: LeasedChannel, offsets: Sequence[int]) -> IllegalStateError:

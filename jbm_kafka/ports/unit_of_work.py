@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.grants import Tap
+from jbm_kafka.ports.deliveries import Tap
 from jbm_kafka.ports.kafka import Outgoing
 from jbm_kafka.ports.link import Link
 

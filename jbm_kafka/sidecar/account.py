@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jbm_kafka.core.entries import MessageEvent, OffsetRange
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.grants import Tap
+from jbm_kafka.ports.deliveries import Tap
 
 
 class Account:

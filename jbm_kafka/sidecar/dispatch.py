@@ -13,7 +13,7 @@ from jbm_kafka.core.delivery_count import FIRST_DELIVERY, delivery_count_of
 from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import Reference, SessionId
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.deliveries import Delivery, Tap
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.group_data import GroupData
@@ -44,7 +44,7 @@ class Dispatch:
         """Channels that have something for one session, which goes on with units that it holds messages of."""
         self.looked_at = 0
         """How often a channel was asked what it has for a link, in the last turn."""
-        self._granted: dict[Link, list[Granted]] = {}
+        self._deliveries: dict[Link, list[Delivery]] = {}
         """Decided in this turn, not in the buffers yet."""
 
     def grant(self) -> None:
@@ -131,12 +131,12 @@ class Dispatch:
         references = offer.references
         if not references:
             return 0
-        granted = _presented(self._tap(link, channel), channel, references)
+        deliveries = _presented(self._tap(link, channel), channel, references)
         # What was refused to be announced is refused by `deliver` too: nothing is carried out in between.
-        if channel.records_attempts and link.announce(granted):
-            channel.wait_durable(Completion(lambda error: self._arrived(link, channel, granted, error)))
+        if channel.records_attempts and link.announce(deliveries):
+            channel.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
         else:
-            self._granted.setdefault(link, []).extend(granted)
+            self._deliveries.setdefault(link, []).extend(deliveries)
         return len(references)
 
     def deliver(self) -> None:
@@ -144,20 +144,20 @@ class Dispatch:
 
         A turn's last act, and once for each receiver: woken before, it would only wait for the interpreter lock.
         """
-        self.has_delivered = bool(self._granted)
+        self.has_delivered = bool(self._deliveries)
         if not self.has_delivered:
             return
-        by_link, self._granted = self._granted, {}
-        for link, granted in by_link.items():
-            if not link.put(granted):
-                self._settle.return_granted(link, granted)
+        by_link, self._deliveries = self._deliveries, {}
+        for link, deliveries in by_link.items():
+            if not link.put(deliveries):
+                self._settle.return_deliveries(link, deliveries)
 
-    def _arrived(self, link: Link, channel: OwnedChannel, granted: list[Granted], error: Exception | None) -> None:
+    def _arrived(self, link: Link, channel: OwnedChannel, deliveries: list[Delivery], error: Exception | None) -> None:
         """The hand-over is recorded, or the channel is gone; what was taken back meanwhile is not in the list."""
         if error is not None:
-            granted.clear()
-        if not link.arrive(granted):  # it was closed meanwhile
-            self._settle.return_granted(link, granted)
+            deliveries.clear()
+        if not link.arrive(deliveries):  # it was closed meanwhile
+            self._settle.return_deliveries(link, deliveries)
 
     def _tap(self, link: Link, channel: OwnedChannel) -> Tap:
         tap = link.taps.get(channel.partition)
@@ -171,7 +171,7 @@ class Dispatch:
         idle_ms = self._data.config.receiver_idle_ms
         for link in self._data.links.values():
             if not link.is_active(now_ms, idle_ms) and (link.buffer or link.wanted):
-                self._settle.return_granted(link, link.take_unread(if_idle=True))
+                self._settle.return_deliveries(link, link.take_unread(if_idle=True))
 
 
 def _has_some_for_all(channel: OwnedChannel) -> bool:
@@ -185,9 +185,9 @@ def _in_turn(items: list[T], turn: int) -> list[T]:
     return items[start:] + items[:start]
 
 
-def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference]) -> list[Granted]:
+def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference]) -> list[Delivery]:
     """With the delivery count each is to be shown with; nearly always the first."""
     state = channel.state
     if not state.past and references[0].offset >= state.redelivered_below:
-        return [Granted(tap, reference, FIRST_DELIVERY) for reference in references]
-    return [Granted(tap, reference, delivery_count_of(state, reference.offset)) for reference in references]
+        return [Delivery(tap, reference, FIRST_DELIVERY) for reference in references]
+    return [Delivery(tap, reference, delivery_count_of(state, reference.offset)) for reference in references]

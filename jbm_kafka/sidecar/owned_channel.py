@@ -17,7 +17,7 @@ from jbm_kafka.core.offered_target import OfferedStep
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.settlement import decide_kept
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.grants import Tap
+from jbm_kafka.ports.deliveries import Tap
 from jbm_kafka.ports.installation import RESERVE_OFFSETS
 from jbm_kafka.sidecar.account import Account, ranges_of
 

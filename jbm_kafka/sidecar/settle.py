@@ -9,8 +9,8 @@ from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.reference import DEPARTING, SessionId
 from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery, Tap
 from jbm_kafka.ports.fence import Verdict
-from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import refusal, taken_from_session, tell_refused
 from jbm_kafka.sidecar.departures import Departures, event_of
@@ -114,14 +114,14 @@ class Settle:
 
     def return_unread(self, link: Link) -> None:
         """Return a link's whole buffer uncounted."""
-        self.return_granted(link, link.take_unread())
+        self.return_deliveries(link, link.take_unread())
 
-    def return_granted(self, link: Link, unread: Sequence[Granted]) -> None:
+    def return_deliveries(self, link: Link, unread: Sequence[Delivery]) -> None:
         """Return these uncounted."""
         by_channel: dict[OwnedChannel, list[int]] = {}
-        for granted in unread:
-            if not granted.tap.is_lost:
-                by_channel.setdefault(owned(granted.tap), []).append(granted.reference.offset)
+        for delivery in unread:
+            if not delivery.tap.is_lost:
+                by_channel.setdefault(owned(delivery.tap), []).append(delivery.reference.offset)
         for channel, offsets in by_channel.items():
             self.return_uncounted(channel, link.session_id, offsets)
 

@@ -12,7 +12,7 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.inbox import Inbox
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.session import Session
-from jbm_kafka.ports.grants import Granted, Tap
+from jbm_kafka.ports.deliveries import Delivery, Tap
 from tests.jms.conftest import Connect
 from tests.jms.support import (
     DEAD_LETTERS,
@@ -255,7 +255,7 @@ def test_a_message_taken_for_a_listener_goes_back_when_that_ends_before_it_begin
         consumer = session.create_consumer(orders)
         thread = by_steps(session)
         consumer.set_listener(seen)
-        taken: list[tuple[Inbox, Granted]] = []
+        taken: list[tuple[Inbox, Delivery]] = []
         while not taken:
             taken += filter(None, [thread.next_message()])
         calls = {"close": consumer.close, "stop": ending.stop, "take away": lambda: consumer.set_listener(None)}
@@ -375,7 +375,7 @@ def test_a_buffer_full_of_expired_messages_is_passed_over(
     tap.is_lost = True  # what goes back of it concerns nobody
     references = [Reference(offset, b"u", expiration_ms=1) for offset in range(5_000)] + [Reference(5_000, b"u")]
     with consumer.link.lock:
-        consumer.link.buffer.extend(Granted(tap, reference, FIRST_DELIVERY) for reference in references)
+        consumer.link.buffer.extend(Delivery(tap, reference, FIRST_DELIVERY) for reference in references)
     send(session, orders, "later", unit="w")
     if listens:
         seen = Seen()
@@ -397,7 +397,7 @@ def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
     tap = Tap(channel_of(ChannelState()), session_id="s", tell=consumer.link.tell)
     tap.is_lost = True
     with consumer.link.lock:
-        consumer.link.buffer.append(Granted(tap, Reference(0, None, record="no record"), FIRST_DELIVERY))
+        consumer.link.buffer.append(Delivery(tap, Reference(0, None, record="no record"), FIRST_DELIVERY))
     seen = Seen()
     consumer.set_listener(seen)
     eventually(lambda: bool(told), "nobody is told")

@@ -82,7 +82,7 @@ class SteppedSidecar:
         link.wanted = count
         self.run(lambda: len(link.buffer) >= count)
         taken = [link.pop() for _ in range(count)]
-        return [granted.offset for granted in taken if granted is not None]
+        return [delivery.offset for delivery in taken if delivery is not None]
 
     def send(
         self,

@@ -27,5 +27,5 @@ def test_what_is_sent_after_the_clock_was_set_back_neither_expires_unseen_nor_co
     one.run_for(50_000)
     assert not link.buffer
     one.run_for(12_000)
-    assert [granted.offset for granted in link.buffer] == [0]
+    assert [delivery.offset for delivery in link.buffer] == [0]
     one.crash()

@@ -24,7 +24,7 @@ def test_what_is_granted_is_there_once_delivered() -> None:
     lane.dispatch.grant()
     assert not link.buffer
     lane.dispatch.deliver()
-    assert [granted.offset for granted in link.buffer] == [0, 1]
+    assert [delivery.offset for delivery in link.buffer] == [0, 1]
 
 
 def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_attempt() -> None:
@@ -40,7 +40,7 @@ def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_atte
     closing.wanted, other.wanted = 0, 10
     lane.dispatch.grant()
     lane.dispatch.deliver()
-    assert [(granted.offset, granted.count.delivery_count) for granted in other.buffer] == [(0, 1), (1, 1)]
+    assert [(delivery.offset, delivery.count.delivery_count) for delivery in other.buffer] == [(0, 1), (1, 1)]
 
 
 @pytest.mark.parametrize("records_attempts", [False, True])

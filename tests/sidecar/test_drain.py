@@ -10,7 +10,7 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.memory.memory_kafka import MemoryCluster
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.owned_channel import owned
 from tests.sidecar.stepped import SteppedSidecar
@@ -48,11 +48,11 @@ class Worker:
         self.told: list[Exception] = []
         self.link.on_trouble = self.told.append
 
-    def get(self, count: int) -> list[Granted]:
+    def get(self, count: int) -> list[Delivery]:
         """So many messages into the application's hand."""
         self.link.wanted = count
         self.process.run(lambda: len(self.link.buffer) >= count)
-        return [granted for granted in (self.link.pop() for _ in range(count)) if granted is not None]
+        return [delivery for delivery in (self.link.pop() for _ in range(count)) if delivery is not None]
 
     @property
     def partitions(self) -> set[int]:
@@ -79,13 +79,13 @@ class Meanwhile:
                 act()
 
 
-def busy_in_both_partitions(start: Start, **options: object) -> tuple[Worker, dict[int, Granted]]:
+def busy_in_both_partitions(start: Start, **options: object) -> tuple[Worker, dict[int, Delivery]]:
     """A worker alone with the queue, with one message of each partition in hand, by partition."""
     one = Worker(start, "one", **options)
     one.process.run(lambda: one.partitions == {0, 1})
     for partition in (0, 1):
         one.process.send(f"m{partition}", unit=b"joe", partition=partition)
-    return one, {granted.place[0]: granted for granted in one.get(2)}
+    return one, {delivery.place[0]: delivery for delivery in one.get(2)}
 
 
 def going(worker: Worker) -> list[int]:
@@ -107,13 +107,13 @@ def test_a_scale_out_beside_a_long_handler_takes_nothing_from_it(cluster: Memory
     begun_ms = cluster.clock.monotonic_ms()
     meanwhile = Meanwhile(one.process.clock)
     is_done = lambda: cluster.clock.monotonic_ms() >= begun_ms + 14_000  # noqa: E731
-    meanwhile.when(is_done, lambda: [granted.tap.acknowledge(granted.offset) for granted in held.values()])
+    meanwhile.when(is_done, lambda: [delivery.tap.acknowledge(delivery.offset) for delivery in held.values()])
     one.process.run(lambda: len(one.partitions) == 1)
     assert 14_000 <= cluster.clock.monotonic_ms() - begun_ms < 15_000
     two.process.run(lambda: len(two.partitions) == 1)
     [moved] = two.partitions
     two.process.send("next", unit=b"joe", partition=moved)
-    assert [granted.offset for granted in two.get(1)] == [1]
+    assert [delivery.offset for delivery in two.get(1)] == [1]
     assert not one.told
 
 
@@ -143,7 +143,7 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
     one.process.run(lambda: one.partitions == {0, 1})
     for partition in (0, 1):
         one.process.send(*(f"m{partition}.{number}" for number in range(5)), partition=partition)
-    in_hand = {granted.place: granted for granted in one.get(2)}
+    in_hand = {delivery.place: delivery for delivery in one.get(2)}
     one.process.run(
         lambda: all(channel.state.read_position == 5 for channel in one.process.lane.data.channels.values())
     )
@@ -154,15 +154,15 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
         if not going(one):
             return
         one.link.wanted = max(one.link.wanted, 1)
-        while (granted := one.link.pop()) is not None:
-            seen.append(granted.place)
-            if granted.offset == 4 and seen.count(granted.place) == 1:
-                one.link.give_back([(granted, GivenBack(granted.offset, counted=True))])
+        while (delivery := one.link.pop()) is not None:
+            seen.append(delivery.place)
+            if delivery.offset == 4 and seen.count(delivery.place) == 1:
+                one.link.give_back([(delivery, GivenBack(delivery.offset, counted=True))])
             else:
-                granted.tap.acknowledge(granted.offset)
-        for place, granted in list(in_hand.items()):
+                delivery.tap.acknowledge(delivery.offset)
+        for place, delivery in list(in_hand.items()):
             if place[0] not in going(one):
-                in_hand.pop(place).tap.acknowledge(granted.offset)
+                in_hand.pop(place).tap.acknowledge(delivery.offset)
 
     one.process.clock.watch(work)
     served_ms: list[int] = []

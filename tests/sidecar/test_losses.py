@@ -43,7 +43,7 @@ def received(one: SteppedSidecar, link: Link, count: int = 1) -> list[tuple[int,
     """The next messages, each as the application is shown it."""
     link.wanted = count
     one.run(lambda: len(link.buffer) >= count)
-    return [(granted.offset, granted.count) for granted in (link.buffer.popleft() for _ in range(count))]
+    return [(delivery.offset, delivery.count) for delivery in (link.buffer.popleft() for _ in range(count))]
 
 
 def events(cluster: MemoryCluster) -> list[ChannelEvents]:

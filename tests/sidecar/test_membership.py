@@ -70,11 +70,11 @@ def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> N
     one.send("long", partition=next(iter(one.lane.data.channels)))
     link.wanted = 1
     run_both(one, two, lambda: bool(link.buffer))
-    granted = link.pop()
-    assert granted is not None
+    delivery = link.pop()
+    assert delivery is not None
     link.is_waiting = False
     run_both_for(one, two, 30_000)
-    granted.tap.acknowledge(granted.offset)
+    delivery.tap.acknowledge(delivery.offset)
     run_both_for(one, two, 9_000)
     assert one.lane.is_running
     run_both(one, two, lambda: not one.lane.is_running, within_ms=5_000)

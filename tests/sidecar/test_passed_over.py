@@ -7,7 +7,7 @@ import pytest
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.owned_channel import owned
@@ -23,7 +23,7 @@ def cluster() -> MemoryCluster:
     return MemoryCluster(ManualClock(), waits=False)
 
 
-def received_beside_an_expired_one(one: SteppedSidecar, link: Link) -> list[Granted]:
+def received_beside_an_expired_one(one: SteppedSidecar, link: Link) -> list[Delivery]:
     """The first and the third of a unit, both unacknowledged; the second expired in between.
 
     From then on checkpoints wait.
@@ -37,12 +37,12 @@ def received_beside_an_expired_one(one: SteppedSidecar, link: Link) -> list[Gran
     return [first, take(one, link)]
 
 
-def take(one: SteppedSidecar, link: Link) -> Granted:
+def take(one: SteppedSidecar, link: Link) -> Delivery:
     link.wanted = 1
     one.run(lambda: bool(link.buffer))
-    granted = link.pop()
-    assert granted is not None
-    return granted
+    delivery = link.pop()
+    assert delivery is not None
+    return delivery
 
 
 def expired_copies(cluster: MemoryCluster) -> list[bytes | None]:
@@ -96,7 +96,9 @@ def test_what_is_rolled_back_comes_again_without_the_expired_one(cluster: Memory
     """SEND-5, UNIT-5: also when the session is gone."""
     one = SteppedSidecar("one", cluster)
     link, other = one.attach("s"), one.attach("t")
-    rows = [(granted, GivenBack(granted.offset, counted=True)) for granted in received_beside_an_expired_one(one, link)]
+    rows = [
+        (delivery, GivenBack(delivery.offset, counted=True)) for delivery in received_beside_an_expired_one(one, link)
+    ]
     if is_closed:
         link.is_closed = True
         link.lane.detach(link.link_id)
@@ -106,7 +108,7 @@ def test_what_is_rolled_back_comes_again_without_the_expired_one(cluster: Memory
     assert expired_copies(cluster) == []
     one.held.clear()
     again = [take(one, other), take(one, other)]
-    assert [(granted.offset, granted.count.delivery_count) for granted in again] == [(0, 2), (2, 2)]
+    assert [(delivery.offset, delivery.count.delivery_count) for delivery in again] == [(0, 2), (2, 2)]
     other.taps[0].acked += [0, 2]
     wait_until_all_is_settled(one)
     assert expired_copies(cluster) == [b"second"]
@@ -125,7 +127,7 @@ def test_an_owner_that_dies_leaves_one_copy(cluster: MemoryCluster, is_copied: b
     two = SteppedSidecar("two", cluster)
     link = two.attach("t")
     again = [take(two, link), take(two, link)]
-    assert [(granted.offset, granted.count.redelivered) for granted in again] == [(0, True), (2, True)]
+    assert [(delivery.offset, delivery.count.redelivered) for delivery in again] == [(0, True), (2, True)]
     link.taps[0].acked += [0, 2]
     wait_until_all_is_settled(two)
     assert expired_copies(cluster) == [b"second"]

@@ -13,7 +13,7 @@ from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.sidecar import Sidecar
@@ -58,12 +58,12 @@ def send(cluster: MemoryCluster, *bodies: bytes) -> None:
 
 
 def next_offset(link: Link) -> int:
-    def taken() -> Granted | None:
+    def taken() -> Delivery | None:
         with link.lock:
-            granted = link.pop()
-            if granted is None and not link.is_asking:
+            delivery = link.pop()
+            if delivery is None and not link.is_asking:
                 link.want(1)
-        return granted
+        return delivery
 
     return wait_until(taken, about="a message", timeout_s=SOON_S).offset
 

@@ -13,8 +13,8 @@ from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.offer import decide_offer
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import Delivery, Tap
 from jbm_kafka.ports.fence import Verdict
-from jbm_kafka.ports.grants import Granted, Tap
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenGroup, Participant
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import channel_of, lane_of, link_of
@@ -105,12 +105,12 @@ def test_what_is_taken_back_before_it_is_durable_never_arrives() -> None:
     """ACK-8: it did not reach the application, so it is unread, and no attempt."""
     waiting = link_of("s")
     tap = Tap(channel_of(ChannelState()), session_id="s", tell=waiting.tell)
-    granted = [Granted(tap, Reference(offset, None), FIRST_DELIVERY) for offset in (3, 4, 5)]
-    waiting.announce(granted)
+    deliveries = [Delivery(tap, Reference(offset, None), FIRST_DELIVERY) for offset in (3, 4, 5)]
+    waiting.announce(deliveries)
     assert not waiting.buffer
     assert waiting.is_asking
     assert [row.offset for row in waiting.remove(0, frozenset([4]))] == [4]
-    assert waiting.arrive(granted)
+    assert waiting.arrive(deliveries)
     assert [row.offset for row in waiting.take_unread()] == [3, 5]
     assert not waiting.is_asking
 

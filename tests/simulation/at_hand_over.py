@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from jbm_kafka.ports.grants import Tap
+from jbm_kafka.ports.deliveries import Tap
 from tests.simulation.machine import MachineClock
 from tests.simulation.paper import Epoch, HandOver, Paper
 from tests.simulation.views import PaperChangelog

@@ -15,7 +15,7 @@ from jbm_kafka.core.unsettled import UnsettledOffsets
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, AutoAcknowledge, ClientAcknowledge, TransactedAcknowledge
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
 from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
@@ -171,8 +171,8 @@ def what_a_rebalance_takes_counts(patch: pytest.MonkeyPatch) -> None:
 def auto_acknowledges_when_it_hands_over(patch: pytest.MonkeyPatch) -> None:
     real = AutoAcknowledge.handed_over
 
-    def handed_over(self: AutoAcknowledge, link: Link, granted: Granted) -> AcknowledgeStrategy:
-        strategy = real(self, link, granted)
+    def handed_over(self: AutoAcknowledge, link: Link, delivery: Delivery) -> AcknowledgeStrategy:
+        strategy = real(self, link, delivery)
         self.before_receive()
         return strategy
 
@@ -192,7 +192,7 @@ def a_nack_counts_the_whole_unit(patch: pytest.MonkeyPatch) -> None:
     def nack_item(self: ClientAcknowledge, item: Unacknowledged, delay_ms: int | None) -> None:
         with self._session.lock:
             items = self._held.take_unit_from(item)
-        give_back([each for each in items if not each.granted.tap.is_lost], counted=True, delay_ms=delay_ms)
+        give_back([each for each in items if not each.delivery.tap.is_lost], counted=True, delay_ms=delay_ms)
 
     patch.setattr(ClientAcknowledge, "nack_item", nack_item)
 

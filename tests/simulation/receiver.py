@@ -18,7 +18,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 from tests.simulation import at_hand_over
 from tests.simulation.paper import Commit, HandOver
 from tests.simulation.provider import SimulatedConnection, SimulatedProvider
@@ -37,20 +37,20 @@ Mode = AcknowledgeMode
 class Item:
     """One message that the application has."""
 
-    granted: Granted
+    delivery: Delivery
     message: Message
     noted: HandOver
 
     @property
     def is_lost(self) -> bool:
         """Nothing can be said of it any more."""
-        return self.granted.tap.is_lost
+        return self.delivery.tap.is_lost
 
     def is_same_unit(self, other: Item) -> bool:
         """Both are of one unit of one channel."""
         unit = self.noted.message.unit
         is_same = unit is not None and unit == other.noted.message.unit
-        return is_same and self.granted.tap.channel is other.granted.tap.channel
+        return is_same and self.delivery.tap.channel is other.delivery.tap.channel
 
 
 class Receiver:
@@ -112,13 +112,13 @@ class Receiver:
         if self.mode is Mode.AUTO:
             self.acknowledge_all()
         try:
-            granted = inbox.poll_for_listener() if self._is_turn_of(inbox) else inbox.poll()
+            delivery = inbox.poll_for_listener() if self._is_turn_of(inbox) else inbox.poll()
         except JMSError:
             return None  # a prefetch that a transaction holds, or a lane that ended: the next call goes on
-        if granted is None:
+        if delivery is None:
             return None
-        noted = self._recorder.handed_over(self, inbox.destination.name, granted)
-        item = Item(granted, inbox.present(granted), noted)
+        noted = self._recorder.handed_over(self, inbox.destination.name, delivery)
+        item = Item(delivery, inbox.present(delivery), noted)
         self.items.append(item)
         return item
 
@@ -267,7 +267,7 @@ class Receiver:
         """It is about to say that it is done with these; of what was taken from it in vain."""
         self._have_no_more(items)
         for item in items:
-            at_hand_over.told_when_taken(item.granted.tap, item.granted.offset, self.told)
+            at_hand_over.told_when_taken(item.delivery.tap, item.delivery.offset, self.told)
         self._recorder.acknowledged([item.noted for item in items if not item.is_lost])
         self._recorder.refused([item.noted for item in items if item.is_lost])
 

@@ -10,7 +10,7 @@ from jbm_kafka.core.entries import Held, HeldGone, Position
 from jbm_kafka.core.errors import TransactionRolledBackError
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_log import MemoryRecord
-from jbm_kafka.ports.grants import Granted
+from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
 from tests.simulation import at_hand_over, invariants
 from tests.simulation.names import changelog_of, group_of
@@ -149,24 +149,26 @@ class Recorder:
 
     # -- told by receivers -----------------------------------------------------------------------------------------
 
-    def handed_over(self, receiver: Holder, queue: str, granted: Granted) -> HandOver:
+    def handed_over(self, receiver: Holder, queue: str, delivery: Delivery) -> HandOver:
         """An application gets a message: checked, then written down."""
         self.look()
-        channel = owned(granted.tap)
+        channel = owned(delivery.tap)
         epoch = self.paper.epoch_of[channel]
-        message = self.paper.messages[epoch.place].get(granted.offset)
-        assert message is not None, f"nothing_invented: {queue}[{channel.partition}]@{granted.offset} is not in the log"
+        message = self.paper.messages[epoch.place].get(delivery.offset)
+        assert message is not None, (
+            f"nothing_invented: {queue}[{channel.partition}]@{delivery.offset} is not in the log"
+        )
         hand_over = HandOver(
             message=message,
             epoch=epoch,
             session=receiver.name,
             individual=receiver.mode.name == "INDIVIDUAL",
-            attempts=granted.count.attempts,
-            redelivered=granted.count.redelivered,
+            attempts=delivery.count.attempts,
+            redelivered=delivery.count.redelivered,
         )
         self._note(
-            f"{receiver.name} gets {message} (attempt {granted.count.delivery_count}"
-            f"{', redelivered' if granted.count.redelivered else ''}; {epoch})"
+            f"{receiver.name} gets {message} (attempt {delivery.count.delivery_count}"
+            f"{', redelivered' if delivery.count.redelivered else ''}; {epoch})"
         )
         self.paper.hand_overs += 1
         if receiver.node.is_live(channel):

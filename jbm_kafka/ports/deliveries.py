@@ -71,7 +71,7 @@ class Tap:
         return late
 
 
-class Granted:
+class Delivery:
     """One message in a link's buffer or in the application's hand."""
 
     __slots__ = ("count", "reference", "tap")
