@@ -17,8 +17,8 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Delivery, Tap
-from jbm_kafka.ports.fence import Verdict
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
+from jbm_kafka.ports.fence import Disposition
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import refusal, tell_refused
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
@@ -119,26 +119,26 @@ class AcknowledgeStrategy:
         if lost:
             raise refusal(lost[0][0].channel, [offset for _, offset in lost])
 
-    def _record_soon(self, rows: Sequence[Unacknowledged]) -> list[tuple[Tap, int]]:
-        lost: list[tuple[Tap, int]] = []
+    def _record_soon(self, rows: Sequence[Unacknowledged]) -> list[tuple[PartitionLease, int]]:
+        lost: list[tuple[PartitionLease, int]] = []
         for row in rows:
-            tap = row.delivery.tap
-            lost += [(tap, late) for late in tap.acknowledge(row.reference.offset)]
+            lease = row.delivery.lease
+            lost += [(lease, late) for late in lease.acknowledge(row.reference.offset)]
         return lost
 
-    def _record_blocking(self, rows: Sequence[Unacknowledged]) -> list[tuple[Tap, int]]:
-        lost: list[tuple[Tap, int]] = []
-        by_link: dict[Link, list[tuple[Tap, int]]] = defaultdict(list)
+    def _record_blocking(self, rows: Sequence[Unacknowledged]) -> list[tuple[PartitionLease, int]]:
+        lost: list[tuple[PartitionLease, int]] = []
+        by_link: dict[Link, list[tuple[PartitionLease, int]]] = defaultdict(list)
         for row in rows:
-            place = (row.delivery.tap, row.reference.offset)
-            if row.delivery.tap.is_lost:
+            place = (row.delivery.lease, row.reference.offset)
+            if row.delivery.lease.is_revoked:
                 lost.append(place)
             else:
                 by_link[row.link].append(place)
         waits: list[Completion] = []
         for link, acknowledged in by_link.items():
             waits.append(Completion())
-            link.verdicts.append(Verdict(acknowledged=acknowledged, done=waits[-1]))
+            link.dispositions.append(Disposition(acknowledged=acknowledged, done=waits[-1]))
         for wait in waits:
             self._session.connection.wait_for(wait, DURABLE_TIMEOUT_S, about="acknowledge")
         return lost
@@ -159,9 +159,9 @@ class AutoAcknowledge(AcknowledgeStrategy):
             return
         previous = self._take_previous()
         assert previous is not None, self._session.session_id
-        tap = previous.delivery.tap
-        if tap.is_lost:
-            tell_refused(tap, [previous.reference.offset])
+        lease = previous.delivery.lease
+        if lease.is_revoked:
+            tell_refused(lease, [previous.reference.offset])
         else:
             self._record([previous])
 
@@ -169,13 +169,13 @@ class AutoAcknowledge(AcknowledgeStrategy):
         previous = self._previous
         if previous is None:
             return True
-        tap = previous.tap
-        if tap.is_lost or self._is_blocking:
+        lease = previous.lease
+        if lease.is_revoked or self._is_blocking:
             return False
         self._previous = None
-        late = tap.acknowledge(previous.reference.offset)
+        late = lease.acknowledge(previous.reference.offset)
         if late:  # lost since the look above
-            tell_refused(tap, late)
+            tell_refused(lease, late)
         return True
 
     def handed_over(self, link: Link, delivery: Delivery) -> AcknowledgeStrategy:
@@ -195,7 +195,7 @@ class AutoAcknowledge(AcknowledgeStrategy):
 
     def abandon(self) -> None:
         previous = self._take_previous()
-        if previous is not None and not previous.delivery.tap.is_lost:
+        if previous is not None and not previous.delivery.lease.is_revoked:
             give_back([previous], counted=True)
 
     def listener_raised(self, message: Message) -> None:
@@ -408,12 +408,12 @@ class TransactedAcknowledge(ExplicitAcknowledge):
                 f"everything received comes again, sends were dropped. Commit sooner, or give a longer time_to_live_ms",
                 expired_at_ms=expires_at_ms,
             )
-        lost = next((item for item in items if item.delivery.tap.is_lost), None)
+        lost = next((item for item in items if item.delivery.lease.is_revoked), None)
         if lost is not None:
             _give_back_present(items)
             partition, offset = lost.delivery.place
             raise TransactionRolledBackError(
-                f"rolled back: partition {partition} of {lost.delivery.tap.channel.topic} with offset {offset} "
+                f"rolled back: partition {partition} of {lost.delivery.lease.channel.topic} with offset {offset} "
                 "moved to another process; everything received comes again, sends were dropped",
                 partition=partition,
                 offset=offset,
@@ -452,14 +452,14 @@ class TransactedAcknowledge(ExplicitAcknowledge):
 
 def _give_back_present(items: Sequence[Unacknowledged], delay_ms: int | None = None) -> None:
     """Return, counted, what is not lost."""
-    give_back([item for item in items if not item.delivery.tap.is_lost], counted=True, delay_ms=delay_ms)
+    give_back([item for item in items if not item.delivery.lease.is_revoked], counted=True, delay_ms=delay_ms)
 
 
 def _received(items: list[Unacknowledged]) -> list[Received]:
-    by_tap: dict[tuple[Link, Tap], list[int]] = defaultdict(list)
+    by_lease: dict[tuple[Link, PartitionLease], list[int]] = defaultdict(list)
     for item in items:
-        by_tap[item.link, item.delivery.tap].append(item.reference.offset)
-    return [Received(link, tap, offsets) for (link, tap), offsets in by_tap.items()]
+        by_lease[item.link, item.delivery.lease].append(item.reference.offset)
+    return [Received(link, lease, offsets) for (link, lease), offsets in by_lease.items()]
 
 
 def strategy_for(session: SessionCore) -> AcknowledgeStrategy:

@@ -73,14 +73,14 @@ class OneUnit:
     def _let_go(self) -> None:
         """Of a partition that others are about to get nothing is kept."""
         self._look_at = time.monotonic() + LOOK_S
-        going = [delivery for delivery in self._passed if delivery.tap.channel.is_closing]
+        going = [delivery for delivery in self._passed if delivery.lease.channel.is_closing]
         if going:
-            self._passed = [delivery for delivery in self._passed if not delivery.tap.channel.is_closing]
+            self._passed = [delivery for delivery in self._passed if not delivery.lease.channel.is_closing]
             self._give_back(going)
 
     def _give_back(self, rows: Sequence[Delivery]) -> None:
         present = [
-            (delivery, GivenBack(delivery.offset, counted=False)) for delivery in rows if not delivery.tap.is_lost
+            (delivery, GivenBack(delivery.offset, counted=False)) for delivery in rows if not delivery.lease.is_revoked
         ]
         if present:
             self._consumer.link.give_back(present)

@@ -32,7 +32,7 @@ class Unacknowledged:
         return (
             unit is not None
             and unit == other.delivery.reference.unit
-            and self.delivery.tap.channel is other.delivery.tap.channel
+            and self.delivery.lease.channel is other.delivery.lease.channel
         )
 
 

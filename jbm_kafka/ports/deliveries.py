@@ -25,10 +25,10 @@ class LeasedChannel(Protocol):
         """Nothing more is handed over: the partition is about to go to another process."""
 
 
-class Tap:
-    """One channel as one link drinks from it. A new one is made whenever the channel is opened anew."""
+class PartitionLease:
+    """One channel as one link receives from it, until it is revoked. A new one is made whenever the channel is opened anew."""
 
-    __slots__ = ("acked", "channel", "is_lost", "session_id", "taken", "tell")
+    __slots__ = ("acked", "channel", "is_revoked", "session_id", "taken", "tell")
 
     def __init__(self, channel: LeasedChannel, *, session_id: str, tell: Callable[[Exception], None]) -> None:
         self.channel = channel
@@ -38,7 +38,7 @@ class Tap:
         """Told, on the lane's thread, when acknowledgements could not be recorded."""
         self.acked: list[int] = []
         """Acknowledged offsets on their way to the lane: the session appends, the lane takes what is there."""
-        self.is_lost = False
+        self.is_revoked = False
         """The channel is no longer ours: nothing more can be said about its messages."""
         self.taken: frozenset[int] = frozenset()
         """Offsets that were taken from the session's hand, of which it was told then."""
@@ -49,11 +49,11 @@ class Tap:
         Looked at again after it was said: in between the lane may have looked for the last time, and told nobody.
         """
         self.acked.append(offset)
-        return self._take_late() if self.is_lost else ()
+        return self._take_late() if self.is_revoked else ()
 
     def take_acked(self) -> list[int]:
         """What was acknowledged until now; the lane only, while sessions go on appending."""
-        if self.is_lost:
+        if self.is_revoked:
             return self._take_late()
         acked = self.acked
         taken = acked[:]
@@ -74,10 +74,10 @@ class Tap:
 class Delivery:
     """One message in a link's buffer or in the application's hand."""
 
-    __slots__ = ("count", "reference", "tap")
+    __slots__ = ("count", "lease", "reference")
 
-    def __init__(self, tap: Tap, reference: Reference, count: DeliveryCount) -> None:
-        self.tap = tap
+    def __init__(self, lease: PartitionLease, reference: Reference, count: DeliveryCount) -> None:
+        self.lease = lease
         self.reference = reference
         self.count = count
 
@@ -89,10 +89,10 @@ class Delivery:
     @property
     def place(self) -> tuple[int, int]:
         """(partition, offset), for people."""
-        return self.tap.channel.partition, self.reference.offset
+        return self.lease.channel.partition, self.reference.offset
 
     @property
     def unit_place(self) -> tuple[int, bytes] | None:
         """(partition, unit); None without a unit."""
         unit = self.reference.unit
-        return None if unit is None else (self.tap.channel.partition, unit)
+        return None if unit is None else (self.lease.channel.partition, unit)

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Tap
+from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.link_owner import LinkOwner
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
+class Disposition:
     """What a session says about messages in its hand, beyond plain acknowledgements. All of one link; an identity."""
 
-    returned: Sequence[tuple[Tap, GivenBack]] = ()
+    returned: Sequence[tuple[PartitionLease, GivenBack]] = ()
     has_unread: bool = False
     """Some of what it returns was never in the application's hand: a first delivery to come (ORDER-1)."""
-    acknowledged: Sequence[tuple[Tap, int]] = ()
-    """Only when `done` waits for them to be durable; others go through `Tap.acked`."""
+    acknowledged: Sequence[tuple[PartitionLease, int]] = ()
+    """Only when `done` waits for them to be durable; others go through `PartitionLease.acked`."""
     done: Completion | None = None
-    """Completed when the lane has processed the verdict, for acknowledgements when they are durable."""
+    """Completed when the lane has processed the disposition, for acknowledgements when they are durable."""
 
 
 class Fence:
@@ -34,21 +34,21 @@ class Fence:
     def __init__(self) -> None:
         self.units: set[tuple[int, bytes]] = set()
         """(partition, unit): what a buffer has of them was granted before they went back."""
-        self._returns: dict[Verdict, LinkOwner | None] = {}
+        self._returns: dict[Disposition, LinkOwner | None] = {}
         """Not carried out yet, each with the lane that has to."""
 
-    def put_up(self, units: Collection[tuple[int, bytes]], verdict: Verdict, lane: LinkOwner | None) -> None:
-        """The verdict returns messages of these units."""
+    def put_up(self, units: Collection[tuple[int, bytes]], disposition: Disposition, lane: LinkOwner | None) -> None:
+        """The disposition returns messages of these units."""
         self.units.update(units)
-        self._returns[verdict] = lane
+        self._returns[disposition] = lane
 
-    def carried_out(self, verdict: Verdict) -> None:
+    def carried_out(self, disposition: Disposition) -> None:
         """Its stragglers are out of the buffers."""
-        self._returns.pop(verdict, None)
+        self._returns.pop(disposition, None)
 
     def is_unread_going_back(self, lane: LinkOwner | None) -> bool:
         """The lane has not heard yet of messages that must come before all that it would hand over now."""
-        return any(verdict.has_unread and returns is lane for verdict, returns in self._returns.items())
+        return any(disposition.has_unread and returns is lane for disposition, returns in self._returns.items())
 
     def is_down(self) -> bool:
         """Everything was carried out. A lane that has ended took its messages out of the buffers before."""

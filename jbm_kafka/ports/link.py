@@ -1,6 +1,6 @@
 """A link: what connects one JMS consumer with the lane of its queue.
 
-The lane's thread puts granted messages into the buffer and takes acknowledgements and verdicts out; the session's
+The lane's thread puts granted messages into the buffer and takes acknowledgements and dispositions out; the session's
 thread does the reverse. The lock is held for moments only, never over a call to Kafka or to the application.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Delivery, Tap
-from jbm_kafka.ports.fence import Fence, Verdict
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
+from jbm_kafka.ports.fence import Disposition, Fence
 from jbm_kafka.ports.link_owner import LinkOwner
 
 
@@ -51,8 +51,8 @@ class Link:
         """Granted, but not to be seen before that is durable; the lane's."""
         self.wanted = 0
         """How many more the session would take now; what is granted counts until it is in the buffer or announced."""
-        self.verdicts: deque[Verdict] = deque()
-        self.taps: dict[int, Tap] = {}
+        self.dispositions: deque[Disposition] = deque()
+        self.leases: dict[int, PartitionLease] = {}
         """By partition; the lane's."""
         self.is_closed = False
         self.is_stopped = False
@@ -100,7 +100,7 @@ class Link:
             return self.buffer.popleft()
         for index, delivery in enumerate(self.buffer):
             unit = delivery.reference.unit
-            if unit is None or (delivery.tap.channel.partition, unit) not in fenced:
+            if unit is None or (delivery.lease.channel.partition, unit) not in fenced:
                 self.taken = delivery
                 del self.buffer[index]
                 return delivery
@@ -160,11 +160,11 @@ class Link:
     def put_back(self, delivery: Delivery) -> None:
         """Undo the last `pop`: the message is the next one again, as if it had never been taken."""
         with self.lock:
-            if delivery.tap.is_lost or (self.buffer and self.buffer[0] is delivery):
+            if delivery.lease.is_revoked or (self.buffer and self.buffer[0] is delivery):
                 return  # it is there still, or whoever has its partition now delivers it
             # A sibling that asked while this buffer looked empty may be about to get the messages behind this one.
             is_alone = not any(sibling.buffer or sibling.is_asking for sibling in self.siblings)
-            if is_alone and not self.is_stopped and not delivery.tap.channel.is_closing:
+            if is_alone and not self.is_stopped and not delivery.lease.channel.is_closing:
                 self.buffer.appendleft(delivery)
                 return
         self.give_back([(delivery, GivenBack(delivery.offset, counted=False))])
@@ -201,9 +201,11 @@ class Link:
     def _give_back(self, rows: Sequence[tuple[Delivery, GivenBack]], done: Completion | None) -> None:
         units = {delivery.unit_place for delivery, _ in rows if delivery.unit_place is not None}
         has_unread = any(not (row.counted or row.was_seen) for _, row in rows)
-        verdict = Verdict(returned=[(delivery.tap, row) for delivery, row in rows], has_unread=has_unread, done=done)
-        self.fence.put_up(units, verdict, self._lane)
-        self.verdicts.append(verdict)
+        disposition = Disposition(
+            returned=[(delivery.lease, row) for delivery, row in rows], has_unread=has_unread, done=done
+        )
+        self.fence.put_up(units, disposition, self._lane)
+        self.dispositions.append(disposition)
 
     def tell(self, error: Exception) -> None:
         """Acknowledgements could not be recorded; on the lane's thread."""
@@ -262,10 +264,10 @@ class Link:
             out = [
                 g
                 for g in (*self.buffer, *(delivery for batch in self.coming for delivery in batch))
-                if g.tap.channel.partition == partition and (offsets is None or g.reference.offset in offsets)
+                if g.lease.channel.partition == partition and (offsets is None or g.reference.offset in offsets)
             ]
             if out:
-                gone = {(g.tap.channel.partition, g.reference.offset) for g in out}
+                gone = {(g.lease.channel.partition, g.reference.offset) for g in out}
                 self.buffer = deque(g for g in self.buffer if g.place not in gone)
                 for batch in self.coming:
                     batch[:] = [g for g in batch if g.place not in gone]
@@ -275,11 +277,11 @@ class Link:
         """Offsets of a partition that are granted and never were in the application's hand."""
         with self.lock:
             rows = (*self.buffer, *(delivery for batch in self.coming for delivery in batch))
-            going_back = (returned for verdict in self.verdicts for returned in verdict.returned)
-            return [g.reference.offset for g in rows if g.tap.channel.partition == partition] + [
+            going_back = (returned for disposition in self.dispositions for returned in disposition.returned)
+            return [g.reference.offset for g in rows if g.lease.channel.partition == partition] + [
                 row.offset
-                for tap, row in going_back
-                if tap.channel.partition == partition and not (row.counted or row.was_seen)
+                for lease, row in going_back
+                if lease.channel.partition == partition and not (row.counted or row.was_seen)
             ]
 
     def is_answered(self) -> bool:
@@ -287,10 +289,10 @@ class Link:
         with self.lock:
             return not (self._is_asking_alone or any(self.coming) or self.fence.is_unread_going_back(self._lane))
 
-    def return_is_done(self, verdict: Verdict) -> None:
+    def return_is_done(self, disposition: Disposition) -> None:
         """It was carried out and its stragglers removed."""
         with self.lock:
-            self.fence.carried_out(verdict)
+            self.fence.carried_out(disposition)
             self.filled.notify_all()
 
     def want_now(self, count: int) -> None:

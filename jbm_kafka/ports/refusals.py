@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
-from jbm_kafka.ports.deliveries import LeasedChannel, Tap
+from jbm_kafka.ports.deliveries import LeasedChannel, PartitionLease
 
 
 def refusal(channel: LeasedChannel, offsets: Sequence[int]) -> IllegalStateError:
@@ -20,12 +20,12 @@ def refusal(channel: LeasedChannel, offsets: Sequence[int]) -> IllegalStateError
     )
 
 
-def tell_refused(tap: Tap, offsets: Sequence[int]) -> None:
+def tell_refused(lease: PartitionLease, offsets: Sequence[int]) -> None:
     """Tell a session what no call can raise: these acknowledgements came too late. What it heard when they were taken
     it does not hear again."""
-    untold = [offset for offset in offsets if offset not in tap.taken]
+    untold = [offset for offset in offsets if offset not in lease.taken]
     if untold:
-        tap.tell(refusal(tap.channel, untold))
+        lease.tell(refusal(lease.channel, untold))
 
 
 def taken_from_session(channel: LeasedChannel, offsets: Sequence[int]) -> JMSError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Tap
+from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.kafka import Outgoing
 from jbm_kafka.ports.link import Link
 
@@ -16,7 +16,7 @@ class Received:
     """Messages of one channel in the session's hand."""
 
     link: Link
-    tap: Tap
+    lease: PartitionLease
     offsets: Sequence[int]
 
 

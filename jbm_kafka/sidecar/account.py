@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jbm_kafka.core.entries import MessageEvent, OffsetRange
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Tap
+from jbm_kafka.ports.deliveries import PartitionLease
 
 
 class Account:
@@ -21,7 +21,7 @@ class Account:
         """Offsets that sessions have settled."""
         self.events: list[MessageEvent] = []
         """What else happened to messages."""
-        self.unawaited: list[tuple[Tap, Sequence[int]]] = []
+        self.unawaited: list[tuple[PartitionLease, Sequence[int]]] = []
         """Acknowledgements that no call waits for: their sessions are told when they will never be recorded."""
 
     @property
@@ -38,7 +38,7 @@ class Account:
         whole.unawaited = self.unawaited + later.unawaited
         return whole
 
-    def take_unawaited(self) -> Sequence[tuple[Tap, Sequence[int]]]:
+    def take_unawaited(self) -> Sequence[tuple[PartitionLease, Sequence[int]]]:
         """Those acknowledgements, each only once."""
         unawaited, self.unawaited = self.unawaited, []
         return unawaited

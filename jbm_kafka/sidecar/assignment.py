@@ -247,12 +247,12 @@ class Assignment:
         self._settle.tell_taken(channel)
         channel.is_lost = channel.is_closing = True
         for link in data.links.values():
-            tap = link.taps.get(channel.partition)
-            if tap is not None and tap.channel is channel:
-                tap.is_lost = True
-                del link.taps[channel.partition]
-                if tap.acked:
-                    self._settle.refuse_late(tap)
+            lease = link.leases.get(channel.partition)
+            if lease is not None and lease.channel is channel:
+                lease.is_revoked = True
+                del link.leases[channel.partition]
+                if lease.acked:
+                    self._settle.refuse_late(lease)
             link.remove(channel.partition, None)
         channel.fail_waiters(taken(channel))
         self._settle.refuse_unrecorded(channel)
@@ -274,7 +274,7 @@ class Assignment:
 
     def _take_unread(self, channel: OwnedChannel) -> None:
         for link in self._data.links.values():
-            unread = [g.reference.offset for g in link.remove(channel.partition, None) if g.tap.channel is channel]
+            unread = [g.reference.offset for g in link.remove(channel.partition, None) if g.lease.channel is channel]
             if unread:
                 self._settle.return_uncounted(channel, link.session_id, unread)
 

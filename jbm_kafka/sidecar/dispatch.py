@@ -13,7 +13,7 @@ from jbm_kafka.core.delivery_count import FIRST_DELIVERY, delivery_count_of
 from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import Reference, SessionId
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Delivery, Tap
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.group_data import GroupData
@@ -131,7 +131,7 @@ class Dispatch:
         references = offer.references
         if not references:
             return 0
-        deliveries = _presented(self._tap(link, channel), channel, references)
+        deliveries = _presented(self._lease(link, channel), channel, references)
         # What was refused to be announced is refused by `deliver` too: nothing is carried out in between.
         if channel.records_attempts and link.announce(deliveries):
             channel.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
@@ -159,11 +159,11 @@ class Dispatch:
         if not link.arrive(deliveries):  # it was closed meanwhile
             self._settle.return_deliveries(link, deliveries)
 
-    def _tap(self, link: Link, channel: OwnedChannel) -> Tap:
-        tap = link.taps.get(channel.partition)
-        if tap is None or tap.channel is not channel:
-            tap = link.taps[channel.partition] = Tap(channel, session_id=link.session_id, tell=link.tell)
-        return tap
+    def _lease(self, link: Link, channel: OwnedChannel) -> PartitionLease:
+        lease = link.leases.get(channel.partition)
+        if lease is None or lease.channel is not channel:
+            lease = link.leases[channel.partition] = PartitionLease(channel, session_id=link.session_id, tell=link.tell)
+        return lease
 
     def take_back_unread(self) -> None:
         """Return the buffers of links that nobody has received from for a while, so that others get them."""
@@ -185,9 +185,9 @@ def _in_turn(items: list[T], turn: int) -> list[T]:
     return items[start:] + items[:start]
 
 
-def _presented(tap: Tap, channel: OwnedChannel, references: Sequence[Reference]) -> list[Delivery]:
+def _presented(lease: PartitionLease, channel: OwnedChannel, references: Sequence[Reference]) -> list[Delivery]:
     """With the delivery count each is to be shown with; nearly always the first."""
     state = channel.state
     if not state.past and references[0].offset >= state.redelivered_below:
-        return [Delivery(tap, reference, FIRST_DELIVERY) for reference in references]
-    return [Delivery(tap, reference, delivery_count_of(state, reference.offset)) for reference in references]
+        return [Delivery(lease, reference, FIRST_DELIVERY) for reference in references]
+    return [Delivery(lease, reference, delivery_count_of(state, reference.offset)) for reference in references]

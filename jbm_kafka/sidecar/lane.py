@@ -215,7 +215,7 @@ class Lane:
         return Wait(self._rest_s, self.data.mailbox.signal) if may_wait else GO_ON
 
     def pump(self) -> None:
-        """Carry out what others enqueued: commands, acknowledgements, verdicts."""
+        """Carry out what others enqueued: commands, acknowledgements, dispositions."""
         self.data.mailbox.carry_out()
         self.settle.take_all()
 
@@ -302,7 +302,7 @@ class Lane:
         if link is None:
             return
         self.settle.take_all()
-        if link.verdicts:  # they wait for the end of a commit
+        if link.dispositions:  # they wait for the end of a commit
             self.post(lambda: self._detach(link_id))
             return
         self.settle.return_unread(link)
@@ -331,8 +331,8 @@ def transfer_of(work: UnitOfWork) -> Transfer:
     """A session's transaction as the checkpointer takes it."""
     settlings: list[tuple[Participant, Settling]] = []
     for received in work.received:
-        lane, tap = received.link.lane, received.tap
+        lane, lease = received.link.lane, received.lease
         assert isinstance(lane, Lane), lane
-        settling = Settling(channel=owned(tap), session=tap.session_id, offsets=received.offsets)
+        settling = Settling(channel=owned(lease), session=lease.session_id, offsets=received.offsets)
         settlings.append((lane.checkpoint_part, settling))
     return Transfer(about=work.about, sends=work.sends, settlings=settlings, done=work.done)

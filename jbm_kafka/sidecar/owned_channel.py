@@ -17,7 +17,7 @@ from jbm_kafka.core.offered_target import OfferedStep
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.settlement import decide_kept
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Tap
+from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.installation import RESERVE_OFFSETS
 from jbm_kafka.sidecar.account import Account, ranges_of
 
@@ -172,12 +172,12 @@ class OwnedChannel:
         self.state.apply(Acknowledged(session=session, offsets=offsets))
         self._account.acknowledged.extend(offsets)
 
-    def acknowledge_unawaited(self, tap: Tap, offsets: Sequence[int]) -> None:
+    def acknowledge_unawaited(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
         """As `acknowledge`; no call waits for the record, so `take_unrecorded` names them while there is none."""
-        self.acknowledge(tap.session_id, offsets)
-        self._account.unawaited.append((tap, offsets))
+        self.acknowledge(lease.session_id, offsets)
+        self._account.unawaited.append((lease, offsets))
 
-    def take_unrecorded(self) -> Sequence[tuple[Tap, Sequence[int]]]:
+    def take_unrecorded(self) -> Sequence[tuple[PartitionLease, Sequence[int]]]:
         """Acknowledgements that no call waits for and no checkpoint has recorded or is recording; each only once."""
         return self._account.take_unawaited()
 
@@ -261,8 +261,8 @@ class OwnedChannel:
         self._frozen_account.complete(error)
 
 
-def owned(tap: Tap) -> OwnedChannel:
-    """The channel behind a tap: whoever gives taps to sessions made it."""
-    channel = tap.channel
+def owned(lease: PartitionLease) -> OwnedChannel:
+    """The channel behind a lease: whoever gives leases to sessions made it."""
+    channel = lease.channel
     assert isinstance(channel, OwnedChannel), channel
     return channel

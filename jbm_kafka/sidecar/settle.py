@@ -9,8 +9,8 @@ from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.reference import DEPARTING, SessionId
 from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Delivery, Tap
-from jbm_kafka.ports.fence import Verdict
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
+from jbm_kafka.ports.fence import Disposition
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import refusal, taken_from_session, tell_refused
 from jbm_kafka.sidecar.departures import Departures, event_of
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Settle:
-    """Verdicts of one lane's links."""
+    """Dispositions of one lane's links."""
 
     def __init__(self, data: GroupData, departures: Departures, *, chance: Callable[[], float]) -> None:
         self._data = data
@@ -35,54 +35,54 @@ class Settle:
 
     def take(self, link: Link) -> None:
         """Acknowledgements first: a session settles before it gives back."""
-        for tap in list(link.taps.values()):
-            if tap.acked:
-                self._acknowledge(tap, tap.take_acked())
-        while link.verdicts and not _is_early(link.verdicts[0]):
-            self._carry_out(link, link.verdicts.popleft())
+        for lease in list(link.leases.values()):
+            if lease.acked:
+                self._acknowledge(lease, lease.take_acked())
+        while link.dispositions and not _is_early(link.dispositions[0]):
+            self._carry_out(link, link.dispositions.popleft())
 
-    def _acknowledge(self, tap: Tap, offsets: Sequence[int]) -> None:
-        channel, session = owned(tap), tap.session_id
-        if not tap.is_lost:
+    def _acknowledge(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
+        channel, session = owned(lease), lease.session_id
+        if not lease.is_revoked:
             unknown = unknown_offsets(channel.state, session, offsets)
             if not unknown:
-                channel.acknowledge_unawaited(tap, offsets)
+                channel.acknowledge_unawaited(lease, offsets)
                 return
             known = set(offsets).difference(unknown)
-            channel.acknowledge_unawaited(tap, [offset for offset in offsets if offset in known])
+            channel.acknowledge_unawaited(lease, [offset for offset in offsets if offset in known])
             offsets = unknown
-        tell_refused(tap, offsets)
+        tell_refused(lease, offsets)
 
-    def refuse_late(self, tap: Tap) -> None:
+    def refuse_late(self, lease: PartitionLease) -> None:
         """The channel is gone; acknowledgements that were on their way cannot be recorded."""
-        tell_refused(tap, tap.take_acked())
+        tell_refused(lease, lease.take_acked())
 
     def refuse_unrecorded(self, channel: OwnedChannel) -> None:
         """The channel is gone; acknowledgements of it that no checkpoint records never will be recorded (ACK-9)."""
-        by_tap: dict[Tap, list[int]] = {}
-        for tap, offsets in channel.take_unrecorded():
-            by_tap.setdefault(tap, []).extend(offsets)
-        for tap, offsets in by_tap.items():
-            tap.tell(refusal(channel, offsets))
+        by_lease: dict[PartitionLease, list[int]] = {}
+        for lease, offsets in channel.take_unrecorded():
+            by_lease.setdefault(lease, []).extend(offsets)
+        for lease, offsets in by_lease.items():
+            lease.tell(refusal(channel, offsets))
 
-    def _carry_out(self, link: Link, verdict: Verdict) -> None:
+    def _carry_out(self, link: Link, disposition: Disposition) -> None:
         error: Exception | None = None
         waits_for: list[OwnedChannel] = []
-        for tap, offsets in _by_tap(verdict.acknowledged).items():
-            channel = owned(tap)
+        for lease, offsets in _by_lease(disposition.acknowledged).items():
+            channel = owned(lease)
             unknown = unknown_offsets(channel.state, link.session_id, offsets)
-            if tap.is_lost or unknown:
+            if lease.is_revoked or unknown:
                 error = refusal(channel, offsets)
                 continue
             channel.acknowledge(link.session_id, offsets)
             waits_for.append(channel)
-        for tap, rows in _by_tap(verdict.returned).items():
-            if not tap.is_lost:
-                self.give_back(owned(tap), link.session_id, rows)
-        if verdict.returned:
-            link.return_is_done(verdict)
-        if verdict.done is not None:
-            _complete_when_durable(verdict.done, waits_for, error)
+        for lease, rows in _by_lease(disposition.returned).items():
+            if not lease.is_revoked:
+                self.give_back(owned(lease), link.session_id, rows)
+        if disposition.returned:
+            link.return_is_done(disposition)
+        if disposition.done is not None:
+            _complete_when_durable(disposition.done, waits_for, error)
 
     def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[GivenBack]) -> None:
         """Return messages; what is out of attempts goes on its way, stragglers leave the session's buffers."""
@@ -120,8 +120,8 @@ class Settle:
         """Return these uncounted."""
         by_channel: dict[OwnedChannel, list[int]] = {}
         for delivery in unread:
-            if not delivery.tap.is_lost:
-                by_channel.setdefault(owned(delivery.tap), []).append(delivery.reference.offset)
+            if not delivery.lease.is_revoked:
+                by_channel.setdefault(owned(delivery.lease), []).append(delivery.reference.offset)
         for channel, offsets in by_channel.items():
             self.return_uncounted(channel, link.session_id, offsets)
 
@@ -144,15 +144,15 @@ class Settle:
             held = channel.state.in_hand[session]
             self.give_back(channel, session, [GivenBack(o, counted=False, was_seen=o not in unread) for o in held])
         for link in self._data.links.values():
-            tap = link.taps.get(channel.partition)
-            if tap is not None and tap.channel is channel:
-                tap.is_lost = True
+            lease = link.leases.get(channel.partition)
+            if lease is not None and lease.channel is channel:
+                lease.is_revoked = True
 
     def end_taps(self, link: Link) -> None:
         """The lane looks at the link no more: what another thread still acknowledges there is refused."""
-        for tap in link.taps.values():
-            tap.is_lost = True
-            self.refuse_late(tap)
+        for lease in link.leases.values():
+            lease.is_revoked = True
+            self.refuse_late(lease)
 
     def tell_taken(self, channel: OwnedChannel) -> None:
         """Tell each session at once what it holds in vain, but for commits under way: they tell of themselves."""
@@ -161,13 +161,15 @@ class Settle:
             if not hand or not links:
                 continue
             settled = self._unread(channel, session) | channel.tentative
-            taps = [tap for link in links if (tap := link.taps.get(channel.partition)) and tap.channel is channel]
-            for tap in taps:
-                settled |= frozenset(tap.acked)
+            leases = [
+                lease for link in links if (lease := link.leases.get(channel.partition)) and lease.channel is channel
+            ]
+            for lease in leases:
+                settled |= frozenset(lease.acked)
             offsets = [offset for offset in hand if offset not in settled]
             if offsets:
-                for tap in taps:
-                    tap.taken = frozenset(offsets)
+                for lease in leases:
+                    lease.taken = frozenset(offsets)
                 links[0].on_trouble(taken_from_session(channel, offsets))
 
     def _unread(self, channel: OwnedChannel, session: SessionId) -> frozenset[int]:
@@ -180,15 +182,15 @@ class Settle:
         link.want_now(count)
 
 
-def _is_early(verdict: Verdict) -> bool:
+def _is_early(disposition: Disposition) -> bool:
     """It gives back what a commit holds of whose end the lane has not heard yet, though its session has."""
-    return any(row.offset in owned(tap).tentative for tap, row in verdict.returned if not tap.is_lost)
+    return any(row.offset in owned(lease).tentative for lease, row in disposition.returned if not lease.is_revoked)
 
 
-def _by_tap(rows: Sequence[tuple[Tap, T]]) -> dict[Tap, list[T]]:
-    grouped: dict[Tap, list[T]] = {}
-    for tap, value in rows:
-        grouped.setdefault(tap, []).append(value)
+def _by_lease(rows: Sequence[tuple[PartitionLease, T]]) -> dict[PartitionLease, list[T]]:
+    grouped: dict[PartitionLease, list[T]] = {}
+    for lease, value in rows:
+        grouped.setdefault(lease, []).append(value)
     return grouped
 
 

@@ -12,7 +12,7 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.inbox import Inbox
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.session import Session
-from jbm_kafka.ports.deliveries import Delivery, Tap
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from tests.jms.conftest import Connect
 from tests.jms.support import (
     DEAD_LETTERS,
@@ -371,11 +371,11 @@ def test_a_buffer_full_of_expired_messages_is_passed_over(
 ) -> None:
     """SEND-5, UNIT-1: however many; what follows them in their unit goes back with them."""
     consumer = connection.create_session(AcknowledgeMode.CLIENT).create_consumer(orders)
-    tap = Tap(channel_of(ChannelState()), session_id="s", tell=consumer.link.tell)
-    tap.is_lost = True  # what goes back of it concerns nobody
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", tell=consumer.link.tell)
+    lease.is_revoked = True  # what goes back of it concerns nobody
     references = [Reference(offset, b"u", expiration_ms=1) for offset in range(5_000)] + [Reference(5_000, b"u")]
     with consumer.link.lock:
-        consumer.link.buffer.extend(Delivery(tap, reference, FIRST_DELIVERY) for reference in references)
+        consumer.link.buffer.extend(Delivery(lease, reference, FIRST_DELIVERY) for reference in references)
     send(session, orders, "later", unit="w")
     if listens:
         seen = Seen()
@@ -394,10 +394,10 @@ def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
     told: list[Exception] = []
     connection.exception_listener = told.append
     consumer = connection.create_session().create_consumer(orders)
-    tap = Tap(channel_of(ChannelState()), session_id="s", tell=consumer.link.tell)
-    tap.is_lost = True
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", tell=consumer.link.tell)
+    lease.is_revoked = True
     with consumer.link.lock:
-        consumer.link.buffer.append(Delivery(tap, Reference(0, None, record="no record"), FIRST_DELIVERY))
+        consumer.link.buffer.append(Delivery(lease, Reference(0, None, record="no record"), FIRST_DELIVERY))
     seen = Seen()
     consumer.set_listener(seen)
     eventually(lambda: bool(told), "nobody is told")

@@ -9,7 +9,7 @@ import pytest
 from jbm_kafka.core.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.fence import Verdict
+from jbm_kafka.ports.fence import Disposition
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
@@ -48,7 +48,7 @@ def one_frozen_channel(one: SteppedSidecar, link: Link, offsets: list[int]) -> O
     """Acknowledged there, and the checkpoint that records it stops after the freeze."""
     one.run_for(200)
     channel = lane_behind(link).data.channels[0]
-    link.taps[0].acked.extend(offsets)
+    link.leases[0].acked.extend(offsets)
     one.run(lambda: channel.freeze is not None)
     one.held.add(CHECKPOINTS)
     return channel
@@ -111,7 +111,7 @@ def one_acknowledging(start: Start) -> tuple[SteppedSidecar, OwnedChannel, Compl
     one.receive(link, 1)
     one.run_for(200)
     done = Completion()
-    link.verdicts.append(Verdict(acknowledged=[(link.taps[0], 0)], done=done))
+    link.dispositions.append(Disposition(acknowledged=[(link.leases[0], 0)], done=done))
     return one, lane_behind(link).data.channels[0], done
 
 
@@ -173,12 +173,12 @@ def test_an_acknowledgement_nobody_waits_for_is_told_to_be_refused_when_its_part
     one.receive(link, 3)
     told: list[Exception] = []
     link.on_trouble = told.append
-    lane, channel, tap = lane_behind(link), lane_behind(link).data.channels[0], link.taps[0]
-    tap.acknowledge(0)
+    lane, channel, lease = lane_behind(link), lane_behind(link).data.channels[0], link.leases[0]
+    lease.acknowledge(0)
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     if stands_in == "its channel":
         one.held.add(CHECKPOINTS)
-        tap.acked.extend([1, 2])
+        lease.acked.extend([1, 2])
         one.run(lambda: channel.state.watermark == 3)
     else:
         one_frozen_channel(one, link, [1, 2])

@@ -107,7 +107,7 @@ def test_a_scale_out_beside_a_long_handler_takes_nothing_from_it(cluster: Memory
     begun_ms = cluster.clock.monotonic_ms()
     meanwhile = Meanwhile(one.process.clock)
     is_done = lambda: cluster.clock.monotonic_ms() >= begun_ms + 14_000  # noqa: E731
-    meanwhile.when(is_done, lambda: [delivery.tap.acknowledge(delivery.offset) for delivery in held.values()])
+    meanwhile.when(is_done, lambda: [delivery.lease.acknowledge(delivery.offset) for delivery in held.values()])
     one.process.run(lambda: len(one.partitions) == 1)
     assert 14_000 <= cluster.clock.monotonic_ms() - begun_ms < 15_000
     two.process.run(lambda: len(two.partitions) == 1)
@@ -133,8 +133,8 @@ def test_what_is_in_hand_longer_than_the_drain_is_taken_and_told_once(cluster: M
     assert taken.values == {"topic": "orders", "partition": moved, "offsets": (0,)}
     [again] = two.get(1)
     assert (again.offset, again.count.redelivered, again.count.attempts) == (0, True, 0)
-    assert held[moved].tap.acknowledge(0) == [0]
-    assert not held[1 - moved].tap.acknowledge(0)
+    assert held[moved].lease.acknowledge(0) == [0]
+    assert not held[1 - moved].lease.acknowledge(0)
 
 
 def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: MemoryCluster, start: Start) -> None:
@@ -159,10 +159,10 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
             if delivery.offset == 4 and seen.count(delivery.place) == 1:
                 one.link.give_back([(delivery, GivenBack(delivery.offset, counted=True))])
             else:
-                delivery.tap.acknowledge(delivery.offset)
+                delivery.lease.acknowledge(delivery.offset)
         for place, delivery in list(in_hand.items()):
             if place[0] not in going(one):
-                in_hand.pop(place).tap.acknowledge(delivery.offset)
+                in_hand.pop(place).lease.acknowledge(delivery.offset)
 
     one.process.clock.watch(work)
     served_ms: list[int] = []
@@ -198,28 +198,28 @@ def test_a_process_that_ends_in_the_middle_of_a_drain_waits_no_longer_than_it_wo
 def test_an_acknowledgement_said_while_its_partition_goes_is_never_dropped_untold(start: Start) -> None:
     """Of ACK-9: its session has looked, then the lane looks for the last time, then the session says it."""
     one, held = busy_in_both_partitions(start)
-    tap = held[0].tap
-    assert not tap.is_lost
-    one.process.lane.assignment.drop(owned(tap))
-    assert tap.acknowledge(0) == [0], "told to nobody"
-    assert not tap.acked
+    lease = held[0].lease
+    assert not lease.is_revoked
+    one.process.lane.assignment.drop(owned(lease))
+    assert lease.acknowledge(0) == [0], "told to nobody"
+    assert not lease.acked
 
 
 def test_an_acknowledgement_said_while_its_message_is_taken_is_told_once(start: Start) -> None:
     """Of ACK-9: the session hears that the message is taken, and says in the same moment that it is done."""
     one, held = busy_in_both_partitions(start)
-    tap = held[0].tap
+    lease = held[0].lease
 
     def hear(error: Exception) -> None:
         one.told.append(error)
-        tap.acknowledge(0)
+        lease.acknowledge(0)
 
     one.link.on_trouble = hear
-    one.process.lane.assignment.drop(owned(tap))
+    one.process.lane.assignment.drop(owned(lease))
     [taken] = one.told
     assert isinstance(taken, JMSError)
     assert "taken" in str(taken)
-    assert not tap.acked
+    assert not lease.acked
 
 
 def test_an_acknowledgement_beside_the_end_of_its_session_is_told_to_be_refused(start: Start) -> None:
@@ -228,14 +228,14 @@ def test_an_acknowledgement_beside_the_end_of_its_session_is_told_to_be_refused(
     lane = one.process.lane
     lane.detach(one.link.link_id)
     one.process.run(lambda: not lane.data.links)
-    assert held[0].tap.acknowledge(0) == [0]
+    assert held[0].lease.acknowledge(0) == [0]
 
 
 def test_an_acknowledgement_just_before_the_drain_ends_is_recorded(start: Start) -> None:
     """Of ACK-9: taken with what is in hand, it would be redelivered though nobody was told."""
     one, held = busy_in_both_partitions(start)
-    tap = held[0].tap
-    tap.acknowledge(0)
-    one.process.lane.settle.take_from_sessions(owned(tap))
-    assert owned(tap).state.watermark == 1
+    lease = held[0].lease
+    lease.acknowledge(0)
+    one.process.lane.settle.take_from_sessions(owned(lease))
+    assert owned(lease).state.watermark == 1
     assert not one.told

@@ -10,7 +10,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.memory.memory_kafka import MemoryCluster
-from jbm_kafka.ports.deliveries import Delivery, Tap
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.config import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN, FETCH_PAUSE_MS
 from tests.sidecar.parts import channel_of, link_of
@@ -120,10 +120,10 @@ def test_while_all_who_received_work_on_that_a_commit_wakes_the_lane(one: Steppe
 def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> None:
     """Of ACK-8: by what is in the buffer and what is still to come, so never more than the prefetch."""
     link = link_of("s")
-    tap = Tap(channel_of(ChannelState()), session_id="s", tell=link.tell)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", tell=link.tell)
     ask(link, 1_000)
     assert not link.runs_low(250), "all of it is still to come"
-    link.put([Delivery(tap, Reference(offset, None), FIRST_DELIVERY) for offset in range(999)])
+    link.put([Delivery(lease, Reference(offset, None), FIRST_DELIVERY) for offset in range(999)])
     assert not link.runs_low(250)
     for _ in range(750):
         link.pop()
@@ -135,9 +135,9 @@ def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> Non
 def test_what_comes_when_it_is_durable_is_waited_for() -> None:
     """Of ACK-8: it is in no buffer yet, and `wanted` no longer counts it."""
     link = link_of("s")
-    tap = Tap(channel_of(ChannelState()), session_id="s", tell=link.tell)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", tell=link.tell)
     ask(link, 1)
-    coming = [Delivery(tap, Reference(0, None), FIRST_DELIVERY)]
+    coming = [Delivery(lease, Reference(0, None), FIRST_DELIVERY)]
     link.announce(coming)
     assert not link.runs_low(0)
     link.arrive(coming)

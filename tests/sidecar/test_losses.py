@@ -13,7 +13,7 @@ from jbm_kafka.core.entries import ChannelEvents, MessageFate
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
-from jbm_kafka.ports.fence import Verdict
+from jbm_kafka.ports.fence import Disposition
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
 from tests.sidecar.parts import lane_behind
@@ -123,7 +123,7 @@ def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_fo
     link = one.attach("s")
     one.send("first")
     one.receive(link, 1)
-    link.taps[0].acknowledge(0)
+    link.leases[0].acknowledge(0)
     channel = lane_behind(link).data.channels[0]
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     before = len(attempted(one))
@@ -162,7 +162,7 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
     one.send("poison")
     one.receive(link, 1)
     one.held.add(CHECKPOINTS)
-    link.verdicts.append(Verdict(returned=[(link.taps[0], GivenBack(0, counted=True))]))
+    link.dispositions.append(Disposition(returned=[(link.leases[0], GivenBack(0, counted=True))]))
     one.run_for(1_000)
     assert events(one.cluster) == []
     group = one.cluster.group(lane_behind(link).data.group.group_id)
@@ -204,7 +204,7 @@ def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
     settling = Settling(channel=channel, session="s", offsets=[0, 1])
     one.cluster.faults.commits.extend([] if answer is None else [answer])
     one.sidecar.submit(Transfer(about="a commit", sends=(), settlings=[(lane_behind(link).checkpoint_part, settling)]))
-    link.taps[0].acknowledge(2)
+    link.leases[0].acknowledge(2)
     one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
     ranges = [places for event in events(one.cluster) for places in event.acknowledged]
     assert sorted(offset for r in ranges for offset in range(r.first, r.last + 1)) == [0, 1, 2]

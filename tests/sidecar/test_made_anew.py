@@ -34,7 +34,7 @@ def make_anew(one: SteppedSidecar, *bodies: str) -> None:
 
 def settle(one: SteppedSidecar, link: Link, offsets: list[int]) -> None:
     """Acknowledged and recorded."""
-    link.taps[0].acked.extend(offsets)
+    link.leases[0].acked.extend(offsets)
     one.run_for(200)
 
 

@@ -74,7 +74,7 @@ def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> N
     assert delivery is not None
     link.is_waiting = False
     run_both_for(one, two, 30_000)
-    delivery.tap.acknowledge(delivery.offset)
+    delivery.lease.acknowledge(delivery.offset)
     run_both_for(one, two, 9_000)
     assert one.lane.is_running
     run_both(one, two, lambda: not one.lane.is_running, within_ms=5_000)

@@ -69,7 +69,7 @@ def test_the_next_comes_at_once_and_the_expired_one_goes_to_its_address(
         one.held.clear()
         one.run(lambda: expired_copies(cluster) == [b"second"])
         assert one.lane.data.channels[0].state.watermark == 0
-    link.taps[0].acked += [0, 2]
+    link.leases[0].acked += [0, 2]
     one.held.clear()
     wait_until_all_is_settled(one)
     assert expired_copies(cluster) == [b"second"]
@@ -81,7 +81,7 @@ def test_a_commit_of_those_around_it_is_in_the_same_checkpoint(cluster: MemoryCl
     one = SteppedSidecar("one", cluster)
     link = one.attach("s")
     first, third = received_beside_an_expired_one(one, link)
-    settling = Settling(channel=owned(first.tap), session="s", offsets=[first.offset, third.offset])
+    settling = Settling(channel=owned(first.lease), session="s", offsets=[first.offset, third.offset])
     done = Completion()
     one.sidecar.submit(Transfer(about="commit", sends=(), settlings=[(one.lane.checkpoint_part, settling)], done=done))
     one.held.clear()
@@ -109,7 +109,7 @@ def test_what_is_rolled_back_comes_again_without_the_expired_one(cluster: Memory
     one.held.clear()
     again = [take(one, other), take(one, other)]
     assert [(delivery.offset, delivery.count.delivery_count) for delivery in again] == [(0, 2), (2, 2)]
-    other.taps[0].acked += [0, 2]
+    other.leases[0].acked += [0, 2]
     wait_until_all_is_settled(one)
     assert expired_copies(cluster) == [b"second"]
     one.crash()
@@ -128,7 +128,7 @@ def test_an_owner_that_dies_leaves_one_copy(cluster: MemoryCluster, is_copied: b
     link = two.attach("t")
     again = [take(two, link), take(two, link)]
     assert [(delivery.offset, delivery.count.redelivered) for delivery in again] == [(0, True), (2, True)]
-    link.taps[0].acked += [0, 2]
+    link.leases[0].acked += [0, 2]
     wait_until_all_is_settled(two)
     assert expired_copies(cluster) == [b"second"]
     two.crash()

@@ -13,8 +13,8 @@ from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.offer import decide_offer
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.deliveries import Delivery, Tap
-from jbm_kafka.ports.fence import Verdict
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
+from jbm_kafka.ports.fence import Disposition
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenGroup, Participant
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import channel_of, lane_of, link_of
@@ -104,8 +104,8 @@ def test_an_answer_in_time_is_taken_and_not_withdrawn() -> None:
 def test_what_is_taken_back_before_it_is_durable_never_arrives() -> None:
     """ACK-8: it did not reach the application, so it is unread, and no attempt."""
     waiting = link_of("s")
-    tap = Tap(channel_of(ChannelState()), session_id="s", tell=waiting.tell)
-    deliveries = [Delivery(tap, Reference(offset, None), FIRST_DELIVERY) for offset in (3, 4, 5)]
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", tell=waiting.tell)
+    deliveries = [Delivery(lease, Reference(offset, None), FIRST_DELIVERY) for offset in (3, 4, 5)]
     waiting.announce(deliveries)
     assert not waiting.buffer
     assert waiting.is_asking
@@ -122,8 +122,8 @@ def test_a_blocking_acknowledgement_of_two_partitions_waits_for_both(failure: JM
     link, done = link_of("s"), Completion()
     for channel in channels:
         channel.state.apply(decide_offer(channel.state, "s", limit=2, now_ms=0).change)
-    rows = [(Tap(channel, session_id="s", tell=link.tell), 0) for channel in channels]
-    link.verdicts.append(Verdict(acknowledged=rows, done=done))
+    rows = [(PartitionLease(channel, session_id="s", tell=link.tell), 0) for channel in channels]
+    link.dispositions.append(Disposition(acknowledged=rows, done=done))
     lane_of(channels[0], link).settle.take(link)
     recorded, other = channels
     recorded.take_freeze("jbm.x:1", ())

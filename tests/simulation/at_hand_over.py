@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from jbm_kafka.ports.deliveries import Tap
+from jbm_kafka.ports.deliveries import PartitionLease
 from tests.simulation.machine import MachineClock
 from tests.simulation.paper import Epoch, HandOver, Paper
 from tests.simulation.views import PaperChangelog
@@ -143,9 +143,9 @@ def attempts_are_somebodys(epoch: Epoch, offset: int, attempts: int) -> None:
     assert attempts <= most, f"attempts_are_somebodys: {epoch} remembers {attempts} attempts of {offset}, not {most}"
 
 
-def told_when_taken(tap: Tap, offset: int, told: Collection[tuple[object, object, int]]) -> None:
+def told_when_taken(lease: PartitionLease, offset: int, told: Collection[tuple[object, object, int]]) -> None:
     """Of ACK-9: a session hears at once of what is taken from it, before it says anything of it."""
-    channel = tap.channel
-    assert not tap.is_lost or (channel.topic, channel.partition, offset) in told, (
+    channel = lease.channel
+    assert not lease.is_revoked or (channel.topic, channel.partition, offset) in told, (
         f"told_when_taken: nobody was told that {channel.topic}[{channel.partition}] offset {offset} was taken"
     )

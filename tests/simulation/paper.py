@@ -1,4 +1,4 @@
-"""What happened, on paper: messages, hand-overs, verdicts, commits, and who owned what. It decides nothing."""
+"""What happened, on paper: messages, hand-overs, dispositions, commits, and who owned what. It decides nothing."""
 
 from __future__ import annotations
 

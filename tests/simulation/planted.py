@@ -192,7 +192,7 @@ def a_nack_counts_the_whole_unit(patch: pytest.MonkeyPatch) -> None:
     def nack_item(self: ClientAcknowledge, item: Unacknowledged, delay_ms: int | None) -> None:
         with self._session.lock:
             items = self._held.take_unit_from(item)
-        give_back([each for each in items if not each.delivery.tap.is_lost], counted=True, delay_ms=delay_ms)
+        give_back([each for each in items if not each.delivery.lease.is_revoked], counted=True, delay_ms=delay_ms)
 
     patch.setattr(ClientAcknowledge, "nack_item", nack_item)
 

@@ -44,13 +44,13 @@ class Item:
     @property
     def is_lost(self) -> bool:
         """Nothing can be said of it any more."""
-        return self.delivery.tap.is_lost
+        return self.delivery.lease.is_revoked
 
     def is_same_unit(self, other: Item) -> bool:
         """Both are of one unit of one channel."""
         unit = self.noted.message.unit
         is_same = unit is not None and unit == other.noted.message.unit
-        return is_same and self.delivery.tap.channel is other.delivery.tap.channel
+        return is_same and self.delivery.lease.channel is other.delivery.lease.channel
 
 
 class Receiver:
@@ -267,7 +267,7 @@ class Receiver:
         """It is about to say that it is done with these; of what was taken from it in vain."""
         self._have_no_more(items)
         for item in items:
-            at_hand_over.told_when_taken(item.delivery.tap, item.delivery.offset, self.told)
+            at_hand_over.told_when_taken(item.delivery.lease, item.delivery.offset, self.told)
         self._recorder.acknowledged([item.noted for item in items if not item.is_lost])
         self._recorder.refused([item.noted for item in items if item.is_lost])
 

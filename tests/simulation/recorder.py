@@ -152,7 +152,7 @@ class Recorder:
     def handed_over(self, receiver: Holder, queue: str, delivery: Delivery) -> HandOver:
         """An application gets a message: checked, then written down."""
         self.look()
-        channel = owned(delivery.tap)
+        channel = owned(delivery.lease)
         epoch = self.paper.epoch_of[channel]
         message = self.paper.messages[epoch.place].get(delivery.offset)
         assert message is not None, (
