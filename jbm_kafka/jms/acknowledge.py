@@ -18,9 +18,9 @@ from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
-from jbm_kafka.ports.fence import Disposition
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import refusal, tell_refused
+from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
 
 DURABLE_TIMEOUT_S = 60.0

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.ports.fence import Fence
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_barrier import UnitBarrier
 
 
 class SessionLinks:
@@ -19,7 +19,7 @@ class SessionLinks:
         self._lock = lock
         self._open: list[tuple[Queue, Link]] = []
         self._closed: list[Link] = []
-        self._barriers: defaultdict[Queue, Fence] = defaultdict(Fence)
+        self._barriers: defaultdict[Queue, UnitBarrier] = defaultdict(UnitBarrier)
         """By queue; here, because they outlive the consumers that gave back."""
         self._numbers = itertools.count(1)
 
@@ -40,7 +40,7 @@ class SessionLinks:
     def add(self, queue: Queue, link: Link) -> None:
         """A consumer was made."""
         with self._lock:
-            link.fence = self._barriers[queue]
+            link.barrier = self._barriers[queue]
             self._open.append((queue, link))
             self._tell_siblings()
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
-from jbm_kafka.ports.fence import Disposition, Fence
 from jbm_kafka.ports.link_owner import LinkOwner
+from jbm_kafka.ports.unit_barrier import Disposition, UnitBarrier
 
 
 def _ignore(error: Exception) -> None:
@@ -72,7 +72,7 @@ class Link:
         self._active_at_ms = 0
         self.is_waiting = False
         """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
-        self.fence = Fence()
+        self.barrier = UnitBarrier()
         self.on_trouble: Callable[[Exception], None] = _ignore
         """Told, on the lane's thread, when acknowledgements could not be recorded."""
 
@@ -92,8 +92,8 @@ class Link:
     def pop(self) -> Delivery | None:
         """The next message of the buffer, or None. The caller holds the lock."""
         self.receives += 1
-        fenced = self.fence.units
-        if not fenced or self.fence.is_down():
+        fenced = self.barrier.units
+        if not fenced or self.barrier.is_down():
             if not self.buffer:
                 return None
             self.taken = self.buffer[0]
@@ -204,7 +204,7 @@ class Link:
         disposition = Disposition(
             returned=[(delivery.lease, row) for delivery, row in rows], has_unread=has_unread, done=done
         )
-        self.fence.put_up(units, disposition, self._lane)
+        self.barrier.put_up(units, disposition, self._lane)
         self.dispositions.append(disposition)
 
     def tell(self, error: Exception) -> None:
@@ -231,7 +231,7 @@ class Link:
     def put(self, deliveries: Sequence[Delivery]) -> bool:
         """Hand messages over; False when the link was closed, or what comes before them is on its way back."""
         with self.lock:
-            if self.fence.is_unread_going_back(self._lane):
+            if self.barrier.is_unread_going_back(self._lane):
                 return False
             self.wanted = max(self.wanted - len(deliveries), 0)  # not before: in between the session would ask again
             return self._put(deliveries)
@@ -239,7 +239,7 @@ class Link:
     def announce(self, deliveries: list[Delivery]) -> bool:
         """These come when `arrive` is told, unless they are taken out of the list before; False as of `put`."""
         with self.lock:
-            if self.fence.is_unread_going_back(self._lane):
+            if self.barrier.is_unread_going_back(self._lane):
                 return False
             self.wanted = max(self.wanted - len(deliveries), 0)
             self.coming.append(deliveries)
@@ -287,12 +287,12 @@ class Link:
     def is_answered(self) -> bool:
         """What it asked for was handed over as far as it was there, and nothing is on its way in or back."""
         with self.lock:
-            return not (self._is_asking_alone or any(self.coming) or self.fence.is_unread_going_back(self._lane))
+            return not (self._is_asking_alone or any(self.coming) or self.barrier.is_unread_going_back(self._lane))
 
     def return_is_done(self, disposition: Disposition) -> None:
         """It was carried out and its stragglers removed."""
         with self.lock:
-            self.fence.carried_out(disposition)
+            self.barrier.carried_out(disposition)
             self.filled.notify_all()
 
     def want_now(self, count: int) -> None:

@@ -10,9 +10,9 @@ from jbm_kafka.core.reference import DEPARTING, SessionId
 from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
-from jbm_kafka.ports.fence import Disposition
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import refusal, taken_from_session, tell_refused
+from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.departures import Departures, event_of
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned

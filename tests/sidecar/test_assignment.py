@@ -9,8 +9,8 @@ import pytest
 from jbm_kafka.core.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.completion import Completion
-from jbm_kafka.ports.fence import Disposition
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
 from jbm_kafka.sidecar.lane import Lane

@@ -100,7 +100,7 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
 ) -> None:
     """ORDER-1, UNIT-1: the session asks again while the lane is between its decision and the buffer."""
     first, second = link_of("s"), link_of("s")
-    second.link_id, second.fence = "s/2", first.fence
+    second.link_id, second.barrier = "s/2", first.barrier
     state = ChannelState()
     state.apply(OfferedRaised(100))
     state.apply(Fetched(begin=0, end=4, references=[Reference(offset, unit) for offset in range(4)]))

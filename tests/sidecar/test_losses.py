@@ -13,8 +13,8 @@ from jbm_kafka.core.entries import ChannelEvents, MessageFate
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
-from jbm_kafka.ports.fence import Disposition
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
 from tests.sidecar.parts import lane_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar

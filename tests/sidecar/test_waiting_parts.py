@@ -14,7 +14,7 @@ from jbm_kafka.core.offer import decide_offer
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
-from jbm_kafka.ports.fence import Disposition
+from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenGroup, Participant
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import channel_of, lane_of, link_of

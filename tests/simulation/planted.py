@@ -112,7 +112,7 @@ def stragglers_are_handed_out(patch: pytest.MonkeyPatch) -> None:
 
     def give_back(self: Link, *args: Any, **options: Any) -> None:
         real(self, *args, **options)
-        self.fence.units.clear()
+        self.barrier.units.clear()
 
     patch.setattr(Link, "give_back", give_back)
 

@@ -1,4 +1,4 @@
-"""What a session gives back holds back what the lane had granted it of the same units (Fence)."""
+"""What a session gives back holds back what the lane had granted it of the same units (UnitBarrier)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a session says of messages in its hand, and the fence before units of which it gave some back."""
+"""What a session says of messages in its hand, and the barrier before units of which it gave some back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Disposition:
     """Completed when the lane has processed the disposition, for acknowledgements when they are durable."""
 
 
-class Fence:
+class UnitBarrier:
     """Units that a session gave back to a queue: nothing more of them is handed out before the lane carried that out.
 
     Shared by all links of the session to the queue, closed ones and later ones too: to the channel they are one
