@@ -164,7 +164,7 @@ class Inbox:
                 f"{self.prefetch}; acknowledge, commit or roll back, or use a larger prefetch",
                 prefetch=self.prefetch,
             )
-        link.want(1 if link.siblings else min(self._credit.size, self.prefetch - held))
+        link.request(1 if link.siblings else min(self._credit.size, self.prefetch - held))
         return True
 
     def holds_prefetch(self) -> bool:
@@ -213,7 +213,7 @@ class Inbox:
     # -- one step each -------------------------------------------------------------------------------------------------
 
     def _ask(self, *, ahead: bool) -> None:
-        """Tell the lane how many more are wanted. The caller holds the lock."""
+        """Tell the lane the credit: how many more may come. The caller holds the lock."""
         link, connection = self.link, self.session.connection
         if ahead and self._is_careful and self._credit.size == 1:
             return  # a crash counts an attempt of everything assigned: nothing beside a message that may be poison
@@ -223,7 +223,7 @@ class Inbox:
             return  # nothing ahead: what one has unread another may be about to ask for
         # Ahead: one was just taken out of the buffer, and is about to be unacknowledged.
         room = self.prefetch - len(link.buffer) - self._strategy.count(link) - ahead
-        link.want(min(self._credit.next_size(connection.provider.clock.monotonic_ms()), room))
+        link.request(min(self._credit.next_size(connection.provider.clock.monotonic_ms()), room))
 
     def _pass_over_expired(self, delivery: Delivery | None) -> Delivery | None:
         """The first from here on in the buffer that is not expired; the others go back together.

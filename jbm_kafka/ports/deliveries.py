@@ -26,7 +26,7 @@ class LeasedChannel(Protocol):
 
 
 class PartitionLease:
-    """One channel as one link receives from it, until it is revoked. A new one is made whenever the channel is opened anew."""
+    """One channel as one link receives from it, until it is revoked. Made anew whenever the channel is opened anew."""
 
     __slots__ = ("acked", "channel", "is_revoked", "session_id", "taken", "tell")
 

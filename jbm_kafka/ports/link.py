@@ -49,7 +49,7 @@ class Link:
         """What the last `pop` gave: where Ctrl-C comes before whoever called it has it, this still does."""
         self.coming: list[list[Delivery]] = []
         """Granted, but not to be seen before that is durable; the lane's."""
-        self.wanted = 0
+        self.credit = 0
         """How many more the session would take now; what is granted counts until it is in the buffer or announced."""
         self.dispositions: deque[Disposition] = deque()
         self.leases: dict[int, PartitionLease] = {}
@@ -106,20 +106,20 @@ class Link:
                 return delivery
         return None
 
-    def want(self, count: int) -> None:
+    def request(self, count: int) -> None:
         """Ask the lane for so many more. The caller holds the lock."""
         if self.siblings and count > 0 and self._lane is not None:
             self._is_asking_alone = True
             self._lane.serve_alone(self.link_id, count)
             return
-        self.wanted = max(count, 0)
-        if self.wanted and self._lane is not None:
+        self.credit = max(count, 0)
+        if self.credit and self._lane is not None:
             self._lane.wake()
 
     @property
     def is_asking(self) -> bool:
         """The lane owes it an answer."""
-        return self.wanted > 0 or self._is_asking_alone or any(self.coming)
+        return self.credit > 0 or self._is_asking_alone or any(self.coming)
 
     def runs_low(self, few: int) -> bool:
         """No more than `few` are left, counting what of the last portion is still to come: time to ask for another.
@@ -127,7 +127,7 @@ class Link:
         Without counting it the remainder of a portion, often a single message, would be a hand-over of its own. The
         caller holds the lock.
         """
-        if len(self.buffer) + self.wanted > few:
+        if len(self.buffer) + self.credit > few:
             return False
         return not (self._is_asking_alone or any(self.coming))
 
@@ -143,12 +143,12 @@ class Link:
             self.is_waiting = False
             self.receives += 1
             if withdraw:
-                self.wanted = 0
+                self.credit = 0
 
     def become_siblings(self, siblings: Sequence[Link]) -> None:
         """From now on these are its siblings. The caller holds the lock, or nobody uses the link any more."""
         if siblings and not self.siblings and self._lane is not None:
-            self.wanted = 0
+            self.credit = 0
             self._lane.take_back(self.link_id)
         self.siblings = tuple(siblings)
 
@@ -195,7 +195,7 @@ class Link:
         self.buffer.clear()
         for batch in self.coming:
             batch.clear()
-        self.wanted = 0
+        self.credit = 0
         return unread
 
     def _give_back(self, rows: Sequence[tuple[Delivery, GivenBack]], done: Completion | None) -> None:
@@ -233,7 +233,7 @@ class Link:
         with self.lock:
             if self.barrier.is_unread_going_back(self._lane):
                 return False
-            self.wanted = max(self.wanted - len(deliveries), 0)  # not before: in between the session would ask again
+            self.credit = max(self.credit - len(deliveries), 0)  # not before: in between the session would ask again
             return self._put(deliveries)
 
     def announce(self, deliveries: list[Delivery]) -> bool:
@@ -241,7 +241,7 @@ class Link:
         with self.lock:
             if self.barrier.is_unread_going_back(self._lane):
                 return False
-            self.wanted = max(self.wanted - len(deliveries), 0)
+            self.credit = max(self.credit - len(deliveries), 0)
             self.coming.append(deliveries)
             return True
 
@@ -300,7 +300,7 @@ class Link:
         with self.lock:
             self._is_asking_alone = False
             if not self.is_closed and not self.is_stopped and not self.buffer:
-                self.wanted = count
+                self.credit = count
 
     def note(self, error: Exception) -> None:
         """Tell the receiver, when it next has to wait, that something will not come; the rest does."""

@@ -52,7 +52,7 @@ class Dispatch:
         self.is_hungry = False
         self._at_mark.clear()
         self.looked_at = 0
-        links = [link for link in self._data.links.values() if link.wanted > 0]
+        links = [link for link in self._data.links.values() if link.credit > 0]
         if not links:
             return
         self._turn += 1
@@ -72,21 +72,21 @@ class Dispatch:
     def _grant_link(self, link: Link, own: Sequence[OwnedChannel]) -> None:
         """From the channels that have something for anybody, and from those that go on with its session's units."""
         channels = self._ready + [channel for channel in own if channel not in self._ready]
-        wanted = link.wanted
+        credit = link.credit
         # Even portions first, so that one full channel does not feed a link alone while others wait.
-        portion = max(wanted // max(len(self._data.channels), 1), 1)
-        for limit in (portion, wanted):
+        portion = max(credit // max(len(self._data.channels), 1), 1)
+        for limit in (portion, credit):
             for channel in list(channels):
-                if wanted <= 0:
+                if credit <= 0:
                     return
-                granted = self._grant_channel(link, channel, min(limit, wanted))
-                wanted -= granted
+                granted = self._grant_channel(link, channel, min(limit, credit))
+                credit -= granted
                 if not granted:
                     channels.remove(channel)
                     if channel in self._ready and channel not in own:
                         # What nobody holds, nobody else could get either: it is not looked at again for each of them.
                         self._ready = [other for other in self._ready if other is not channel]
-        if wanted > 0:
+        if credit > 0:
             self.is_hungry = True
 
     def _grant_channel(self, link: Link, channel: OwnedChannel, limit: int) -> int:
@@ -170,7 +170,7 @@ class Dispatch:
         now_ms = self._data.clock.monotonic_ms()
         idle_ms = self._data.config.receiver_idle_ms
         for link in self._data.links.values():
-            if not link.is_active(now_ms, idle_ms) and (link.buffer or link.wanted):
+            if not link.is_active(now_ms, idle_ms) and (link.buffer or link.credit):
                 self._settle.return_deliveries(link, link.take_unread(if_idle=True))
 
 

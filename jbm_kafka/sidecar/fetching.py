@@ -43,7 +43,7 @@ class Fetching:
         if not data.is_settled:
             return False  # what must come soon is the group's answer
         for link in data.links.values():
-            if link.is_waiting and link.wanted > 0:
+            if link.is_waiting and link.credit > 0:
                 return False
         return any(channel.needs_checkpoint or not channel.holds_nothing for channel in data.channels.values())
 
@@ -54,12 +54,12 @@ class Fetching:
             PositionOutOfRange, PartitionGone, PartitionUnreadable, KafkaClientError: as of `GroupConsumer.consume`.
         """
         now_ms = self._data.clock.monotonic_ms()
-        wanted = self._data.wanted()
-        has_enough = ahead >= (wanted or numbers.ENOUGH_AHEAD)
+        credit = self._data.credit()
+        has_enough = ahead >= (credit or numbers.ENOUGH_AHEAD)
         if has_enough and now_ms - self._fetched_at_ms < numbers.FETCH_PAUSE_MS:
             return False
         self._fetched_at_ms = now_ms
-        count = max(numbers.FETCH_COUNT_MIN, min(wanted - ahead, numbers.FETCH_COUNT_MAX))
+        count = max(numbers.FETCH_COUNT_MIN, min(credit - ahead, numbers.FETCH_COUNT_MAX))
         records = consumer.consume(count, 0 if ahead else rest_s)
         breaks = consumer.breaks()
         if breaks != self._breaks:

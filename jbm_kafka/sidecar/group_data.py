@@ -36,9 +36,9 @@ class GroupData:
         """The first assignment is there and every assigned channel is open. Any thread may ask."""
         return self.consumer is not None and self.consumer.joined() and not self.opening
 
-    def wanted(self) -> int:
+    def credit(self) -> int:
         """How many more messages the receivers want together."""
-        return sum([link.wanted for link in self.links.values()])
+        return sum([link.credit for link in self.links.values()])
 
     def links_of(self, session_id: str) -> Iterator[Link]:
         """A session's receivers."""

@@ -210,7 +210,7 @@ class Lane:
         self.pump()
         self._serve(consumer)
         # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
-        is_satisfied = self.dispatch.has_delivered and not self.data.wanted()
+        is_satisfied = self.dispatch.has_delivered and not self.data.credit()
         may_wait = is_satisfied or ((ahead or is_beside) and not has_fetched)
         return Wait(self._rest_s, self.data.mailbox.signal) if may_wait else GO_ON
 

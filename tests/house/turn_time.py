@@ -64,7 +64,7 @@ def turns(idle: int, busy: int) -> list[float]:
     found: list[float] = []
     for _ in range(TURNS):
         for link in waiting:
-            link.wanted = 1
+            link.credit = 1
         begun = time.thread_time()
         lane._turn(consumer)
         found.append(time.thread_time() - begun)
@@ -86,9 +86,9 @@ def held_back(workers: list[Link], waiting: list[Link]) -> Lane:
         lane.data.channels[partition] = channel
     for link in [*workers, *waiting]:
         link.is_waiting = True
-    while any(link.wanted for link in workers) or not any(link.buffer for link in workers):
+    while any(link.credit for link in workers) or not any(link.buffer for link in workers):
         for link in workers:
-            link.wanted = 0 if link.buffer else 1
+            link.credit = 0 if link.buffer else 1
         lane.dispatch.grant()
         lane.dispatch.deliver()
     return lane

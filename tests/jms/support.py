@@ -86,7 +86,7 @@ def eventually(holds: Callable[[], bool], about: str) -> None:
 def ask(consumer: MessageConsumer) -> None:
     """Ask for one ahead, as a receive does that took one."""
     with consumer.link.lock:
-        consumer.link.want(1)
+        consumer.link.request(1)
 
 
 @contextmanager

@@ -228,7 +228,7 @@ def test_a_waiting_receive_goes_on_after_a_stop_and_a_start(
     stopping = connect()
     consumer = stopping.create_session().create_consumer(orders)
     waiting = Aside(consumer.receive)
-    eventually(lambda: consumer.link.wanted > 0, "it does not ask")
+    eventually(lambda: consumer.link.credit > 0, "it does not ask")
     stopping.stop()
     lane = lane_behind(consumer)
     if has_left:

@@ -79,7 +79,7 @@ class SteppedSidecar:
 
     def receive(self, link: Link, count: int) -> list[int]:
         """So many messages, into the application's hand: their offsets."""
-        link.wanted = count
+        link.credit = count
         self.run(lambda: len(link.buffer) >= count)
         taken = [link.pop() for _ in range(count)]
         return [delivery.offset for delivery in taken if delivery is not None]

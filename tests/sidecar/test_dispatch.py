@@ -20,7 +20,7 @@ def state_with_two_messages() -> ChannelState:
 def test_what_is_granted_is_there_once_delivered() -> None:
     link = link_of("s")
     lane = lane_of(channel_of(state_with_two_messages()), link)
-    link.wanted = 10
+    link.credit = 10
     lane.dispatch.grant()
     assert not link.buffer
     lane.dispatch.deliver()
@@ -32,12 +32,12 @@ def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_atte
     closing, other = link_of("closing"), link_of("other")
     state = state_with_two_messages()
     lane = lane_of(channel_of(state), closing, other)
-    closing.wanted = 10
+    closing.credit = 10
     lane.dispatch.grant()
     closing.is_closed = True
     lane.dispatch.deliver()
     assert "closing" not in state.in_hand
-    closing.wanted, other.wanted = 0, 10
+    closing.credit, other.credit = 0, 10
     lane.dispatch.grant()
     lane.dispatch.deliver()
     assert [(delivery.offset, delivery.count.delivery_count) for delivery in other.buffer] == [(0, 1), (1, 1)]
@@ -49,13 +49,13 @@ def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_at
     link, channel = link_of("s"), channel_of(state_with_two_messages())
     channel.records_attempts = records_attempts
     lane = lane_of(channel, link)
-    link.wanted = 1
+    link.credit = 1
     lane.dispatch.grant()
     assert link.is_asking
     assert link.pop() is None
     lane.dispatch.deliver()
     assert link.is_asking is records_attempts, "it waits for a checkpoint"
-    assert link.wanted == 0
+    assert link.credit == 0
     lane.dispatch.grant()
     lane.dispatch.deliver()
     assert len(link.unread(0)) == 1
@@ -72,7 +72,7 @@ def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_somethin
     lane = lane_of(channel, first, second)
     for wanting in ([second], [first, second]):
         for link in wanting:
-            link.wanted = 1
+            link.credit = 1
         lane.dispatch.grant()
         lane.dispatch.deliver()
     assert (first.unread(0), second.unread(0)) == ([], [0, 1])
@@ -107,7 +107,7 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
     channel = channel_of(state)
     lane = lane_of(channel, first, second)
     first.lane = second.lane = lane
-    first.wanted = 2
+    first.credit = 2
     lane.dispatch.grant()
     lane.dispatch.deliver()
     channel.records_attempts = records_attempts
@@ -120,13 +120,13 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
         else:
             first.is_closed = True
             first.give_back_unread()
-        asking.wanted = 4
+        asking.credit = 4
 
     if records_attempts:
         give_back_and_ask_again()
         lane.dispatch.grant()
     else:
-        asking.wanted = 1
+        asking.credit = 1
         lane.dispatch.grant()
         give_back_and_ask_again()
     lane.dispatch.deliver()
@@ -144,11 +144,11 @@ def test_a_turn_looks_at_what_is_ready_and_not_at_every_receiver_that_waits() ->
     holder, waiting = link_of("holder"), [link_of(f"waiting {number}") for number in range(2_000)]
     channel = channel_of(state_with_two_messages())
     lane = lane_of(channel, holder, *waiting)
-    holder.wanted = 1
+    holder.credit = 1
     lane.dispatch.grant()
     lane.dispatch.deliver()
     for link in waiting:
-        link.wanted = 1
+        link.credit = 1
     for _ in range(3):
         lane.dispatch.grant()
         lane.dispatch.deliver()
@@ -163,16 +163,16 @@ def test_who_gets_nothing_of_a_channel_is_not_followed_by_all_others_who_would_g
     state = state_with_two_messages()
     channel = channel_of(state)
     lane = lane_of(channel, holder, *waiting)
-    holder.wanted = 1
+    holder.credit = 1
     lane.dispatch.grant()
     lane.dispatch.deliver()
     more = [Reference(offset, b"joe") for offset in range(2, 40)]
     state.apply(Fetched(begin=2, end=40, references=more))
     for link in waiting:
-        link.wanted = 1
+        link.credit = 1
     lane.dispatch.grant()
     assert lane.dispatch.looked_at == 1
-    holder.wanted = 50
+    holder.credit = 50
     lane.dispatch.grant()
     lane.dispatch.deliver()
     assert holder.unread(0) == list(range(40))

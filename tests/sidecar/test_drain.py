@@ -50,7 +50,7 @@ class Worker:
 
     def get(self, count: int) -> list[Delivery]:
         """So many messages into the application's hand."""
-        self.link.wanted = count
+        self.link.credit = count
         self.process.run(lambda: len(self.link.buffer) >= count)
         return [delivery for delivery in (self.link.pop() for _ in range(count)) if delivery is not None]
 
@@ -153,7 +153,7 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
     def work() -> None:
         if not going(one):
             return
-        one.link.wanted = max(one.link.wanted, 1)
+        one.link.credit = max(one.link.credit, 1)
         while (delivery := one.link.pop()) is not None:
             seen.append(delivery.place)
             if delivery.offset == 4 and seen.count(delivery.place) == 1:

@@ -37,7 +37,7 @@ def attached_to_a_backlog(one: SteppedSidecar) -> Link:
 
 def ask(link: Link, count: int) -> None:
     with link.lock:
-        link.want(count)
+        link.request(count)
 
 
 def lane_worker(one: SteppedSidecar) -> SteppedWorker:
@@ -91,7 +91,7 @@ def test_who_has_got_all_he_asked_for_is_waited_for_where_he_can_wake_the_lane(o
     for more in (0, FETCH_COUNT_MIN):  # read before, and read for him
         ask(link, one.lane.fetching.ahead() + more)
         lane.step()
-        assert link.wanted == one.lane.fetching.ahead() == 0
+        assert link.credit == one.lane.fetching.ahead() == 0
         assert not lane.is_ready
         link.take_unread()
     ask(link, 1)
@@ -127,7 +127,7 @@ def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> Non
     assert not link.runs_low(250)
     for _ in range(750):
         link.pop()
-    assert (len(link.buffer), link.wanted) == (249, 1)
+    assert (len(link.buffer), link.credit) == (249, 1)
     assert link.runs_low(250)
     assert not link.runs_low(249)
 

@@ -41,7 +41,7 @@ def start() -> Iterator[Start]:
 
 def received(one: SteppedSidecar, link: Link, count: int = 1) -> list[tuple[int, DeliveryCount]]:
     """The next messages, each as the application is shown it."""
-    link.wanted = count
+    link.credit = count
     one.run(lambda: len(link.buffer) >= count)
     return [(delivery.offset, delivery.count) for delivery in (link.buffer.popleft() for _ in range(count))]
 
@@ -67,7 +67,7 @@ def test_what_a_session_had_in_hand_when_it_ended_is_an_attempt_and_waits_no_del
     one = start("one", settings=AddressSettings(redelivery_delay_ms=DELAY_MS))
     link = one.attach("s")
     one.send("in hand", "unread")
-    link.wanted = 2
+    link.credit = 2
     one.run(lambda: len(link.buffer) == 2)
     assert link.pop() is not None
     lane_behind(link).detach(link.link_id)
@@ -89,7 +89,7 @@ def test_what_is_taken_from_a_living_session_is_told_at_once_and_no_attempt(
     told: list[Exception] = []
     link.on_trouble = told.append
     one.send("in hand", "unread")
-    link.wanted = 2
+    link.credit = 2
     one.run(lambda: len(link.buffer) == 2)
     assert link.pop() is not None
     lane = lane_behind(link)
@@ -129,7 +129,7 @@ def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_fo
     before = len(attempted(one))
     one.held.add(CHECKPOINTS)
     one.send(*(f"m{number}" for number in range(count)))
-    link.wanted = count
+    link.credit = count
     one.run_for(2_000)
     assert not link.buffer
     one.held.clear()
@@ -222,7 +222,7 @@ def test_what_used_up_its_attempts_by_crashes_is_held_for_an_operator_too(start:
     link = two.attach("t")
     two.send("fine")
     assert [offset for offset, _ in received(two, link)] == [1]
-    link.wanted = 1
+    link.credit = 1
     two.run_for(10_000)
     assert not link.buffer
     assert two.cluster.log("letters", 0).end == 0

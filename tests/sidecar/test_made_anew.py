@@ -76,7 +76,7 @@ def test_after_a_break_of_a_connection_the_topic_is_looked_at_at_once(one: Stepp
     one.cluster.faults.breaks += 1
     one.run_for(100)
     began_ms = one.clock.monotonic_ms()
-    link.wanted = 6
+    link.credit = 6
     one.run(lambda: len(link.buffer) >= 6)
     assert [delivery.offset for delivery in link.buffer] == [0, 1, 2, 3, 4, 5]
     assert one.clock.monotonic_ms() - began_ms < LOOK_MS // 2

@@ -68,7 +68,7 @@ def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> N
     two.attach("t")
     run_both(one, two, lambda: one.lane.is_settled and len(one.lane.data.channels) == len(two.lane.data.channels) == 1)
     one.send("long", partition=next(iter(one.lane.data.channels)))
-    link.wanted = 1
+    link.credit = 1
     run_both(one, two, lambda: bool(link.buffer))
     delivery = link.pop()
     assert delivery is not None

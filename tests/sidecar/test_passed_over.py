@@ -38,7 +38,7 @@ def received_beside_an_expired_one(one: SteppedSidecar, link: Link) -> list[Deli
 
 
 def take(one: SteppedSidecar, link: Link) -> Delivery:
-    link.wanted = 1
+    link.credit = 1
     one.run(lambda: bool(link.buffer))
     delivery = link.pop()
     assert delivery is not None

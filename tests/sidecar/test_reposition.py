@@ -62,7 +62,7 @@ def next_offset(link: Link) -> int:
         with link.lock:
             delivery = link.pop()
             if delivery is None and not link.is_asking:
-                link.want(1)
+                link.request(1)
         return delivery
 
     return wait_until(taken, about="a message", timeout_s=SOON_S).offset

@@ -28,7 +28,7 @@ class HandedOver(NamedTuple):
 def handed_over_two_messages() -> HandedOver:
     link, channel = link_of("s"), channel_of(state_with_two_messages())
     lane = lane_of(channel, link)
-    link.wanted = 10
+    link.credit = 10
     lane.dispatch.grant()
     lane.dispatch.deliver()
     troubles: list[Exception] = []
