@@ -1,6 +1,8 @@
 """Contract: questions about topics and groups, and what is answered when there is nothing."""
 
+import gc
 import time
+import tracemalloc
 
 import pytest
 
@@ -168,3 +170,22 @@ def test_positions_of_a_group_that_has_members_are_theirs(kafka: Kafka, topic: s
     assert not admin.groups()[group].is_empty
     assert admin.committed(group, topic, [0]) == {0: CommittedOffset(1, "")}
     consumer.close()
+
+
+def test_asking_for_the_stable_end_leaves_nothing_behind(kafka: Kafka, wide_topic: str) -> None:
+    """Each receive that found nothing leaked: what the client answers to such questions was never freed."""
+    admin = kafka.admin()
+
+    def ask(count: int) -> int:
+        for _ in range(count):
+            assert admin.end_positions(wide_topic, range(4), stable=True) == dict.fromkeys(range(4), 0)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = ask(50)
+        assert ask(300) - before < 300 * 8, "bytes"
+    finally:
+        tracemalloc.stop()
+        admin.close()
