@@ -1,0 +1,50 @@
+"""Copies of messages that leave for another address, tried until they are written: over an in-memory Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.memory.memory_kafka import MemoryCluster
+from tests.sidecar.stepped import SteppedSidecar
+from tests.support.manual_clock import ManualClock
+
+DLQ = "DLQ"
+DLQ_BYTES_MAX = 3_000
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    made = MemoryCluster(ManualClock(), waits=False)
+    made.create_topic(DLQ, 1, {"max.message.bytes": str(DLQ_BYTES_MAX)})  # by somebody else: nobody makes it larger
+    return made
+
+
+@pytest.fixture
+def process(cluster: MemoryCluster) -> Iterator[SteppedSidecar]:
+    made = SteppedSidecar("one", cluster, settings=AddressSettings(max_delivery_attempts=1))
+    yield made
+    made.crash()
+
+
+def test_a_copy_that_compression_was_to_make_fit_goes_without_its_body_when_it_is_refused(
+    process: SteppedSidecar, cluster: MemoryCluster
+) -> None:
+    """Of REDELIVER-4: the next try counts on no compression. Else it is refused for ever, and its unit waits.
+
+    This Kafka measures what is not compressed, as a topic does whose producer's compression did less than judged.
+    """
+    link = process.attach("s")
+    process.send("x" * 2 * DLQ_BYTES_MAX, "next of the unit", unit=b"u")
+    link.credit = 1
+    process.run(lambda: bool(link.buffer))
+    refused = link.pop()
+    assert refused is not None
+    link.give_back([(refused, GivenBack(refused.offset, counted=True))])
+    assert process.receive(link, 1) == [refused.offset + 1], "its unit goes on"
+    letters = cluster.log(DLQ, 0)
+    records, _ = letters.read(letters.begin, 2, committed_only=True)
+    assert [(record.key(), record.value()) for record in records] == [(b"u", None)]
