@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
-from jbm_kafka.ports import KafkaClientError, Outgoing, SendReport
+from jbm_kafka.ports import Clock, KafkaClientError, Outgoing, SendReport
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import Seen, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.lane import Lane, transfer_of
-from tests.simulation.node import Node
+from jbm_kafka.sidecar.sidecar import Sidecar
+
+
+class SteppedProcess(Protocol):
+    """A process whose sidecar makes its steps in the test's own thread."""
+
+    @property
+    def clock(self) -> Clock:
+        """Its wall clock."""
+
+    @property
+    def sidecar(self) -> Sidecar:
+        """Behind all of its sessions."""
 
 
 class SimulatedProvider:
     """Implements `Provider`; what simulated applications do not do is refused."""
 
-    def __init__(self, node: Node, *, records_attempts: bool) -> None:
-        self._node = node
-        self.clock = node.clock
+    def __init__(self, process: SteppedProcess, *, records_attempts: bool) -> None:
+        self._process = process
+        self.clock = process.clock
         self.traits = Traits(
             compresses=True, records_attempts=records_attempts, transaction_bytes_max=1 << 20, join_timeout_s=60.0
         )
 
     def settings_of(self, name: str) -> ResolvedSettings:
-        return self._node.sidecar.settings_of(name)
+        return self._process.sidecar.settings_of(name)
 
     def ensure(self, destination: Destination) -> TopicInfo:
-        return self._node.sidecar.ensure(destination)
+        return self._process.sidecar.ensure(destination)
 
     def attach(self, queue: Queue, link: Link) -> Lane:
-        return self._node.sidecar.attach(queue, link)
+        return self._process.sidecar.attach(queue, link)
 
     def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
-        return self._node.sidecar.end_positions(queue, timeout_s)
+        return self._process.sidecar.end_positions(queue, timeout_s)
 
     def submit(self, work: UnitOfWork) -> None:
-        self._node.sidecar.submit(transfer_of(work))
+        self._process.sidecar.submit(transfer_of(work))
 
     def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
         raise NotImplementedError
