@@ -2,7 +2,7 @@
 
 import io
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ TINY = Plan(
 @pytest.mark.parametrize("name", list(SHAPES))
 def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, name: str) -> None:
     told: list[str] = []
-    result = SHAPES[name](bootstrap, TINY, told.append)
+    result = SHAPES[name](bootstrap, replace(TINY, warm_ups=0), told.append)
     clients = {
         "backlog": {"raw", "share", "jbm", "body", "bound"},
         "latency": {"jbm"},
