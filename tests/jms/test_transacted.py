@@ -7,7 +7,10 @@ import pytest
 from jbm_kafka import AcknowledgeMode, DeliveryMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
+from tests.jms.conftest import Connect
 from tests.jms.support import NOTHING_S, bodies, eventually, left, receive, receive_all, send
+
+GATHERS_MS = 1_000
 
 
 @pytest.fixture
@@ -155,10 +158,17 @@ def test_a_receive_that_can_never_succeed_is_refused(
     assert receive(consumer).body == "c"
 
 
-def test_earlier_plain_sends_of_the_connection_come_before_a_commit(
-    connection: Connection, session: Session, transacted: Session, orders: Queue
-) -> None:
-    """UNIT-1: a transacted send takes its place at commit, also after those that nobody has waited for."""
+def test_earlier_plain_sends_of_the_connection_come_before_a_commit(connect: Connect, orders: Queue) -> None:
+    """UNIT-1: a transacted send takes its place at commit, also after those that nobody has waited for.
+
+    Those are still with the connection's own client, which gathers them for longer than a commit takes.
+    """
+    connection = connect(namespace=orders.name, kafka={"linger.ms": GATHERS_MS})
+    session, transacted = (
+        connection.create_session(mode) for mode in (AcknowledgeMode.AUTO, AcknowledgeMode.TRANSACTED)
+    )
+    send(transacted, orders, "first", unit="u")
+    transacted.commit()  # the next one has nothing to set up
     names = [f"m{number}" for number in range(500)]
     producer = session.create_producer(orders)
     producer.delivery_mode = DeliveryMode.NON_PERSISTENT
@@ -166,7 +176,7 @@ def test_earlier_plain_sends_of_the_connection_come_before_a_commit(
     for name in names:
         producer.send(name, unit_of_order="u")
     transacted.commit()
-    assert bodies(receive_all(session.create_consumer(orders), 501)) == [*names, "last"]
+    assert bodies(receive_all(session.create_consumer(orders), 502)) == ["first", *names, "last"]
 
 
 def test_a_message_too_large_is_refused_and_the_rest_commits(
