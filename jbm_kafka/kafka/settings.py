@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS
 
 LOG = logging.getLogger("jbm_kafka.kafka")
 # Without any handler Python prints warnings on standard error itself; the user's terminal is not ours.
@@ -151,3 +152,17 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
         raise InvalidSettingError(f"client settings: {text}", settings=dict(client_settings)) from None
     except (TypeError, ValueError) as error:
         raise InvalidSettingError(f"client settings: {error}", settings=dict(client_settings)) from None
+    _check_linger(client_settings)
+
+
+def _check_linger(client_settings: Mapping[str, object]) -> None:
+    # librdkafka refuses to make such a transactional producer, and that would show at the first commit.
+    for name in ("linger.ms", "queue.buffering.max.ms"):
+        value = client_settings.get(name, 0)
+        if float(str(value)) >= TRANSACTION_MESSAGE_TIMEOUT_MS:
+            raise InvalidSettingError(
+                f"client setting {name!r}: {value} ms is as long as a record in a transaction may take to be written; "
+                f"use less than {TRANSACTION_MESSAGE_TIMEOUT_MS}",
+                name=name,
+                value=value,
+            )

@@ -14,7 +14,7 @@ from jbm_kafka.core.errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.kafka.profiles import sender_settings
+from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS, sender_settings
 from jbm_kafka.kafka.settings import CONTROLLED
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaClientError, Outgoing, Unreachable
 from tests.conftest import MakeTopic
@@ -43,6 +43,14 @@ def test_a_wrong_setting_is_named_on_one_line(settings: dict[str, object], told:
         ConfluentKafka("localhost:9092", settings)
     assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["linger.ms", "queue.buffering.max.ms"])
+def test_records_gathered_longer_than_one_may_take_to_be_written_are_refused_at_once(name: str) -> None:
+    """Else no producer of transactions could be made: the first commit is waited for for a minute, then in doubt."""
+    with pytest.raises(InvalidSettingError, match=rf"'{name}': 3000 ms .*; use less than 3000"):
+        ConfluentKafka("localhost:9092", {name: TRANSACTION_MESSAGE_TIMEOUT_MS})
+    ConfluentKafka("localhost:9092", {name: TRANSACTION_MESSAGE_TIMEOUT_MS - 1})
 
 
 def test_other_settings_are_the_users(bootstrap: str) -> None:
