@@ -180,15 +180,14 @@ class ConfluentAdmin:
     # -- positions ---------------------------------------------------------------------------------------------------
 
     def begin_positions(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]:
-        return self._positions(topic, partitions, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)  # type: ignore[no-untyped-call]
+        return self._positions(topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def end_positions(
         self, topic: str, partitions: Sequence[int], *, stable: bool, timeout_s: float | None = None
     ) -> Mapping[int, int]:
         if stable:
             return self._stable_ends(topic, partitions, timeout_s)
-        level = IsolationLevel.READ_UNCOMMITTED
-        return self._positions(topic, partitions, OffsetSpec.latest(), level, timeout_s)  # type: ignore[no-untyped-call]
+        return self._positions(topic, partitions, OffsetSpec.latest(), timeout_s)  # type: ignore[no-untyped-call]
 
     def _stable_ends(self, topic: str, partitions: Sequence[int], timeout_s: float | None) -> Mapping[int, int]:
         """Asked by every receive that finds nothing, and so not of the admin client: each answer to it that describes
@@ -224,7 +223,6 @@ class ConfluentAdmin:
         topic: str,
         partitions: Sequence[int],
         spec: OffsetSpec,
-        level: IsolationLevel,
         timeout_s: float | None = None,
     ) -> Mapping[int, int]:
         if not partitions:
@@ -236,7 +234,9 @@ class ConfluentAdmin:
             # searches again 3 s later. Not `describe_cluster`: where no broker is named it ends the process.
             self._described([topic], deadline)
             seconds = deadline.remaining_s()
-            futures = self._client.list_offsets(places, isolation_level=level, request_timeout=seconds)
+            futures = self._client.list_offsets(
+                places, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=seconds
+            )
             try:
                 found = {place.partition: result(future, deadline).offset for place, future in futures.items()}
             except KafkaException as error:
