@@ -13,9 +13,17 @@ if TYPE_CHECKING:
     from jbm_kafka.core.delivery_mode import DeliveryMode
     from jbm_kafka.core.destination import Queue
     from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED
+    from jbm_kafka.jms.browser import QueueBrowser
+    from jbm_kafka.jms.connection import Connection, ConnectionMetadata
+    from jbm_kafka.jms.consumer import MessageConsumer
+    from jbm_kafka.jms.context import Context, ContextProducer
     from jbm_kafka.jms.factory import ConnectionFactory
     from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
     from jbm_kafka.jms.modes import AcknowledgeMode
+    from jbm_kafka.jms.producer import MessageProducer
+    from jbm_kafka.jms.session import Session
+
+    __version__: str
 
 __all__ = [
     "NO_UNIT",
@@ -23,11 +31,20 @@ __all__ = [
     "AcknowledgeMode",
     "AddressSettings",
     "BytesMessage",
+    "Connection",
     "ConnectionFactory",
+    "ConnectionMetadata",
+    "Context",
+    "ContextProducer",
     "DeliveryMode",
     "Message",
+    "MessageConsumer",
+    "MessageProducer",
     "Queue",
+    "QueueBrowser",
+    "Session",
     "TextMessage",
+    "__version__",
     "errors",
 ]
 
@@ -37,10 +54,18 @@ _HOME = {
     "AcknowledgeMode": "jms.modes",
     "AddressSettings": "core.address_settings",
     "BytesMessage": "jms.messages",
+    "Connection": "jms.connection",
     "ConnectionFactory": "jms.factory",
+    "ConnectionMetadata": "jms.connection",
+    "Context": "jms.context",
+    "ContextProducer": "jms.context",
     "DeliveryMode": "core.delivery_mode",
     "Message": "jms.messages",
+    "MessageConsumer": "jms.consumer",
+    "MessageProducer": "jms.producer",
     "Queue": "core.destination",
+    "QueueBrowser": "jms.browser",
+    "Session": "jms.session",
     "TextMessage": "jms.messages",
 }
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and
@@ -52,8 +77,16 @@ if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
         """The public name, from its module."""
         if name == "errors":
             return import_module("jbm_kafka.errors")
+        if name == "__version__":
+            from jbm_kafka.version import version
+
+            return version()
         if name not in _HOME:
             raise AttributeError(f"module 'jbm_kafka' has no attribute {name!r}")
         value = getattr(import_module(f"jbm_kafka.{_HOME[name]}"), name)
         globals()[name] = value
         return value
+
+    def __dir__() -> list[str]:
+        """The public names, also those that nobody has asked for yet."""
+        return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -12,6 +12,7 @@ import click
 
 from jbm_kafka.cli.lazy import LazyCommand, LazyGroup
 from jbm_kafka.core.errors import JMSError
+from jbm_kafka.version import version
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 
@@ -36,6 +37,18 @@ COMMANDS = {
 }
 
 cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.")
+
+
+def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        click.echo(f"jbm-kafka {version()}")
+        context.exit()
+
+
+cli.params.append(
+    click.Option(["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version,
+                 help="Print the version and end.")
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,6 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass
-from importlib.metadata import version
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +17,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.troubles import ExceptionListener
 from jbm_kafka.ports.provider import Provider
+from jbm_kafka.version import version
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 CLOSE_TIMEOUT_S = 60.0
@@ -86,7 +86,7 @@ class Connection(KnownAttributes):
     @property
     def metadata(self) -> ConnectionMetadata:
         """Versions."""
-        return ConnectionMetadata(provider_version=version("jbm-kafka"))
+        return ConnectionMetadata(provider_version=version())
 
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Session:
         """A session; one for each thread that works."""

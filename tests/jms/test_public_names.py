@@ -1,11 +1,15 @@
 """What `jbm_kafka` exports is there, and is loaded only when asked for."""
 
+import pydoc
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 import jbm_kafka
+from jbm_kafka import version
+from tests.house.sources import ROOT
 
 
 def test_every_public_name_is_there_and_no_other() -> None:
@@ -18,3 +22,29 @@ def test_the_codec_of_a_spark_job_loads_neither_rocksdb_nor_a_kafka_client() -> 
     script = "import sys, jbm_kafka.codec.dead_letter; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"rocksdict", "confluent_kafka"} & set(loaded)
+
+
+def test_dir_lists_what_nobody_has_asked_for_yet() -> None:
+    script = "import jbm_kafka; print(*(n for n in dir(jbm_kafka) if not n.startswith('__') or n == '__version__'))"
+    listed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert sorted(listed) == sorted(jbm_kafka.__all__)
+
+
+def test_help_of_the_package_shows_its_classes() -> None:
+    text = pydoc.plain(pydoc.render_doc(jbm_kafka))
+    assert all(f"class {name}(" in text for name in ("Session", "Context", "MessageConsumer", "QueueBrowser"))
+
+
+def test_the_version_is_that_of_pyproject() -> None:
+    assert jbm_kafka.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+@pytest.mark.parametrize(("command", "module"), [("jbm-kafka", "jbm_kafka.cli.main"), ("jbm-spark", "jbm_spark.cli")])
+def test_a_command_tells_its_version(command: str, module: str) -> None:
+    told = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
+    assert told.stdout == f"{command} {jbm_kafka.__version__}\n"
+
+
+def test_a_package_that_was_not_installed_has_a_version_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    assert version.version() == version.UNKNOWN
