@@ -77,4 +77,4 @@ lock: $(VENV)/.stamp  ## write what is installed now to constraints.txt
 
 clean:            ## remove what make made (not the local broker's data)
 	$(UNCOMPILE)
-	rm -rf $(VENV) build dist spark/jars spark-warehouse .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis htmlcov .coverage
+	rm -rf $(VENV) build dist spark-warehouse .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis htmlcov .coverage

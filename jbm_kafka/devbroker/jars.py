@@ -3,15 +3,13 @@
 import hashlib
 import re
 import shutil
-import subprocess
 from importlib.resources import files
 from pathlib import Path
 
 from jbm_kafka.devbroker.errors import LocalBrokerError
 from jbm_kafka.devbroker.file_lock import locked
 from jbm_kafka.devbroker.folders import cache_folder
-
-FETCH_TIMEOUT_S = 900.0
+from jbm_kafka.devbroker.maven import FETCH_TIMEOUT_S, MavenError, copy_jars
 
 
 def resource_text(name: str) -> str:
@@ -44,25 +42,11 @@ def ensure_jars() -> Path:
 
 
 def _fetch(pom: str, folder: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise LocalBrokerError(
-            f"Kafka's jars are not in {folder.parent} yet and Maven, which fetches them, was not found: "
-            "install it (Debian: apt-get install maven)"
-        )
     partial = folder.with_name(folder.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    pom_file = partial / "pom.xml"
-    pom_file.write_text(pom, encoding="utf-8")
-    command = [maven, "--batch-mode", "--no-transfer-progress", "-f", str(pom_file), "dependency:copy-dependencies"]
-    command += ["-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
-    if done.returncode != 0:
-        raise LocalBrokerError(f"Maven could not fetch Kafka {kafka_version()}: {_first_error(done.stdout)}")
+    try:
+        copy_jars(pom, partial, what=f"the jars of Kafka {kafka_version()}")
+    except MavenError as error:
+        raise LocalBrokerError(str(error)) from error
     partial.rename(folder)
-
-
-def _first_error(output: str) -> str:
-    lines = [line for line in output.splitlines() if line.startswith("[ERROR]")]
-    return lines[0].removeprefix("[ERROR] ") if lines else "it gave no reason"

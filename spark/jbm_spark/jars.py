@@ -1,36 +1,44 @@
 """The jars PySpark needs to read Kafka: where they are, whether they are the right ones, how to get them.
 
-`jars.sha256` beside the folder is the whole truth: a session loads exactly the listed files, and only if the folder
-holds these and no other jar. A connector of another release than PySpark works in batches and fails in streams, so it
-is found here, before a JVM is started.
+`jars.sha256` is the whole truth: a session loads exactly the listed files, and only if the folder holds these and no
+other jar. A connector of another release than PySpark works in batches and fails in streams, so it is found here,
+before a JVM is started. What is missing in our own folder is fetched; a folder that the user named is only checked.
 """
 
 import argparse
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from pathlib import Path
 
+from jbm_kafka.devbroker.file_lock import locked
+from jbm_kafka.devbroker.folders import cache_folder
+from jbm_kafka.devbroker.maven import FETCH_TIMEOUT_S, MavenError, copy_jars
 from jbm_spark.errors import JarsError
 
 JARS_FOLDER_VARIABLE = "JBM_SPARK_JARS"
-"""Environment variable that names the jars folder when it is not the repository's spark/jars."""
+"""Environment variable that names the jars folder when it is not the one in the user's cache."""
 
-REMEDY = "run `make setup`"
+INSTALL_HINT = "pip install 'jbm-kafka[spark]'"
 
+REMEDY = "run: python -m jbm_spark.jars fetch"
+
+_LIST = "jars.sha256"
 _CONNECTOR = re.compile(r"spark-sql-kafka-0-10_[0-9.]+-(?P<version>[0-9].*)\.jar")
 _LIST_LINE = re.compile(r"(?P<digest>[0-9a-f]{64}) [ *](?P<name>[^/\s]+\.jar)")
 
 
 def jars_folder() -> Path:
-    """The folder that JBM_SPARK_JARS names, or spark/jars of the repository this package is installed from."""
+    """The folder that JBM_SPARK_JARS names, else one in the user's cache that belongs to this list of jars alone."""
     named = os.environ.get(JARS_FOLDER_VARIABLE)
-    return Path(named) if named else Path(__file__).resolve().parent.parent / "jars"
+    if named:
+        return Path(named)
+    digest = hashlib.sha256(_resource_text(_LIST).encode()).hexdigest()[:8]
+    return cache_folder() / f"spark-{digest}" / "jars"
 
 
 def installed_pyspark() -> str:
@@ -42,25 +50,22 @@ def installed_pyspark() -> str:
     try:
         return version("pyspark")
     except PackageNotFoundError:
-        raise JarsError(f"PySpark is not installed: {REMEDY}, or pip install 'jbm-kafka[spark]'") from None
+        raise JarsError(f"PySpark is not installed: {INSTALL_HINT}") from None
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """File name to SHA-256 of every jar that `folder` must hold, in the order of jars.sha256 beside it.
+    """File name to SHA-256 of every jar that `folder` must hold, in order of the list: that beside it, else ours.
 
     Raises:
-        JarsError: the list is missing, or a line is not what sha256sum writes.
+        JarsError: a line is not what sha256sum writes.
     """
-    path = folder.parent / "jars.sha256"
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise JarsError(f"cannot read the list of Spark jars {path} ({error.strerror}): restore it from git") from None
+    path = folder.parent / _LIST
+    text = path.read_text(encoding="utf-8") if path.exists() else _resource_text(_LIST)
     digests: dict[str, str] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         match = _LIST_LINE.fullmatch(line)
         if match is None:
-            raise JarsError(f"{path}, line {number}: not a SHA-256 and a jar's name: {line!r}; restore it from git")
+            raise JarsError(f"{path}, line {number}: not a SHA-256 and a jar's name: {line!r}; write it with sha256sum")
         digests[match["name"]] = match["digest"]
     return digests
 
@@ -78,28 +83,56 @@ def check(folder: Path | None = None, *, pyspark_version: str | None = None) -> 
     for name in sorted(digests.keys() - present):
         raise JarsError(f"the Spark jar {name} is missing from {place}: {REMEDY}")
     for name in sorted(present - digests.keys()):
-        raise JarsError(f"the jar {name} in {place} is not in jars.sha256: {REMEDY}, it removes strangers")
+        raise JarsError(f"the jar {name} in {place} is not in {_LIST}: {REMEDY}, it removes strangers")
     for name, digest in digests.items():
         if _digest(place / name) != digest:
             raise JarsError(f"the Spark jar {name} in {place} is damaged or another build: {REMEDY}")
     return [place / name for name in digests]
 
 
-def fetch(folder: Path | None = None) -> bool:
-    """Make `check` pass: remove wrong jars and let Maven copy what is missing. False: all was there already.
+def ready() -> list[Path]:
+    """What `check` gives, after fetching what is missing, unless JBM_SPARK_JARS names the folder: that is the user's.
 
     Raises:
-        JarsError: Maven is missing or failed, or what it brought is not what the list says.
+        JarsError: as `check` and `fetch`.
+    """
+    if not os.environ.get(JARS_FOLDER_VARIABLE):
+        fetch()
+    return check()
+
+
+def fetch(folder: Path | None = None, *, pyspark_version: str | None = None) -> bool:
+    """Make `check` pass: remove wrong jars and let Maven copy what is missing. False: all was there already.
+
+    Processes that fetch at once do it one after the other.
+
+    Raises:
+        JarsError: Maven is missing or failed, what it brought is not what the list says, or PySpark is another's.
     """
     place = folder or jars_folder()
+    wanted = pyspark_version or installed_pyspark()
+    digests = listed(place)
+    _check_connector(digests, wanted)
+    if _is_right(place, wanted):
+        return False
+    with locked(place.with_name(place.name + ".lock"), timeout_s=FETCH_TIMEOUT_S):
+        if _is_right(place, wanted):  # somebody else fetched meanwhile
+            return False
+        _remove_unlisted_or_damaged(place, digests)
+        try:
+            copy_jars(_resource_text("pom.xml"), place, what="the jars that join Spark to Kafka")
+        except MavenError as error:
+            raise JarsError(str(error)) from error
+        check(place, pyspark_version=wanted)
+    return True
+
+
+def _is_right(folder: Path, pyspark_version: str) -> bool:
     try:
-        check(place)
+        check(folder, pyspark_version=pyspark_version)
     except JarsError:
-        _remove_unlisted_or_damaged(place, listed(place))
-        _copy_with_maven(place)
-        check(place)
-        return True
-    return False
+        return False
+    return True
 
 
 def _check_connector(digests: Mapping[str, str], pyspark_version: str) -> None:
@@ -107,9 +140,13 @@ def _check_connector(digests: Mapping[str, str], pyspark_version: str) -> None:
     if connectors != [pyspark_version]:
         found = ", ".join(connectors) or "none"
         raise JarsError(
-            f"the Spark Kafka connector in jars.sha256 ({found}) must be PySpark's version {pyspark_version}: "
-            f"{REMEDY} for the matching PySpark, or raise spark/pom.xml and jars.sha256 together"
+            f"the Spark Kafka connector in {_LIST} ({found}) must be PySpark's version {pyspark_version}: "
+            f"{INSTALL_HINT} brings the PySpark of these jars; other jars: {JARS_FOLDER_VARIABLE}, see docs/spark.md"
         )
+
+
+def _resource_text(name: str) -> str:
+    return (files("jbm_spark") / name).read_text(encoding="utf-8")
 
 
 def _digest(path: Path) -> str:
@@ -121,18 +158,6 @@ def _remove_unlisted_or_damaged(folder: Path, digests: Mapping[str, str]) -> Non
     for path in folder.glob("*.jar"):
         if digests.get(path.name) != _digest(path):
             path.unlink()
-
-
-def _copy_with_maven(folder: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise JarsError("Maven (mvn) is needed once to fetch the Spark jars: install it, e.g. apt-get install maven")
-    command = [maven, "--batch-mode", "--quiet", "--file", str(folder.parent / "pom.xml"),
-               "dependency:copy-dependencies", f"-DoutputDirectory={folder}"]  # fmt: skip
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode != 0:
-        errors = [line for line in done.stdout.splitlines() if "ERROR" in line] or ["no reason given"]
-        raise JarsError(f"Maven could not fetch the Spark jars: {errors[0]}; to see more: {' '.join(command)}")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -45,7 +45,7 @@ def build_session(
     file that is removed at exit if it holds no error. `settings` are Spark's, over ours except the fixed ones.
 
     Raises:
-        JarsError: the jars are missing or wrong.
+        JarsError: the jars are missing or wrong, and cannot be fetched.
         SessionError: no Java, a JVM that does not start, a session that runs already, a setting that is fixed.
     """
     if SparkContext._active_spark_context is not None:
@@ -87,7 +87,7 @@ def _fixed_settings(app_name: str, master: str, starts_fast: bool) -> dict[str, 
     return {
         "spark.app.name": app_name,
         "spark.master": master,
-        "spark.jars": ",".join(str(path) for path in jars.check()),
+        "spark.jars": ",".join(str(path) for path in jars.ready()),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": " ".join(options),

@@ -49,7 +49,7 @@ def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.M
 def test_no_maven_is_said_when_jars_have_to_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JBM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LocalBrokerError, match=r"Maven, which fetches them, was not found: install it"):
+    with pytest.raises(LocalBrokerError, match=r"Maven \(mvn\), which fetches them, was not found: install it"):
         ensure_jars()
 
 
@@ -60,5 +60,5 @@ def test_a_maven_that_fails_leaves_no_jars_behind(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("JBM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
     for _ in range(2):
-        with pytest.raises(LocalBrokerError, match=rf"Maven could not fetch Kafka {kafka_version()}: no such artifact"):
+        with pytest.raises(LocalBrokerError, match=rf"Maven could not fetch .* {kafka_version()}: no such artifact"):
             ensure_jars()

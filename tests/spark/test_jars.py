@@ -1,6 +1,7 @@
 """Wrong jars are found before a JVM is started, each with the command that mends it."""
 
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -31,36 +32,36 @@ def test_the_listed_jars_are_given_in_the_order_of_the_list(folder: Path) -> Non
 
 def test_a_missing_jar_is_named_with_the_command(folder: Path) -> None:
     (folder / "kafka-clients-3.9.1.jar").unlink()
-    with pytest.raises(JarsError, match=r"kafka-clients-3\.9\.1\.jar is missing .*make setup"):
+    with pytest.raises(JarsError, match=r"kafka-clients-3\.9\.1\.jar is missing .*jbm_spark\.jars fetch"):
         jars.check(folder, pyspark_version="4.1.1")
 
 
 def test_a_missing_folder_is_a_missing_jar(folder: Path, tmp_path: Path) -> None:
     folder.rename(tmp_path / "elsewhere")
-    with pytest.raises(JarsError, match=r"missing .*make setup"):
+    with pytest.raises(JarsError, match=r"missing .*jbm_spark\.jars fetch"):
         jars.check(folder, pyspark_version="4.1.1")
 
 
 def test_a_changed_jar_is_named_with_the_command(folder: Path) -> None:
     (folder / CONNECTOR).write_bytes(b"another build")
-    with pytest.raises(JarsError, match=r"spark-sql-kafka.* is damaged or another build.*make setup"):
+    with pytest.raises(JarsError, match=r"spark-sql-kafka.* is damaged or another build.*jbm_spark\.jars fetch"):
         jars.check(folder, pyspark_version="4.1.1")
 
 
 def test_a_second_connector_in_the_folder_is_refused(folder: Path) -> None:
     (folder / "spark-sql-kafka-0-10_2.13-4.0.0.jar").write_bytes(b"old")
-    with pytest.raises(JarsError, match=r"4\.0\.0\.jar .*not in jars\.sha256.*make setup"):
+    with pytest.raises(JarsError, match=r"4\.0\.0\.jar .*not in jars\.sha256.*jbm_spark\.jars fetch"):
         jars.check(folder, pyspark_version="4.1.1")
 
 
 def test_a_connector_of_another_release_than_pyspark_is_refused(folder: Path) -> None:
-    with pytest.raises(JarsError, match=r"\(4\.1\.1\) must be PySpark's version 4\.2\.0.*make setup"):
+    with pytest.raises(JarsError, match=r"\(4\.1\.1\) must be PySpark's version 4\.2\.0.*pip install 'jbm-kafka\[sp"):
         jars.check(folder, pyspark_version="4.2.0")
 
 
 def test_a_list_that_is_no_list_is_refused_with_its_line(folder: Path) -> None:
     (folder.parent / "jars.sha256").write_text("not a digest\n", encoding="utf-8")
-    with pytest.raises(JarsError, match=r"line 1.*restore it from git"):
+    with pytest.raises(JarsError, match=r"line 1.*write it with sha256sum"):
         jars.check(folder, pyspark_version="4.1.1")
 
 
@@ -71,14 +72,40 @@ def test_the_environment_names_another_jars_folder(folder: Path, monkeypatch: py
 
 
 def test_the_repository_has_the_jars_of_the_installed_pyspark() -> None:
-    assert len(jars.check()) == 5
+    assert len(jars.ready()) == 5
+
+
+def test_the_jars_are_in_the_users_cache_unless_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(jars.JARS_FOLDER_VARIABLE, raising=False)
+    monkeypatch.setenv("JBM_CACHE", str(tmp_path))
+    assert tmp_path in jars.jars_folder().parents
+
+
+def test_a_folder_that_the_user_named_is_not_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(jars.JARS_FOLDER_VARIABLE, str(folder))
+    monkeypatch.setattr(jars, "installed_pyspark", lambda: "4.1.1")
+    (folder / CONNECTOR).write_bytes(b"another build")
+    with pytest.raises(JarsError, match="damaged"):
+        jars.ready()
+    assert (folder / CONNECTOR).read_bytes() == b"another build"
+
+
+def test_without_pyspark_it_is_told_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setenv("JBM_CACHE", str(tmp_path))
+    monkeypatch.setattr(jars, "version", missing)
+    with pytest.raises(JarsError, match=r"^PySpark is not installed: pip install 'jbm-kafka\[spark\]'$"):
+        jars.ready()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_fetch_without_maven_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / CONNECTOR).unlink()
     monkeypatch.setenv("PATH", str(folder))
     with pytest.raises(JarsError, match=r"Maven .*install"):
-        jars.fetch(folder)
+        jars.fetch(folder, pyspark_version="4.1.1")
 
 
 def test_the_command_prints_one_line_and_exits_1(

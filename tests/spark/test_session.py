@@ -45,5 +45,5 @@ def test_missing_jars_are_told_before_a_jvm_is_started(monkeypatch: pytest.Monke
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     (tmp_path / "jars.sha256").write_text(f"{'0' * 64}  spark-sql-kafka-0-10_2.13-4.1.1.jar\n", encoding="utf-8")
     monkeypatch.setenv("JBM_SPARK_JARS", str(tmp_path / "jars"))
-    with pytest.raises(JarsError, match="make setup"):
+    with pytest.raises(JarsError, match=r"python -m jbm_spark\.jars fetch"):
         session.build_session("x")

@@ -16,6 +16,7 @@ from jbm_kafka.codec.dead_letter import DEAD_LETTER_REASON, DELIVERY_COUNT, ORIG
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
 from jbm_spark.errors import SparkJobError
+from jbm_spark.jars import installed_pyspark
 from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, QueueContent, as_json, as_text
 from jbm_spark.topics import check_topics
 
@@ -104,6 +105,7 @@ def run(bootstrap: str, *, dead_letters: str, queue: str | None, top: int, names
         SparkJobError: the broker, a topic, Java or the jars are not there, or Spark failed.
         InvalidDestinationError: no legal name.
     """
+    installed_pyspark()
     names = [name for name in (dead_letters, queue) if name is not None]
     check_topics(bootstrap, [Queue(name).kafka_topic(namespace) for name in names])
     # Only now: a wrong address is told in a moment, not after Spark's start.
