@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from jbm_kafka.admin import Admin
-from jbm_kafka.cli.connect import as_queue, later, reach
-from jbm_kafka.cli.options import bootstrap_option, json_option
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import admin_of, as_queue, later
+from jbm_kafka.cli.options import json_option
 from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
 from jbm_kafka.codec.dead_letter import DEAD_LETTER_REASON, DELIVERY_COUNT, ORIG_DESTINATION, ORIG_MESSAGE_ID
 from jbm_kafka.core.destination import Queue
@@ -20,12 +21,12 @@ ROWS_MAX = 1000
 @click.argument("queue", callback=as_queue, metavar="DEST")
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
 @click.option("--selector", metavar="S", help="Comes with a later version.")
-@bootstrap_option
+@cluster_options
 @json_option
-def browse(queue: Queue, is_all: bool, selector: str | None, bootstrap: str, as_json: bool) -> None:
+def browse(queue: Queue, is_all: bool, selector: str | None, cluster: Cluster, as_json: bool) -> None:
     """Show a queue's messages without receiving them: those that could be received now, so the first of each unit."""
     later("--selector", selector)
-    with Admin(reach(bootstrap)) as admin:
+    with admin_of(cluster) as admin:
         messages = admin.browse(queue, include="all" if is_all else "deliverable")
         if as_json:
             _print_json(messages)
@@ -54,14 +55,14 @@ def dead_letters() -> None:
     "--address", metavar="DEST", callback=as_queue, default="DLQ", show_default=True, help="The dead-letter queue."
 )
 @click.option("--selector", metavar="S", help="Comes with a later version.")
-@bootstrap_option
+@cluster_options
 @json_option
 def list_dead_letters(
-    origin: Queue | None, address: Queue, selector: str | None, bootstrap: str, as_json: bool
+    origin: Queue | None, address: Queue, selector: str | None, cluster: Cluster, as_json: bool
 ) -> None:
     """List dead letters with where they came from and why. They stay where they are."""
     later("--selector", selector)
-    with Admin(reach(bootstrap)) as admin:
+    with admin_of(cluster) as admin:
         # The shipped one is made when the first receiver comes; until then there are simply no dead letters.
         is_there = address.name != "DLQ" or admin.exists(address)
         found = _from(origin, admin.browse(address, include="all")) if is_there else iter(())

@@ -67,9 +67,7 @@ def default_bootstrap() -> str:
     return broker.bootstrap if broker.is_running else FALLBACK_BOOTSTRAP
 
 
-def _cluster(
-    bootstrap: str | None, namespace: str | None, properties: tuple[str, ...], config: str | None
-) -> Cluster:
+def _cluster(bootstrap: str | None, namespace: str | None, properties: tuple[str, ...], config: str | None) -> Cluster:
     try:
         sources = [from_options(bootstrap, namespace, properties), from_environment(os.environ)]
         path = config_path(config, os.environ)

@@ -119,7 +119,7 @@ def from_file(path: Path) -> Source:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise SettingsFault(f"{path}: it is not TOML: {error}; write NAME = \"VALUE\" lines") from None
+        raise SettingsFault(f'{path}: it is not TOML: {error}; write NAME = "VALUE" lines') from None
     except UnicodeDecodeError:
         raise SettingsFault(f"{path}: it is not UTF-8 text; write it as TOML") from None
     except OSError as error:

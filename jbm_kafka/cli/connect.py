@@ -1,10 +1,18 @@
 """How commands get at a cluster and name a queue."""
 
+from contextlib import closing
+
 import click
 
+from jbm_kafka.admin import Admin
+from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import InvalidDestinationError, JMSError
-from jbm_kafka.devbroker import anybody_answers
+from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
+from jbm_kafka.devbroker.probe import anybody_listens
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import AccessRefused, KafkaClientError, Unreachable
 
 
 def as_queue(context: click.Context, parameter: click.Parameter, value: str | None) -> Queue | None:
@@ -19,19 +27,37 @@ def as_queue(context: click.Context, parameter: click.Parameter, value: str | No
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-def reach(bootstrap: str) -> str:
-    """The address, once a broker has answered there; else a client would wait long and say less.
+def admin_of(cluster: Cluster) -> Admin:
+    """An Admin, once a broker has answered and let us in; else a client would wait long and say less.
 
     Raises:
-        JMSError: none does.
+        JMSError: nobody answers.
+        JMSSecurityError: a broker is there and does not let us in.
     """
-    if not anybody_answers(bootstrap):
+    _contact(cluster)
+    return Admin(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace)
+
+
+def connect(cluster: Cluster) -> Connection:
+    """A connection that makes no queues: a misspelt name is an error. Raises as `admin_of` does."""
+    _contact(cluster)
+    factory = ConnectionFactory(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace, auto_create=False)
+    return factory.create_connection()
+
+
+def _contact(cluster: Cluster) -> None:
+    try:
+        if not anybody_listens(cluster.bootstrap):
+            raise Unreachable(f"no Kafka answers at {cluster.bootstrap}")
+        with closing(ConfluentKafka(cluster.bootstrap, cluster.kafka).admin()) as admin:
+            admin.cluster_id()
+    except AccessRefused as error:
+        raise JMSSecurityError(f"Kafka at {cluster.bootstrap} does not let us in: {error}") from None
+    except KafkaClientError as error:
         raise JMSError(
-            f"no Kafka answers at {bootstrap}; start a local one with `jbm-kafka broker start`, "
-            "or name yours with --bootstrap HOST:PORT",
-            bootstrap=bootstrap,
-        )
-    return bootstrap
+            f"{error}; start a local one with `jbm-kafka broker start`, or name yours with --bootstrap HOST:PORT",
+            bootstrap=cluster.bootstrap,
+        ) from None
 
 
 def later(option: str, given: str | None, instead: str = "leave it out and filter the output of --json") -> None:

@@ -7,11 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from jbm_kafka.devbroker import LocalBroker
-
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-FALLBACK_BOOTSTRAP = "127.0.0.1:9092"
 
 
 class Seconds(click.FloatRange):
@@ -24,21 +20,6 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def default_bootstrap() -> str:
-    """The user's running local broker, else the port Kafka usually has."""
-    broker = LocalBroker()
-    return broker.bootstrap if broker.is_running else FALLBACK_BOOTSTRAP
-
-
-def check_bootstrap(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The addresses as given; wrong usage when they are none."""
-    for address in value.split(","):
-        host, _, port = address.rpartition(":")
-        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:9]) < 65_536:
-            raise click.BadParameter(f"{value!r}: write HOST:PORT, several separated by commas", context, parameter)
-    return value
-
-
 def check_unit(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """A unit of order as given; wrong usage when no message could have it."""
     if value == "":
@@ -48,19 +29,6 @@ def check_unit(context: click.Context, parameter: click.Parameter, value: str | 
     except UnicodeEncodeError as error:
         raise click.BadParameter(f"{value!a} is no UTF-8, as the name of a unit is", context, parameter) from error
     return value
-
-
-def bootstrap_option(function: Function) -> Function:
-    """`--bootstrap HOST:PORT`, or JBM_BOOTSTRAP, or the running local broker; passed as `bootstrap`."""
-    option = click.option(
-        "--bootstrap",
-        metavar="HOST:PORT",
-        envvar="JBM_BOOTSTRAP",
-        default=default_bootstrap,
-        callback=check_bootstrap,
-        help="Kafka's address. [JBM_BOOTSTRAP; else the running local broker, else 127.0.0.1:9092]",
-    )
-    return option(function)
 
 
 def json_option(function: Function) -> Function:

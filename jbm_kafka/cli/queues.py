@@ -4,9 +4,11 @@ from dataclasses import asdict
 
 import click
 
-from jbm_kafka.admin import Admin, QueueCounts
-from jbm_kafka.cli.connect import as_queue, reach
-from jbm_kafka.cli.options import bootstrap_option, emit, json_option
+from jbm_kafka.admin import QueueCounts
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import admin_of, as_queue
+from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.cli.render import json_line, table, when
 from jbm_kafka.core.destination import Queue
 
@@ -18,11 +20,11 @@ UNKNOWN = "?"
 @click.argument("queue", callback=as_queue, metavar="NAME")
 @click.option("--partitions", metavar="N", type=click.IntRange(1, 10_000),
               help="How many receivers can share it at most; fixed from then on. [16]")  # fmt: skip
-@bootstrap_option
+@cluster_options
 @json_option
-def create(queue: Queue, partitions: int | None, bootstrap: str, as_json: bool) -> None:
+def create(queue: Queue, partitions: int | None, cluster: Cluster, as_json: bool) -> None:
     """Create a queue: a Kafka topic, and a changelog beside it. One that is there as asked is left alone."""
-    with Admin(reach(bootstrap)) as admin:
+    with admin_of(cluster) as admin:
         is_new = admin.create_queue(queue.name, partitions=partitions)
         count = len(admin.counts(queue).partitions)
     word = "created" if is_new else "exists already"
@@ -33,11 +35,11 @@ def create(queue: Queue, partitions: int | None, bootstrap: str, as_json: bool) 
 @click.command(name="admit-partitions")
 @click.argument("queue", callback=as_queue, metavar="NAME")
 @click.option("--force", is_flag=True, help="Also while messages wait: the order of their units is given up.")
-@bootstrap_option
+@cluster_options
 @json_option
-def admit_partitions(queue: Queue, force: bool, bootstrap: str, as_json: bool) -> None:
+def admit_partitions(queue: Queue, force: bool, cluster: Cluster, as_json: bool) -> None:
     """Route a queue's units by the partitions its topic has now, after Kafka's tools added some; it must be empty."""
-    with Admin(reach(bootstrap)) as admin:
+    with admin_of(cluster) as admin:
         before, now = admin.admit_partitions(queue, force=force)
     values: dict[str, object] = {"name": queue.name, "before": before, "partitions": now}
     text = f"units are routed by {now} partitions" + ("" if before == now else f", not by {before} any more")
@@ -45,17 +47,17 @@ def admit_partitions(queue: Queue, force: bool, bootstrap: str, as_json: bool) -
 
 
 @click.command(name="list")
-@bootstrap_option
+@cluster_options
 @json_option
-def list_queues(bootstrap: str, as_json: bool) -> None:
+def list_queues(cluster: Cluster, as_json: bool) -> None:
     """List the queues with what they hold. Nothing is received, nothing written."""
-    with Admin(reach(bootstrap)) as admin:
+    with admin_of(cluster) as admin:
         found = [admin.counts(queue) for queue in admin.destinations()]
     if as_json:
         click.echo(json_line([_summary(counts) for counts in found]))
         return
     if not found:
-        click.echo(f"no queues at {bootstrap}; make one with: jbm-kafka create NAME")
+        click.echo(f"no queues at {cluster.bootstrap}; make one with: jbm-kafka create NAME")
         return
     rows = [(c.name, len(c.partitions), _held(c), c.delayed, c.retried, c.members, when(c.oldest_at_ms)) for c in found]
     table(("queue", "partitions", "held", "delayed", "retried", "receivers", "oldest (UTC)"), rows)
@@ -63,11 +65,11 @@ def list_queues(bootstrap: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="NAME")
-@bootstrap_option
+@cluster_options
 @json_option
-def show(queue: Queue, bootstrap: str, as_json: bool) -> None:
+def show(queue: Queue, cluster: Cluster, as_json: bool) -> None:
     """Show one queue, partition by partition. Nothing is received, nothing written."""
-    with Admin(reach(bootstrap)) as admin:
+    with admin_of(cluster) as admin:
         counts = admin.counts(queue)
     if as_json:
         parts = [{**asdict(part), "held_at_most": part.held_at_most} for part in counts.partitions]

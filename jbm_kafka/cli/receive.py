@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 import click
 
-from jbm_kafka.cli.connect import as_queue, later, reach
-from jbm_kafka.cli.options import Seconds, bootstrap_option, check_unit, json_option
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import as_queue, connect, later
+from jbm_kafka.cli.options import Seconds, check_unit, json_option
 from jbm_kafka.cli.render import as_values, json_line, printable
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_unit import OneUnit
@@ -25,7 +26,7 @@ from jbm_kafka.jms.one_unit import OneUnit
 @click.option("--unit", metavar="U", callback=check_unit,
               help="Only messages of this unit. The first of each other one is held back meanwhile.")  # fmt: skip
 @click.option("--selector", metavar="S", help="Comes with a later version.")
-@bootstrap_option
+@cluster_options
 @json_option
 def receive(
     queue: Queue,
@@ -33,7 +34,7 @@ def receive(
     timeout: float,
     unit: str | None,
     selector: str | None,
-    bootstrap: str,
+    cluster: Cluster,
     as_json: bool,
 ) -> None:
     """Receive messages and print their bodies, one a line; with --json everything of each.
@@ -43,9 +44,8 @@ def receive(
     # No filter of the output: what comes out is settled.
     looking = f"to look at some without taking any, filter the output of `jbm-kafka browse {queue.name} --all --json`"
     later("--selector", selector, looking)
-    factory = ConnectionFactory(reach(bootstrap), auto_create=False)
     mode = AcknowledgeMode.CLIENT if unit is None else AcknowledgeMode.INDIVIDUAL
-    with factory.create_connection() as connection, connection.create_session(mode) as session:
+    with connect(cluster) as connection, connection.create_session(mode) as session:
         if unit is None:
             printed = _print_all(session.create_consumer(queue).receive, count, timeout, as_json=as_json)
         else:

@@ -6,13 +6,14 @@ from typing import BinaryIO, cast
 
 import click
 
-from jbm_kafka.cli.connect import as_queue, reach
-from jbm_kafka.cli.options import bootstrap_option, check_unit, emit, json_option
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import as_queue, connect
+from jbm_kafka.cli.options import check_unit, emit, json_option
 from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_property
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.properties import check_property_name
 
@@ -63,7 +64,7 @@ def _property(value: str) -> Typed:
     help="Expires after that; 0: never.",
 )
 @click.option("--count", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="Send each so often.")
-@bootstrap_option
+@cluster_options
 @json_option
 def send(
     queue: Queue,
@@ -76,7 +77,7 @@ def send(
     delay_ms: int,
     time_to_live_ms: int,
     count: int,
-    bootstrap: str,
+    cluster: Cluster,
     as_json: bool,
 ) -> None:
     """Send messages to a queue: --text, a file, or - for standard input. UTF-8 makes text messages, all else bytes."""
@@ -86,7 +87,7 @@ def send(
         raise click.UsageError("--lines needs a file, or - for standard input")
     bodies = _bodies(file, text, lines=lines)
     sender = _Sender(unit, properties)
-    with ConnectionFactory(reach(bootstrap), auto_create=False).create_connection() as connection:
+    with connect(cluster) as connection:
         with connection.create_session() as session:
             producer = session.create_producer(queue)
             producer.priority, producer.delivery_delay_ms = priority, delay_ms

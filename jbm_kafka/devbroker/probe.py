@@ -16,13 +16,24 @@ def anybody_answers(bootstrap: str, timeout_s: float = 5.0) -> bool:
     return any(answers(address, timeout_s=timeout_s) for address in bootstrap.removeprefix("kafka://").split(","))
 
 
+def anybody_listens(bootstrap: str, timeout_s: float = 5.0) -> bool:
+    """True when one of several addresses, named with commas between, takes a connection: told in microseconds."""
+    return any(_listens(address, timeout_s=timeout_s) for address in bootstrap.split(","))
+
+
+def _listens(address: str, *, timeout_s: float) -> bool:
+    host, _, port = address.strip().rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=timeout_s).close()
+    except (OSError, UnicodeError):  # the latter: a name no name server would be asked for
+        return False
+    return True
+
+
 def answers(bootstrap: str, timeout_s: float = 2.0) -> bool:
     """True when the broker answers a metadata request within the time."""
-    host, _, port = bootstrap.rpartition(":")
-    try:
-        # A closed port is told in microseconds here; librdkafka would retry until the timeout and log each try.
-        socket.create_connection((host, int(port)), timeout=timeout_s).close()
-    except OSError:
+    # A closed port is told in microseconds here; librdkafka would retry until the timeout and log each try.
+    if not _listens(bootstrap, timeout_s=timeout_s):
         return False
     try:
         # Level 0 keeps librdkafka from writing its connection trouble to the user's terminal.

@@ -1,5 +1,6 @@
 """Commands run in this process, on the tests' broker."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,12 @@ class Said:
 
 
 Run = Callable[..., Said]
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their config file would name another cluster."""
+    monkeypatch.setenv("JBM_CONFIG", os.devnull)
 
 
 @pytest.fixture

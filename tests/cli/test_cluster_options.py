@@ -138,7 +138,7 @@ def test_a_cluster_shows_no_secrets(tell: Tell, seen: list[Cluster], file: Path)
     ("content", "told"),
     [
         ("bootstrap = ", "it is not TOML: Invalid value (at end of document)"),
-        ("security.protocol=SASL_SSL", "it is not TOML: Invalid value (at line 1, column 19); write NAME = \"VALUE\""),
+        ("security.protocol=SASL_SSL", 'it is not TOML: Invalid value (at line 1, column 19); write NAME = "VALUE"'),
         ("bootstrap = 'a:1'\n[kafka", "it is not TOML"),
         ('boostrap = "a:1"', "'boostrap' is not known; a config file has bootstrap, namespace and"),
         ('security.protocol = "SSL"', "'security' is not known; a config file has bootstrap, namespace and, for"),
@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_read_is_one_line(tell: Tell, tmp_path: Path) -> N
     [
         (("--kafka-property", "secret"), {}, "--kafka-property: write KEY=VALUE, for example security.protocol="),
         (("--kafka-property", "=secret"), {}, "--kafka-property: write KEY=VALUE"),
-        (("--kafka-property", "no.such=secret"), {}, '--kafka-property no.such: client settings: No such'),
+        (("--kafka-property", "no.such=secret"), {}, "--kafka-property no.such: client settings: No such"),
         (("--kafka-property", "acks=1"), {}, "--kafka-property acks cannot be set: it decides which partition"),
         (("--kafka-property", "sasl.jaas.config=secret"), {}, "Java JAAS configuration is not supported"),
         ((), {"JBM_KAFKA_NO_SUCH": "secret"}, "JBM_KAFKA_NO_SUCH (no.such): client settings: No such"),
