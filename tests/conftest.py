@@ -45,9 +45,9 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def no_connection_is_left_open() -> Iterator[None]:
     """Whoever connects next would share its sidecar, and with it settings that are not its own."""
-    before = set(embedded._shared)
+    before = embedded.sidecars.keys()
     yield
-    left = embedded._shared.keys() - before
+    left = embedded.sidecars.keys() - before
     assert not left, f"the test left a connection open: {left}"
 
 

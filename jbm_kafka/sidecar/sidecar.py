@@ -8,11 +8,9 @@ from __future__ import annotations
 import logging
 import os
 import random
-import secrets
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 
 from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
@@ -269,13 +267,3 @@ class Sidecar:
             target_of=self._targets.topic_of,
             look_at_topics=self._watch.look_now,
         )
-
-
-def random_transactional_id(namespace: str) -> str:
-    """For a process without a state folder of its own."""
-    return with_namespace(f"jbm.{secrets.token_hex(8)}.0", namespace)
-
-
-def state_path(state_dir: str | None) -> Path | None:
-    """The folder a factory was given."""
-    return None if state_dir is None else Path(state_dir)

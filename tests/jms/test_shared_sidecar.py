@@ -10,14 +10,14 @@ import pytest
 from jbm_kafka import AddressSettings, ConnectionFactory
 from jbm_kafka.core.errors import InvalidSettingError, JMSError
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.providers.embedded import EmbeddedProvider
+from jbm_kafka.providers.sidecar_provider import SidecarProvider
 from tests.jms.support import Aside
 
 SOON_S = 5.0
 
 
-def provider_of(connection: Connection) -> EmbeddedProvider:
-    assert isinstance(connection.provider, EmbeddedProvider)
+def provider_of(connection: Connection) -> SidecarProvider:
+    assert isinstance(connection.provider, SidecarProvider)
     return connection.provider
 
 

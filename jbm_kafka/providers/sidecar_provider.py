@@ -1,0 +1,141 @@
+"""A connection's way to the sidecar that runs in its process; the same whatever Kafka is behind that."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.errors import JMSError, JMSSecurityError, MessageTooLargeError, SendTimeoutError
+from jbm_kafka.ports import (
+    AccessRefused,
+    KafkaClientError,
+    Outgoing,
+    RecordTooLarge,
+    Sender,
+    SendReport,
+    UnknownTopic,
+    Unreachable,
+)
+from jbm_kafka.ports.installation import Installation
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.provider import Seen, TopicInfo, Traits
+from jbm_kafka.ports.unit_of_work import UnitOfWork
+from jbm_kafka.providers.shared_sidecars import RunningSidecar
+from jbm_kafka.sidecar.browse import browse
+from jbm_kafka.sidecar.lane import Lane, transfer_of
+from jbm_kafka.sidecar.topics import gone
+
+FLUSH_TIMEOUT_S = 60.0
+
+
+class SidecarProvider:
+    """Implements `Provider`: one connection's way to the sidecar, and its own producer for plain sends."""
+
+    def __init__(
+        self, installation: Installation, running: RunningSidecar, *, compresses: bool, let_go: Callable[[], None]
+    ) -> None:
+        """`let_go` is called at the end: the connection does not use the sidecar any more."""
+        self._installation = installation
+        self._kafka = running.kafka
+        self._let_go = let_go
+        self.sidecar = running.sidecar
+        self.clock = running.clock
+        config = running.installation.config
+        self.traits = Traits(
+            compresses=compresses,
+            records_attempts=config.persist_delivery_count_before_delivery,
+            transaction_bytes_max=config.memory_budget_bytes // 4,
+            join_timeout_s=config.join_timeout_s,
+        )
+        self._sender: Sender | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def ensure(self, destination: Destination) -> TopicInfo:
+        """The destination's topic; see Sidecar.ensure."""
+        return self.sidecar.ensure(destination)
+
+    def attach(self, queue: Queue, link: Link) -> Lane:
+        """Begin to serve a receiver."""
+        return self.sidecar.attach(queue, link)
+
+    def settings_of(self, name: str) -> ResolvedSettings:
+        """The address settings in force for a destination."""
+        return self.sidecar.settings_of(name)
+
+    def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
+        """The stable end of our partitions of the queue, as of now; none when the cluster does not say so in time."""
+        return self.sidecar.end_positions(queue, timeout_s)
+
+    def submit(self, work: UnitOfWork) -> None:
+        """Commit a session's transaction, after the connection's outstanding plain sends."""
+        if self._sender is not None and work.sends and not self._sender.flush(FLUSH_TIMEOUT_S):
+            raise SendTimeoutError(f"{work.about}: earlier sends are not confirmed after {FLUSH_TIMEOUT_S:g} s")
+        self.sidecar.submit(transfer_of(work))
+
+    def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
+        """What a queue holds; see sidecar/browse.py. A queue that does not exist is not made for it.
+
+        Raises:
+            InvalidDestinationError: there is no such queue.
+        """
+        try:
+            self.sidecar.topics.check_exists(queue)
+        except KafkaClientError as error:
+            raise JMSError(f"browse {queue}: {error}") from None
+        return browse(
+            self._kafka,
+            queue,
+            namespace=self._installation.config.namespace,
+            now_ms=self.clock.now_ms(),
+            lane=self.sidecar.lane_of(queue),
+            include_all=include == "all",
+        )
+
+    def send(self, record: Outgoing, report: SendReport | None) -> None:
+        """Send outside of transactions.
+
+        Raises:
+            KafkaClientError: nothing was sent; `send_error` says it to the caller.
+        """
+        self._plain_sender().send(record, report)
+
+    def prepare_to_send(self) -> None:
+        """Send soon. A new client of Kafka's may need half a second to be given its producer id."""
+        self._plain_sender()
+
+    def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
+        """What the caller of a send should see. A topic that has gone is forgotten: the next send looks for it."""
+        if isinstance(error, UnknownTopic):
+            self.sidecar.topics.forget(destination.name)
+            return gone(destination.name, about=str(destination))
+        if isinstance(error, RecordTooLarge):
+            return MessageTooLargeError(f"{error}; send less, or raise max.message.bytes of the topic")
+        if isinstance(error, AccessRefused):
+            return JMSSecurityError(str(error))
+        if isinstance(error, Unreachable):
+            return SendTimeoutError(f"{error}; the message counts as not sent")
+        return JMSError(str(error))
+
+    def flush(self, timeout_s: float) -> bool:
+        """True when every plain send was reported."""
+        return self._sender is None or self._sender.flush(timeout_s)
+
+    def close(self) -> None:
+        """Flush the sends and let the sidecar go; the last connection ends it."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        if self._sender is not None:
+            self._sender.close(FLUSH_TIMEOUT_S)
+        self._let_go()
+
+    def _plain_sender(self) -> Sender:
+        if self._sender is None:
+            with self._lock:
+                if self._sender is None:
+                    self._sender = self._kafka.sender()
+        return self._sender
