@@ -5,44 +5,105 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
+from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.jms.browser import QueueBrowser
+from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.known_attributes import unknown_attribute
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer
+from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.troubles import ExceptionListener
 
 
 class ContextProducer:
-    """A context's producer: each send names its destination first."""
+    """A context's producer: each send names its destination first. Attributes are the defaults of its sends."""
+
+    unit_of_order: UnitOfOrder | Unset
+    """As of MessageProducer, and so the others."""
+    delivery_mode: DeliveryMode
+    priority: int
+    time_to_live_ms: int
+    delivery_delay_ms: int
+    spread: bool
+    disable_message_id: bool
+    disable_message_timestamp: bool
+    is_closed: bool
 
     def __init__(self, producer: MessageProducer) -> None:
         self._producer = producer
 
     def send(
-        self, destination: Destination, message: Message | str | bytes | Mapping[str, object], **options: Any
+        self,
+        destination: Destination,
+        message: Message | str | bytes | Mapping[str, object],
+        *,
+        delivery_mode: DeliveryMode | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+        delivery_delay_ms: int | None = None,
+        unit_of_order: UnitOfOrder | Unset = UNSET,
+        duplicate_id: str | None = None,
+        properties: Mapping[str, object] | None = None,
+        correlation_id: str | None = None,
+        reply_to: Destination | None = None,
+        type: str | None = None,  # noqa: A002 - its name in JMS
+        on_completion: CompletionListener | None = None,
     ) -> Message:
-        """Send a message to a destination; options as of `MessageProducer.send`."""
+        """Send a message to a destination; options and errors as of `MessageProducer.send`."""
         if not isinstance(destination, Destination):
             hint = " (the arguments are swapped)" if isinstance(message, Destination) else ""
             raise TypeError(f"send(destination, message): the destination comes first, not {destination!r}{hint}")
         if isinstance(message, Destination):
             raise TypeError(f"send(destination, message): {message} is a destination, not a message")
-        return self._producer.send(message, destination=destination, **options)
+        return self._producer.send(
+            message,
+            destination=destination,
+            delivery_mode=delivery_mode,
+            priority=priority,
+            time_to_live_ms=time_to_live_ms,
+            delivery_delay_ms=delivery_delay_ms,
+            unit_of_order=unit_of_order,
+            duplicate_id=duplicate_id,
+            properties=properties,
+            correlation_id=correlation_id,
+            reply_to=reply_to,
+            type=type,
+            on_completion=on_completion,
+        )
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._producer, name)
+    def flush(self, timeout: float | None = None) -> None:
+        """See MessageProducer.flush."""
+        self._producer.flush(timeout)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "_producer":
-            object.__setattr__(self, name, value)
-        else:
-            setattr(self._producer, name, value)
+    def close(self) -> None:
+        """See MessageProducer.close."""
+        self._producer.close()
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *ContextProducer.__annotations__})
+
+    if not TYPE_CHECKING:  # A type checker would take it for "any name is an attribute".
+
+        def __getattr__(self, name: str) -> object:
+            if name not in ContextProducer.__annotations__:
+                raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
+            return getattr(self._producer, name)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if name == "_producer":
+                object.__setattr__(self, name, value)
+            elif name in ContextProducer.__annotations__:
+                setattr(self._producer, name, value)
+            else:
+                raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
 
 
 class Context:

@@ -25,11 +25,12 @@ class KnownAttributes:
                 AttributeError: there is none of this name; the text names the likely one.
             """
             if _MADE in vars(self) and not hasattr(self, name):
-                raise AttributeError(_unknown(self, name), name=name, obj=self)
+                raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
             super().__setattr__(name, value)
 
 
-def _unknown(owner: object, name: str) -> str:
+def unknown_attribute(owner: object, name: str) -> str:
+    """What is said to who names an attribute that there is not, with the likely one."""
     known = [each for each in dir(owner) if not each.startswith("_")]
     longer = [each for each in known if each.startswith(f"{name}_") or name.startswith(f"{each}_")]
     likely = longer or difflib.get_close_matches(name, known, n=1)

@@ -122,60 +122,78 @@ class TypedProperties:
         return self._property(name) is not None
 
     def get_boolean_property(self, name: str) -> bool:
+        """The property as a bool; False when it is not set."""
         return bool(converted(name, self._property(name), "boolean"))
 
     def get_byte_property(self, name: str) -> int:
+        """The property as an int of 8 bits; MessageFormatError when it is not set, or cannot be one."""
         return self._integer(name, "byte")
 
     def get_short_property(self, name: str) -> int:
+        """The property as an int of 16 bits; MessageFormatError when it is not set, or cannot be one."""
         return self._integer(name, "short")
 
     def get_int_property(self, name: str) -> int:
+        """The property as an int of 32 bits; MessageFormatError when it is not set, or cannot be one."""
         return self._integer(name, "int")
 
     def get_long_property(self, name: str) -> int:
+        """The property as an int of 64 bits; MessageFormatError when it is not set, or cannot be one."""
         return self._integer(name, "long")
 
     def get_float_property(self, name: str) -> float:
+        """The property as a float of 32 bits; MessageFormatError when it is not set, or cannot be one."""
         return self._float(name, "float")
 
     def get_double_property(self, name: str) -> float:
+        """The property as a float of 64 bits; MessageFormatError when it is not set, or cannot be one."""
         return self._float(name, "double")
 
     def get_string_property(self, name: str) -> str | None:
+        """The property as a str; None when it is not set."""
         value = converted(name, self._property(name), "string")
         assert value is None or isinstance(value, str), value
         return value
 
     def get_object_property(self, name: str) -> PropertyValue:
+        """The property as it was set; None when it is not."""
         held = self._property(name)
         return None if held is None else held.value
 
     def set_boolean_property(self, name: str, value: bool) -> None:
+        """Sets the property to True or False; MessageFormatError for any other value."""
         self._set_property(name, checked(name, "boolean", value))
 
     def set_byte_property(self, name: str, value: int) -> None:
+        """Sets the property to an int of 8 bits; MessageFormatError for any other value."""
         self._set_property(name, checked(name, "byte", value))
 
     def set_short_property(self, name: str, value: int) -> None:
+        """Sets the property to an int of 16 bits; MessageFormatError for any other value."""
         self._set_property(name, checked(name, "short", value))
 
     def set_int_property(self, name: str, value: int) -> None:
+        """Sets the property to an int of 32 bits; MessageFormatError for any other value."""
         self._set_property(name, checked(name, "int", value))
 
     def set_long_property(self, name: str, value: int) -> None:
+        """Sets the property to an int of 64 bits; MessageFormatError for any other value."""
         self._set_property(name, checked(name, "long", value))
 
     def set_float_property(self, name: str, value: float) -> None:
+        """Sets the property to a float, rounded to 32 bits; MessageFormatError for any other value."""
         self._set_property(name, checked(name, "float", value))
 
     def set_double_property(self, name: str, value: float) -> None:
+        """Sets the property to a float; MessageFormatError for any other value."""
         self._set_property(name, checked(name, "double", value))
 
     def set_string_property(self, name: str, value: str | None) -> None:
+        """Sets the property to a str, or None; MessageFormatError for any other value."""
         self._set_property(name, checked(name, "string", value))
 
     def set_object_property(self, name: str, value: PropertyValue) -> None:
+        """Sets the property to a str, bool, int, float or None, by its type."""
         self._set_property(name, property_of(value))
 
     def _integer(self, name: str, wanted: PropertyType) -> int:

@@ -105,9 +105,11 @@ class Session(KnownAttributes):
         return Message()
 
     def create_text_message(self, text: str | None = None) -> TextMessage:
+        """A text message."""
         return TextMessage(text)
 
     def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
+        """A bytes message."""
         return BytesMessage(data)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------

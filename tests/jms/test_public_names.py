@@ -1,5 +1,6 @@
 """What `jbm_kafka` exports is there, and is loaded only when asked for."""
 
+import inspect
 import pydoc
 import subprocess
 import sys
@@ -48,3 +49,18 @@ def test_a_command_tells_its_version(command: str, module: str) -> None:
 def test_a_package_that_was_not_installed_has_a_version_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
     assert version.version() == version.UNKNOWN
+
+
+def test_help_tells_of_every_method_and_of_its_arguments() -> None:
+    """Of those, too, that are compiled: mypyc leaves docstrings out, setup.py puts them in."""
+    classes = [each for each in [getattr(jbm_kafka, name) for name in jbm_kafka.__all__] if inspect.isclass(each)]
+    assert jbm_kafka.MessageConsumer in classes
+    silent = []
+    for each in classes:
+        for name, member in inspect.getmembers(each):
+            if not name.startswith("_") and (inspect.isroutine(member) or isinstance(member, property)):
+                silent += [] if inspect.getdoc(member) else [f"{each.__name__}.{name}"]
+    assert silent == []
+    assert str(inspect.signature(jbm_kafka.MessageConsumer.receive)).startswith("(self, ")
+    assert "`timeout` seconds" in pydoc.plain(pydoc.render_doc(jbm_kafka.MessageConsumer.receive))
+    assert inspect.getdoc(jbm_kafka.MessageConsumer.prefetch)

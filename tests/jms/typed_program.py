@@ -1,0 +1,96 @@
+"""A user's program with annotations, checked by tests/jms/test_typed_program.py; it is not run."""
+
+from collections.abc import Iterator
+
+from jbm_kafka import (
+    NO_UNIT,
+    SYSTEM_GENERATED,
+    AcknowledgeMode,
+    AddressSettings,
+    BytesMessage,
+    Connection,
+    ConnectionFactory,
+    ConnectionMetadata,
+    Context,
+    ContextProducer,
+    DeliveryMode,
+    Message,
+    MessageConsumer,
+    MessageProducer,
+    Queue,
+    QueueBrowser,
+    Session,
+    TextMessage,
+    __version__,
+    errors,
+)
+from jbm_kafka.admin import Admin, QueueCounts
+
+
+def on_error(error: Exception) -> None:
+    print(error)
+
+
+def on_message(message: Message) -> None:
+    if isinstance(message, TextMessage) and message.body is not None:
+        print(message.body.upper(), message.properties["region"], message.unit_of_order)
+    elif isinstance(message, BytesMessage):
+        print(message.body.hex(), message.get_int_property("n") + 1)
+
+
+def connect(factory: ConnectionFactory) -> Connection:
+    connection: Connection = factory.create_connection()
+    connection.exception_listener = on_error
+    metadata: ConnectionMetadata = connection.metadata
+    print(metadata.provider_version, __version__)
+    return connection
+
+
+def produce(session: Session, queue: Queue) -> None:
+    producer: MessageProducer = session.create_producer(queue)
+    producer.unit_of_order, producer.delivery_mode, producer.priority = "joe", DeliveryMode.NON_PERSISTENT, 9
+    sent: Message = producer.send("a", properties={"region": "EU", "n": 1}, unit_of_order=NO_UNIT)
+    producer.send(b"b", on_completion=print, time_to_live_ms=1000)
+    print(sent.message_id)
+
+
+def consume(session: Session, queue: Queue) -> Iterator[str]:
+    consumer: MessageConsumer = session.create_consumer(queue)
+    message: Message | None = consumer.receive(timeout=1)
+    if message is not None:
+        message.nack(delay_ms=100)
+    body: str | None = consumer.receive_body(str, timeout=0.5)
+    if body is not None:
+        yield body
+    consumer.set_listener(on_message)
+    browser: QueueBrowser = session.create_browser(queue, include="all")
+    for seen in browser:
+        yield str(seen.body)
+
+
+def main() -> None:
+    factory = ConnectionFactory(
+        "localhost:9092",
+        kafka={"security.protocol": "SSL"},
+        address_settings={"#": AddressSettings(max_delivery_attempts=3, default_unit_of_order=SYSTEM_GENERATED)},
+        prefetch=10,
+    )
+    with connect(factory) as connection, connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+        orders: Queue = session.create_queue("orders")
+        with session.transaction():
+            produce(session, orders)
+        try:
+            print(*consume(session, orders))
+        except errors.JMSError as error:
+            print(error, error.values)
+    context: Context
+    with factory.create_context() as context:
+        sender: ContextProducer = context.create_producer()
+        sender.send(orders, "a", priority=3)
+    with Admin("localhost:9092") as admin:
+        counts: QueueCounts = admin.counts("orders")
+        print(counts.held + 1)
+
+
+if __name__ == "__main__":
+    main()
