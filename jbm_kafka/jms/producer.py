@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -13,11 +12,12 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageTooLargeError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.jms.arguments import check_callable
-from jbm_kafka.jms.completions import CompletionListener, Completions, Pending
+from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing, UnitOfOrder
+from jbm_kafka.jms.send_reports import CallbackReport, WaitedReport
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.stamping import (
     as_message,
@@ -27,8 +27,8 @@ from jbm_kafka.jms.stamping import (
     set_headers,
     stamp,
 )
-from jbm_kafka.ports import KafkaClientError, Outgoing
-from jbm_kafka.ports.provider import Provider, TopicInfo
+from jbm_kafka.ports import KafkaClientError, Outgoing, SendReport
+from jbm_kafka.ports.provider import TopicInfo
 
 SEND_TIMEOUT_S = 60.0
 
@@ -195,18 +195,27 @@ class MessageProducer(KnownAttributes):
                 self._check_size(message, record, info)
             session.outbox.add(record, size, message.expiration)
             return
-        provider = session.connection.provider
         try:
             if on_completion is not None:
                 self._send_with_callback(message, record, on_completion)
             elif message.delivery_mode is DeliveryMode.NON_PERSISTENT:
-                provider.send(record, None)
+                self._send_record(record, session.send_order.confirm, is_waited_for=False)
             else:
-                report = _Report()
-                provider.send(record, report)
+                report = WaitedReport(session.send_order)
+                self._send_record(record, report, is_waited_for=True)
                 report.wait()
         except KafkaClientError as trouble:
+            provider = session.connection.provider
             raise provider.send_error(trouble, as_destination(message.destination)) from None
+
+    def _send_record(self, record: Outgoing, report: SendReport, *, is_waited_for: bool) -> None:
+        order = self._session.send_order
+        way = order.count(is_waited_for=is_waited_for)
+        try:
+            self._session.connection.provider.send(record, report, is_waited_for=way)
+        except KafkaClientError:
+            order.take_back()
+            raise
 
     def _check_size(self, message: Message, record: Outgoing, info: TopicInfo) -> None:
         """Raises MessageTooLargeError unless it fits for certain: the whole transaction would fail for it at commit."""
@@ -227,10 +236,11 @@ class MessageProducer(KnownAttributes):
 
     def _send_with_callback(self, message: Message, record: Outgoing, on_completion: CompletionListener) -> None:
         connection = self._session.connection
-        provider, completions = connection.provider, connection.completions
+        completions, target = connection.completions, as_destination(message.destination)
         pending = completions.expect(message, on_completion)
+        report = CallbackReport(completions, pending, connection.provider, target, self._session.send_order)
         try:
-            provider.send(record, _Told(completions, pending, provider, as_destination(message.destination)))
+            self._send_record(record, report, is_waited_for=False)
         except Exception:
             completions.withdraw(pending)
             raise
@@ -241,45 +251,3 @@ def as_destination(destination: object) -> Destination:
     if not isinstance(destination, Destination):
         raise InvalidDestinationError(f"{destination!r} is no destination; use session.create_queue(name)")
     return destination
-
-
-class _Report:
-    """One send's report, waited for by its sender."""
-
-    __slots__ = ("_done", "_trouble")
-
-    def __init__(self) -> None:
-        # A lock is a quarter of the cost of an Event, which matters once per send.
-        self._done = threading.Lock()
-        self._done.acquire()
-        self._trouble: KafkaClientError | None = None
-
-    def __call__(self, trouble: KafkaClientError | None) -> None:
-        self._trouble = trouble
-        self._done.release()
-
-    def wait(self) -> None:
-        """Raises what the send failed with."""
-        self._done.acquire()
-        if self._trouble is not None:
-            raise self._trouble
-
-
-class _Told:
-    """The report of one send with a callback; a closure would be six objects for the garbage collector to visit."""
-
-    __slots__ = ("_completions", "_destination", "_pending", "_provider")
-
-    def __init__(
-        self, completions: Completions, pending: Pending, provider: Provider, destination: Destination
-    ) -> None:
-        self._completions = completions
-        self._pending = pending
-        self._provider = provider
-        self._destination = destination  # here, for the message may be sent on elsewhere before it is reported
-
-    def __call__(self, trouble: KafkaClientError | None) -> None:
-        error: Exception | None = None
-        if trouble is not None:
-            error = self._provider.send_error(trouble, self._destination)
-        self._completions.report(self._pending, error)

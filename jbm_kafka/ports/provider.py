@@ -110,8 +110,10 @@ class Provider(Protocol):
     def prepare_to_send(self) -> None:
         """Plain sends are about to come."""
 
-    def send(self, record: Outgoing, report: SendReport | None) -> None:
-        """Send outside of transactions.
+    def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
+        """Send outside of transactions. `is_waited_for`: by a way of its own, beside all sends that are not.
+
+        Sends of one way keep their order in a partition, and there is none between the two ways.
 
         Raises:
             KafkaClientError: nothing was sent; `send_error` says it to the caller.

@@ -13,7 +13,6 @@ from jbm_kafka.ports import (
     KafkaClientError,
     Outgoing,
     RecordTooLarge,
-    Sender,
     SendReport,
     UnknownTopic,
     Unreachable,
@@ -22,6 +21,7 @@ from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import Seen, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
+from jbm_kafka.providers.plain_sends import PlainSends
 from jbm_kafka.providers.shared_sidecars import RunningSidecar
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.lane import Lane, transfer_of
@@ -31,7 +31,7 @@ FLUSH_TIMEOUT_S = 60.0
 
 
 class SidecarProvider:
-    """Implements `Provider`: one connection's way to the sidecar, and its own producer for plain sends."""
+    """Implements `Provider`: one connection's way to the sidecar, and its own producers for plain sends."""
 
     def __init__(
         self, installation: Installation, running: RunningSidecar, *, compresses: bool, let_go: Callable[[], None]
@@ -49,7 +49,7 @@ class SidecarProvider:
             transaction_bytes_max=config.memory_budget_bytes // 4,
             join_timeout_s=config.join_timeout_s,
         )
-        self._sender: Sender | None = None
+        self._plain = PlainSends(self._kafka.sender)
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -71,7 +71,7 @@ class SidecarProvider:
 
     def submit(self, work: UnitOfWork) -> None:
         """Commit a session's transaction, after the connection's outstanding plain sends."""
-        if self._sender is not None and work.sends and not self._sender.flush(FLUSH_TIMEOUT_S):
+        if work.sends and not self._plain.flush(FLUSH_TIMEOUT_S):
             raise SendTimeoutError(f"{work.about}: earlier sends are not confirmed after {FLUSH_TIMEOUT_S:g} s")
         self.sidecar.submit(transfer_of(work))
 
@@ -94,17 +94,17 @@ class SidecarProvider:
             include_all=include == "all",
         )
 
-    def send(self, record: Outgoing, report: SendReport | None) -> None:
-        """Send outside of transactions.
+    def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
+        """Send outside of transactions; see PlainSends.
 
         Raises:
             KafkaClientError: nothing was sent; `send_error` says it to the caller.
         """
-        self._plain_sender().send(record, report)
+        self._plain.send(record, report, is_waited_for=is_waited_for)
 
     def prepare_to_send(self) -> None:
-        """Send soon. A new client of Kafka's may need half a second to be given its producer id."""
-        self._plain_sender()
+        """Send soon; see PlainSends."""
+        self._plain.prepare()
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
         """What the caller of a send should see. A topic that has gone is forgotten: the next send looks for it."""
@@ -121,7 +121,7 @@ class SidecarProvider:
 
     def flush(self, timeout_s: float) -> bool:
         """True when every plain send was reported."""
-        return self._sender is None or self._sender.flush(timeout_s)
+        return self._plain.flush(timeout_s)
 
     def close(self) -> None:
         """Flush the sends and let the sidecar go; the last connection ends it."""
@@ -129,13 +129,5 @@ class SidecarProvider:
             if self._is_closed:
                 return
             self._is_closed = True
-        if self._sender is not None:
-            self._sender.close(FLUSH_TIMEOUT_S)
+        self._plain.close(FLUSH_TIMEOUT_S)
         self._let_go()
-
-    def _plain_sender(self) -> Sender:
-        if self._sender is None:
-            with self._lock:
-                if self._sender is None:
-                    self._sender = self._kafka.sender()
-        return self._sender

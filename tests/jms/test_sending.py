@@ -10,6 +10,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, DeliveryMode, Message, Queue, TextMessage, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
+from jbm_kafka.ports import Outgoing
 from tests.jms.support import (
     EXPIRED,
     NOTHING_S,
@@ -274,6 +275,23 @@ def test_sends_that_are_waited_for_and_sends_with_callbacks_reach_the_queue_in_s
     for kind in "mn":
         assert [body for body in found if body[0] == kind] == [f"{kind}{number}" for number in range(300)]
     assert not failures
+
+
+def test_a_send_does_not_wait_behind_what_another_session_has_under_way(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """SEND-1, ORDER-1: it is confirmed before 50,000 earlier ones of the same partition have been reported."""
+    queue = Queue(f"{orders.name}.one")
+    producer, reported = session.create_producer(queue), list[object]()
+    producer.send("its way is open")
+    provider = connection.provider
+    record = Outgoing(provider.ensure(queue).topic, 0, b"u", b"x" * 100)
+    for _ in range(50_000):
+        provider.send(record, reported.append, is_waited_for=False)
+    producer.send("waited for", unit_of_order="u")
+    assert len(reported) < 50_000
+    producer.flush()
+    assert reported == [None] * 50_000
 
 
 @pytest.mark.parametrize("unit", [None, "u"])

@@ -61,7 +61,7 @@ class SimulatedProvider:
     def prepare_to_send(self) -> None:
         raise NotImplementedError
 
-    def send(self, record: Outgoing, report: SendReport | None) -> None:
+    def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
         raise NotImplementedError
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
