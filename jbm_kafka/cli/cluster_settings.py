@@ -190,10 +190,10 @@ def _checked_kafka(kafka: Mapping[str, Given]) -> dict[str, str]:
     try:
         check_client_settings(properties)
     except InvalidSettingError as error:
-        # librdkafka names the property; which of several places it stands in, it cannot know.
-        named = [name for name in kafka if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", str(error))]
-        where = ", ".join(_place(name, kafka) for name in named)
-        raise SettingsFault(f"{where}: {error}" if named else f"Kafka properties: {error}") from None
+        names: Any = error.values["names"]
+        if len(names) == 1 and names[0] in kafka:
+            raise SettingsFault(f"{_place(names[0], kafka)}: {str(error).partition(': ')[2]}") from None
+        raise SettingsFault(f"Kafka's properties: {error}") from None
     return properties
 
 

@@ -16,6 +16,9 @@ from jbm_kafka.version import version
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 
+IN_SETTINGS = "with --kafka-property, JBM_KAFKA_<NAME> or in the config file"
+"""Where a command is told what a factory has in `kafka`."""
+
 # A new command is one line here.
 COMMANDS = {
     "broker": LazyCommand("jbm_kafka.cli.broker:broker", "A local Apache Kafka for development: start, stop, status."),
@@ -81,9 +84,11 @@ def describe(error: Exception) -> str:
     """What a user should read of the error: no type names for what is expected, and for a bug where to look."""
     from confluent_kafka import KafkaException  # late: help and usage errors need no Kafka client
 
+    from jbm_kafka.kafka.connection_faults import IN_KAFKA
+
     match error:
         case JMSError():
-            return str(error)
+            return str(error).replace(IN_KAFKA, IN_SETTINGS)
         case OSError() if error.strerror:
             return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
         case OSError():

@@ -15,6 +15,12 @@ from jbm_kafka.kafka.settings import LOG, ClientLog
 CLOSED_TIMES = 2
 """A broker that ends may close a connection that was open once; one that wants credentials does it each time."""
 
+IN_KAFKA = "in kafka={…}"
+"""Where a factory or an Admin is told librdkafka's properties; commands say where they are told."""
+
+_ALERT = re.compile(r"SSL alert number (?:40|4[2-6]|48|70|116)\b")
+"""The broker's TLS says what it does not like of ours: the certificate, its authority, our version of TLS."""
+
 _FAIL = re.compile(
     r"FAIL \[[^\]]*\] \[thrd:[^\]]*\]: (?:\w+://)?(?P<broker>\S+?)(?:/\w+)?: (?P<reason>.*?)"
     r"(?: \(after \d+ms in state (?P<state>\w+)[^)]*\))?"
@@ -55,9 +61,10 @@ class ConnectionFaults:
         broker, reason, state = found["broker"], found["reason"], found["state"] or ""
         self._closed_times += state == "UP" and "closed by peer" in reason
         wants_credentials = self._closed_times >= CLOSED_TIMES
-        fault = ConnectionFault(_one_line(broker, reason, state), is_refusal=wants_credentials)
+        is_refusal = wants_credentials or _ALERT.search(reason) is not None
+        fault = ConnectionFault(_one_line(broker, reason, state), is_refusal=is_refusal)
         self._last = fault
-        if wants_credentials:
+        if is_refusal:
             self._refusal = self._refusal or fault
 
     def note_error(self, error: KafkaError) -> None:
@@ -91,25 +98,30 @@ def _one_line(broker: str, reason: str, state: str) -> str:
 def _remedy(reason: str, state: str) -> str:
     if "mechanism handshake failed" in reason:
         if "supported mechanisms: " in reason:
-            return "name a sasl.mechanism that the broker supports in kafka={…}"
+            return f"name a sasl.mechanism that the broker supports {IN_KAFKA}"
         return (
             "the broker asks for no credentials at this port: name its SASL port, or set security.protocol to "
-            "PLAINTEXT or SSL in kafka={…}"
+            f"PLAINTEXT or SSL {IN_KAFKA}"
+        )
+    if _ALERT.search(reason):
+        return (
+            "the broker does not take our certificate, or we gave none: name one that it trusts with "
+            f"ssl.certificate.location and ssl.key.location {IN_KAFKA}"
         )
     if "SASL" in reason or state == "AUTH_REQ":
-        return "check sasl.username, sasl.password and sasl.mechanism in kafka={…}"
+        return f"check sasl.username, sasl.password and sasl.mechanism {IN_KAFKA}"
     if "certificate" in reason:
-        return "check ssl.ca.location, and the name in the broker's certificate"
+        return f"check ssl.ca.location {IN_KAFKA}, and the name in the broker's certificate"
     if "SSL handshake" in reason or state == "SSL_HANDSHAKE":
         return (
             "the port does not speak TLS, or not ours: name the broker's TLS port, or set security.protocol to "
-            "PLAINTEXT or SASL_PLAINTEXT in kafka={…}"
+            f"PLAINTEXT or SASL_PLAINTEXT {IN_KAFKA}"
         )
     if state == "UP":
         return (
             "the broker takes no request without credentials: set security.protocol (SASL_SSL or SASL_PLAINTEXT), "
-            "sasl.mechanism, sasl.username and sasl.password in kafka={…}"
+            f"sasl.mechanism, sasl.username and sasl.password {IN_KAFKA}"
         )
     if "ApiVersion" in reason or state == "APIVERSION_QUERY":
-        return "if the port speaks TLS set security.protocol to SSL or SASL_SSL in kafka={…}"
+        return f"if the port speaks TLS set security.protocol to SSL or SASL_SSL {IN_KAFKA}"
     return "start the broker, or correct the address"

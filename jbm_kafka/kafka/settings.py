@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS
+from jbm_kafka.kafka.security_settings import MECHANISMS, security_fault
 
 LOG = logging.getLogger("jbm_kafka.kafka")
 # Without any handler Python prints warnings on standard error itself; the user's terminal is not ours.
@@ -141,18 +142,31 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
         raise InvalidSettingError(f"client settings that jbm-kafka controls cannot be set ({reasons})", names=refused)
     for name, value in client_settings.items():
         if not isinstance(name, str):
-            raise InvalidSettingError(f"client setting {name!r}: names are text", name=name)
+            raise InvalidSettingError(f"client setting {name!r}: names are text", names=[name])
         if value is None:
-            raise InvalidSettingError(f"client setting {name!r}: None is no value; leave the setting out", name=name)
+            raise InvalidSettingError(f"client setting {name!r}: None is no value; leave it out", names=[name])
+    if (found := security_fault(client_settings)) is not None:
+        raise InvalidSettingError(f"client setting {found[0]!r}: {found[1]}", names=[found[0]])
+    if (fault := _client_fault(client_settings)) is not None:
+        # Some are secrets: no value is told but those that librdkafka calls wrong. A wrong one alone says the same.
+        wrong = [name for name, value in client_settings.items() if _client_fault({name: value}) == fault][:1]
+        where = f"client setting {wrong[0]!r}" if wrong else "client settings"
+        raise InvalidSettingError(f"{where}: {fault}", names=wrong)
+    _check_linger(client_settings)
+
+
+def _client_fault(client_settings: Mapping[str, object]) -> str | None:
     try:
         # A client without brokers knows every property and connects to nothing; it is gone in a millisecond.
         Producer({**client_settings, "logger": ClientLog()})
     except KafkaException as error:
-        text = error.args[0].str().replace("\n", " ")
-        raise InvalidSettingError(f"client settings: {text}", settings=dict(client_settings)) from None
+        text = str(error.args[0].str()).replace("\n", " ").removeprefix("Failed to create producer: ")
+        if "No provider for SASL mechanism GSSAPI" in text:
+            return f"this client library comes without sasl.mechanism GSSAPI (Kerberos): use {MECHANISMS}"
+        return text
     except (TypeError, ValueError) as error:
-        raise InvalidSettingError(f"client settings: {error}", settings=dict(client_settings)) from None
-    _check_linger(client_settings)
+        return str(error)
+    return None
 
 
 def _check_linger(client_settings: Mapping[str, object]) -> None:
@@ -163,6 +177,6 @@ def _check_linger(client_settings: Mapping[str, object]) -> None:
             raise InvalidSettingError(
                 f"client setting {name!r}: {value} ms is as long as a record in a transaction may take to be written; "
                 f"use less than {TRANSACTION_MESSAGE_TIMEOUT_MS}",
-                name=name,
+                names=[name],
                 value=value,
             )
