@@ -32,6 +32,19 @@ MISSED = 1
 )
 @click.option("--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, help="Only this one; repeatable.")
 @click.option("--repeats", type=click.IntRange(min=1), help="How often each is measured. [5, quick: 2]")
+@click.option(
+    "--rate",
+    "rates",
+    type=click.IntRange(min=1),
+    multiple=True,
+    help="Messages a second of the shape latency; repeatable. [1000 and 5000]",
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="How long to wait for a machine that does nothing else; less and less where it is always busy. [30]",
+)
 @click.option("--quick", is_flag=True, help="Smaller sizes, in under a minute; targets are meant for the full ones.")
 @click.option(
     "--json",
@@ -43,12 +56,23 @@ MISSED = 1
 )
 @click.option("--check", is_flag=True, help="Exit with 1 when a target is missed.")
 def bench(
-    bootstrap: str | None, shapes: tuple[str, ...], repeats: int | None, quick: bool, json_path: Path, check: bool
+    bootstrap: str | None,
+    shapes: tuple[str, ...],
+    repeats: int | None,
+    rates: tuple[int, ...],
+    patience: float | None,
+    quick: bool,
+    json_path: Path,
+    check: bool,
 ) -> int:
     """Throughput, latency and the cost of a held unit, beside Kafka's own clients on the same broker."""
     plan = QUICK if quick else Plan()
-    if repeats is not None:
-        plan = replace(plan, repeats=repeats)
+    plan = replace(
+        plan,
+        repeats=plan.repeats if repeats is None else repeats,
+        latency_rates=rates or plan.latency_rates,
+        quiet_patience_s=plan.quiet_patience_s if patience is None else patience,
+    )
     console = Console()
     with broker_to_measure(bootstrap) as (address, version):
         results = [

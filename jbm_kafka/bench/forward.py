@@ -69,8 +69,14 @@ def _forward_session(
     return took_ms[1:]
 
 
-def forward_raw(bootstrap: str, topic: str, target: str, *, commits: int, size: int, group: str) -> Mapping[str, Any]:
-    """What one would write: a group's consumer and one transactional producer, a transaction for so many messages."""
+def forward_raw(
+    bootstrap: str, topic: str, target: str, *, commits: int, size: int, group: str, retry_backoff_ms: int
+) -> Mapping[str, Any]:
+    """What one would write: a group's consumer and one transactional producer, a transaction for so many messages.
+
+    `retry_backoff_ms`: 0 for librdkafka's default. By that a step that is refused waits 100 ms before it is tried
+    again, and one is whenever the marks of the producer's last transaction are not written yet.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -86,8 +92,7 @@ def forward_raw(bootstrap: str, topic: str, target: str, *, commits: int, size: 
             "bootstrap.servers": bootstrap,
             "transactional.id": f"bench-{secrets.token_hex(8)}",
             "compression.type": "lz4",
-            # As ours: by the default of 100 ms it would wait that long for the marks of its last commit.
-            "retry.backoff.ms": 2,
+            **({"retry.backoff.ms": retry_backoff_ms} if retry_backoff_ms else {}),
         }
     )
     producer.init_transactions(PATIENCE_S)

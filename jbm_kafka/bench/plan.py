@@ -16,18 +16,16 @@ class Plan:
     units: int = 1_000
     body_bytes: int = 100
     backlog_messages: int = 200_000
-    latency_rate: int = 1_000
+    latency_rates: tuple[int, ...] = (1_000, 5_000)
     """Messages a second."""
-    latency_messages: int = 10_000
+    latency_s: float = 5.0
+    """How long each rate is kept up, after the warm-up."""
     latency_warm_up: int = 1_000
     """The first so many are sent and received, but not counted."""
     sends: int = 3_000
     """Messages sent one by one, each waited for."""
     sends_beside_flood: int = 200
     sends_with_callback: int = 60_000
-    fast_rate: int = 5_000
-    """Messages a second of the send shape's latency."""
-    fast_messages: int = 20_000
     forward_commits: int = 400
     """Commits of one session that receives and sends, of 1 and of 100 messages."""
     held_behind: int = 100_000
@@ -36,7 +34,7 @@ class Plan:
     """Messages of other units whose throughput is measured: more than a sidecar reads ahead."""
     held_delay_ms: int = 60_000
     quiet_patience_s: float = 30.0
-    """How long to wait, before each client, for the machine to have nothing else to do."""
+    """How long to wait, before each client of a shape, for the machine to have nothing else to do; see QuietMachine."""
 
     @property
     def turns(self) -> range:
@@ -49,8 +47,8 @@ class Plan:
 
 
 QUICK = Plan(
-    repeats=2, backlog_messages=50_000, warm_ups=0, latency_messages=2_000, latency_warm_up=500,
-    sends=500, sends_beside_flood=50, sends_with_callback=10_000, fast_messages=5_000, forward_commits=60,
+    repeats=2, backlog_messages=50_000, warm_ups=0, latency_s=1.0, latency_warm_up=500,
+    sends=500, sends_beside_flood=50, sends_with_callback=10_000, forward_commits=60,
     held_behind=20_000, held_others=100_000,
 )  # fmt: skip
 """A look in under a minute; its ratios say little, for every receiver needs a while to get going."""

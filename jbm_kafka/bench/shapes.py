@@ -7,10 +7,11 @@ from itertools import chain, repeat
 from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
-from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, paired_ratio, percentile, ratio, summary
+from jbm_kafka.bench.numbers import Judgement, counted_rows, paired_ratio, ratio, summary
 from jbm_kafka.bench.plan import Plan
-from jbm_kafka.bench.quiet import wait_until_quiet
+from jbm_kafka.bench.quiet import QuietMachine
 from jbm_kafka.bench.shape_forward import forward
+from jbm_kafka.bench.shape_latency import latency
 from jbm_kafka.bench.shape_result import (
     Progress,
     ShapeResult,
@@ -63,12 +64,12 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
         "body": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_body_only=True, **sizes),
         "bound": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_bound=True, **sizes),
     }
-    raw: list[Mapping[str, Any]] = []
+    raw, machine = list[Mapping[str, Any]](), QuietMachine(plan.quiet_patience_s)
     names = list(runs)
     for number in plan.turns:
         first = number % len(names)  # none is always behind the same other
         for name in names[first:] + names[:first]:
-            busy = wait_until_quiet(plan.quiet_patience_s)
+            busy = machine.wait()
             said = runs[name](number)
             raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
             progress(f"backlog {plan.turn_name(number)}: {name} {rate_of(said):,.0f} msg/s")
@@ -87,16 +88,8 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     )
 
 
-def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
-    """How old messages are when they are received, at a steady rate."""
-    raw = _latency_rows(bootstrap, plan, progress, rate=plan.latency_rate, count=plan.latency_messages)
-    rows, judgements = _latency_figures(raw, plan.latency_rate, p50_ms=15, p99_ms=60)
-    return ShapeResult(name="latency", rows=rows, judgements=judgements, raw=raw)
-
-
 def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
-    """Sends that are waited for beside `produce` and `flush`, sends with a callback beside raw ones, and how old
-    messages are when they are received at a high rate."""
+    """Sends that are waited for beside `produce` and `flush`, and sends with a callback beside raw ones."""
     counts = {
         "flush-raw": plan.sends,
         "one-by-one": plan.sends,
@@ -104,29 +97,31 @@ def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
         "callback-raw": plan.sends_with_callback,
         "callback": plan.sends_with_callback,
     }
-    raw: list[Mapping[str, Any]] = []
+    raw, machine = list[Mapping[str, Any]](), QuietMachine(plan.quiet_patience_s)
     names = list(counts)
     for number in plan.turns:
         first = number % len(names)
         for name in names[first:] + names[:first]:
             topic = new_name("send")
             create_topic(bootstrap, topic, partitions=plan.partitions)
-            busy = wait_until_quiet(plan.quiet_patience_s)
+            busy = machine.wait()
             sizes: dict[str, Any] = {"count": counts[name], "units": plan.units, "body_bytes": plan.body_bytes}
             said = measure(name, bootstrap=bootstrap, topic=topic, **sizes)
             raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
             progress(f"send {plan.turn_name(number)}: {name} {rate_of(said):,.0f} msg/s")
     counted = counted_rows(raw)
     rates = by_client(counted, rate_of)
-    beside = summary([row["p99_ms"] for row in counted if row["client"] == "beside-flood"])
-    aged = _latency_rows(bootstrap, plan, progress, rate=plan.fast_rate, count=plan.fast_messages)
-    latency_rows, latency_judgements = _latency_figures(aged, plan.fast_rate, p50_ms=5, p99_ms=20)
+    beside = [row for row in counted if row["client"] == "beside-flood"]
     return ShapeResult(
         name="send",
         rows={
             **{CLIENTS_SAID[name]: row for name, row in rates.items()},
-            "p99 of a PERSISTENT send beside a flood, ms": beside,
-            **latency_rows,
+            **{
+                f"p{percent} of a PERSISTENT send beside a flood, ms": summary(
+                    [row[f"p{percent}_ms"] for row in beside]
+                )
+                for percent in (50, 99)
+            },
         },
         cpu_us={CLIENTS_SAID[name]: row for name, row in by_client(counted, processor_us).items()},
         judgements=(
@@ -139,39 +134,8 @@ def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
                 "at least",
                 0.25,
             ),
-            *latency_judgements,
         ),
-        raw=[*raw, *aged],
-    )
-
-
-def _latency_rows(bootstrap: str, plan: Plan, progress: Progress, *, rate: int, count: int) -> list[Mapping[str, Any]]:
-    raw: list[Mapping[str, Any]] = []
-    for number in plan.turns:
-        topic, namespace = new_name("latency"), new_namespace(number)
-        create_topic(bootstrap, topic, partitions=plan.partitions)
-        total = plan.latency_warm_up + count
-        place: dict[str, Any] = {"bootstrap": bootstrap, "queue": topic, "namespace": namespace, "count": total}
-        with Worker("latency", skip=plan.latency_warm_up, **place) as receiver:
-            receiver.wait_ready()
-            sent = measure("send", rate=rate, units=plan.units, body_bytes=plan.body_bytes, **place)
-            ages = receiver.result()["latencies_ms"]
-        row = {f"p{percent:g}_ms": percentile(ages, percent) for percent in (50, 90, 99, 99.9, 100)}
-        raw.append({"client": "jbm", "repeat": number, **row, "sent": sent, "latencies_ms": ages})
-        progress(f"latency {plan.turn_name(number)}: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms")
-    return raw
-
-
-def _latency_figures(
-    raw: Sequence[Mapping[str, Any]], rate: int, *, p50_ms: float, p99_ms: float
-) -> tuple[dict[str, Summary], tuple[Judgement, Judgement]]:
-    """The rows, and what they are judged by."""
-    counted = counted_rows(raw)
-    p50, p99 = summary([row["p50_ms"] for row in counted]), summary([row["p99_ms"] for row in counted])
-    at = f"at {rate:,} msg/s"
-    return {f"p50 {at}, ms": p50, f"p99 {at}, ms": p99}, (
-        Judgement(f"p50 {at}", p50.median, "below", p50_ms, "ms"),
-        Judgement(f"p99 {at}", p99.median, "below", p99_ms, "ms"),
+        raw=raw,
     )
 
 
@@ -180,11 +144,11 @@ def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
 
     With and without are both bound to one processor, or the chance of where their threads run hides what is looked for.
     """
-    raw: list[Mapping[str, Any]] = []
+    raw, machine = list[Mapping[str, Any]](), QuietMachine(min(plan.quiet_patience_s, HELD_PATIENCE_S))
     for number in plan.turns:
         order = HELD_ORDER if number >= 0 else HELD_ORDER[:2]
         for is_held in order if number % 2 == 0 else [not is_held for is_held in order]:
-            said = _held_run(bootstrap, plan, is_held=is_held)
+            said = _held_run(bootstrap, plan, machine, is_held=is_held)
             raw.append({"client": "held" if is_held else "free", "repeat": number, **said})
             word = "with" if is_held else "without"
             progress(f"held {plan.turn_name(number)}: {word} the held unit {rate_of(said):,.0f} msg/s")
@@ -201,7 +165,7 @@ def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     )
 
 
-def _held_run(bootstrap: str, plan: Plan, *, is_held: bool) -> Mapping[str, Any]:
+def _held_run(bootstrap: str, plan: Plan, machine: QuietMachine, *, is_held: bool) -> Mapping[str, Any]:
     topic = new_name("held")
     sizes = {"partitions": plan.partitions, "body_bytes": plan.body_bytes}
     create_topic(bootstrap, topic, partitions=plan.partitions)
@@ -211,7 +175,7 @@ def _held_run(bootstrap: str, plan: Plan, *, is_held: bool) -> Mapping[str, Any]
     with Worker("held", is_bound=True, bootstrap=bootstrap, queue=topic, namespace="", **options) as receiver:
         receiver.wait_ready()
         fill(bootstrap, topic, spread_units(plan.held_others, units=plan.units), **sizes)
-        busy = wait_until_quiet(min(plan.quiet_patience_s, HELD_PATIENCE_S))
+        busy = machine.wait()
         receiver.go_on()
         return {**receiver.result(), "busy_before": busy}
 

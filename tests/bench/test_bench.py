@@ -17,8 +17,8 @@ from jbm_kafka.bench.worker import measure
 from jbm_kafka.cli.main import main
 
 TINY = Plan(
-    repeats=1, warm_ups=1, partitions=3, units=20, backlog_messages=3_000, latency_messages=300, latency_warm_up=100,
-    sends=50, sends_beside_flood=20, sends_with_callback=500, fast_messages=300, forward_commits=8,
+    repeats=1, warm_ups=1, partitions=3, units=20, backlog_messages=3_000, latency_s=0.2, latency_warm_up=100,
+    sends=50, sends_beside_flood=20, sends_with_callback=500, forward_commits=8,
     held_behind=500, held_others=2_000, quiet_patience_s=0,
 )  # fmt: skip
 
@@ -30,14 +30,14 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
     clients = {
         "backlog": {"raw", "share", "jbm", "body", "bound"},
         "latency": {"jbm"},
-        "send": {"flush-raw", "one-by-one", "beside-flood", "callback-raw", "callback", "jbm"},
-        "forward": {"raw-1", "jbm-1", "raw-100", "jbm-100", "32", "jbm-1-wide", "32-wide"},
+        "send": {"flush-raw", "one-by-one", "beside-flood", "callback-raw", "callback"},
+        "forward": {"raw-1", "tuned-1", "jbm-1", "raw-100", "tuned-100", "jbm-100", "32", "jbm-1-wide", "32-wide"},
         "held": {"free", "held"},
     }[name]
     assert {row["client"] for row in result.raw} == clients
     assert all(row.median > 0 for row in result.rows.values())
     assert {row.count for row in result.rows.values()} == {TINY.repeats * (4 if name == "held" else 1)}
-    assert len(result.judgements) == {"backlog": 3, "latency": 2, "send": 4, "forward": 5, "held": 1}[name]
+    assert len(result.judgements) == {"backlog": 3, "latency": 4, "send": 2, "forward": 5, "held": 1}[name]
     assert told
 
 
@@ -50,7 +50,9 @@ def test_a_warm_up_is_told_and_does_not_count() -> None:
 
 def test_latencies_leave_out_the_warm_up(bootstrap: str) -> None:
     result = SHAPES["latency"](bootstrap, TINY, lambda _: None)
-    assert len(result.raw[0]["latencies_ms"]) == TINY.latency_messages
+    assert [len(row["latencies_ms"]) for row in counted_rows(result.raw)] == [
+        rate * TINY.latency_s for rate in TINY.latency_rates
+    ]
 
 
 def test_the_report_has_what_it_takes_to_judge_a_run() -> None:
@@ -61,7 +63,7 @@ def test_the_report_has_what_it_takes_to_judge_a_run() -> None:
     said = json.loads(json.dumps(as_json([result], TINY, kafka="4.3.1", is_own_broker=True)))
     about = {"measured_at", "command", "git_commit", "machine", "versions", "compiled_modules", "kafka"}
     assert said.keys() == about | {"plan", "shapes"}
-    assert said["plan"] == asdict(TINY)
+    assert said["plan"] == json.loads(json.dumps(asdict(TINY)))
     assert said["shapes"]["backlog"]["raw"] == [{"seconds": 1.5}]
     assert said["shapes"]["backlog"]["judgements"][0]["passed"] is False
     assert said["versions"]["confluent-kafka"]

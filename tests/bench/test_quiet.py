@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka.bench.quiet import wait_until_quiet
+from jbm_kafka.bench.quiet import QuietMachine, wait_until_quiet
 
 pytestmark = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="told by Linux only")
 
@@ -34,3 +34,15 @@ def test_what_the_machine_does_is_told_when_patience_ends() -> None:
         begin = time.monotonic()
         assert wait_until_quiet(1.0) > 0.5
         assert time.monotonic() - begin >= 1.0
+
+
+def test_a_machine_that_is_always_busy_is_waited_for_less_and_less() -> None:
+    machine = QuietMachine(2.0)
+    with busy_processors():
+        begin = time.monotonic()
+        machine.wait()
+        first = time.monotonic()
+        machine.wait()
+        machine.wait()
+    assert first - begin >= 2.0
+    assert time.monotonic() - first < 3.0
