@@ -1,5 +1,12 @@
 """JMS queues on plain Kafka topics: one at a time per unit of order, verdicts per message, dead letters once."""
 
+import sys
+
+from jbm_kafka.supported import refusal
+
+if reason := refusal(sys.platform, sys.version_info[:2], 64 if sys.maxsize > 2**32 else 32):
+    raise ImportError(reason)
+
 from importlib import import_module
 from typing import TYPE_CHECKING
 

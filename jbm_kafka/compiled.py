@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import find_spec, spec_from_file_location
 from types import ModuleType
@@ -18,8 +17,11 @@ PURE_VARIABLE = "JBM_PURE"
 _PACKAGE = __name__.partition(".")[0]
 
 
-class SourceFinder(MetaPathFinder):
-    """Finds this package's modules by their source only."""
+class SourceFinder:
+    """Finds this package's modules by their source only.
+
+    It is a MetaPathFinder and does not say so: importing that class would be a third of importing this package.
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
