@@ -7,7 +7,7 @@ SPARK  := $(wildcard spark/jbm_spark)
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-jars demo test test-pure test-slow chaos check cover way turn bench bench-instructions lock clean
+.PHONY: help setup spark-jars demo test test-pure test-slow chaos check cover way turn bench bench-instructions dist lock clean
 
 help:             ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
@@ -70,6 +70,9 @@ bench: setup      ## throughput and latency beside Kafka's own clients
 
 bench-instructions: setup  ## instructions per message beside those of 12ec90b (needs valgrind)
 	$(BIN)/jbm-kafka bench-instructions --check
+
+dist: $(VENV)/.stamp  ## dist/ with the wheel and the sdist (HATCH_BUILD_HOOK_ENABLE_CUSTOM=1: compiled, for this platform)
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 lock: $(VENV)/.stamp  ## write what is installed now to constraints.txt
 	{ sed -n '/^#/p' constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > constraints.new

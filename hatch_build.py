@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -18,5 +19,6 @@ class CompiledModules(BuildHookInterface):  # type: ignore[type-arg, misc, unuse
         subprocess.run([sys.executable, "setup.py", "build_ext", "--inplace"], cwd=root, check=True)
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["artifacts"].append("/jbm_kafka/**/*.so")
-        build_data["force_include"].update({str(lib): lib.name for lib in root.glob("*__mypyc.*.so")})
+        ending = sysconfig.get_config_var("EXT_SUFFIX")  # beside them may lie what another Python's build left
+        build_data["artifacts"].append(f"/jbm_kafka/**/*{ending}")
+        build_data["force_include"].update({str(lib): lib.name for lib in root.glob(f"*__mypyc{ending}")})

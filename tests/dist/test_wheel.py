@@ -1,0 +1,118 @@
+"""What a user gets from the wheel alone: outside the tree, in an environment of its own, without the extras."""
+
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import jbm_kafka
+from jbm_kafka.cli.main import COMMANDS
+from jbm_kafka.devbroker import LocalBroker
+from tests.dist.conftest import Built, Environment
+from tests.house.sources import ROOT
+
+DATA = {".avsc", ".json", ".jsonl", ".properties", ".sha256", ".typed", ".xml"}
+
+
+def test_the_wheel_is_pure_and_holds_every_file_of_the_packages_and_no_other(built: Built) -> None:
+    assert built.wheel.name == f"jbm_kafka-{jbm_kafka.__version__}-py3-none-any.whl"
+    names = zipfile.ZipFile(built.wheel).namelist()
+    ours = {name for name in names if ".dist-info/" not in name}
+    wanted = set()
+    for root, package in ((ROOT, "jbm_kafka"), (ROOT / "spark", "jbm_spark")):
+        files = [path for path in (root / package).rglob("*") if path.suffix in {".py", *DATA}]
+        wanted |= {path.relative_to(root).as_posix() for path in files}
+    wanted |= {f"jbm_kafka/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "schemas").rglob("*.avsc")}
+    assert ours == wanted
+
+
+def test_the_sdist_holds_what_a_build_and_a_reader_need_and_nothing_else(built: Built) -> None:
+    with tarfile.open(built.sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    needed = {"hatch_build.py", "setup.py", "pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "constraints.txt"}
+    assert needed <= names
+    assert {name.partition("/")[0] for name in names - needed} == {
+        ".gitignore", "PKG-INFO", "docs", "jbm_kafka", "schemas", "spark"
+    }  # fmt: skip
+    assert not {name for name in names if name.endswith((".so", ".jar", ".pyc"))}
+
+
+def test_the_library_imports_from_the_environment_and_finds_its_schemas(installed: Environment) -> None:
+    code = "import jbm_kafka; from jbm_kafka.codec.schemas import codec; codec('Held'); print(jbm_kafka.__file__)"
+    done = installed.run("python", "-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(str(installed.folder))
+    assert done.stdout.strip().endswith("site-packages/jbm_kafka/__init__.py")
+
+
+def test_every_module_of_the_library_imports_without_the_extras(installed: Environment) -> None:
+    code = (
+        "import importlib, pkgutil, jbm_kafka\n"
+        "names = [found.name for found in pkgutil.walk_packages(jbm_kafka.__path__, 'jbm_kafka.')]\n"
+        "names = [name for name in names if not name.endswith('__main__')]\n"
+        "print(len([importlib.import_module(name) for name in names]))\n"
+    )
+    done = installed.run("python", "-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 150
+
+
+def test_every_command_is_there(installed: Environment) -> None:
+    for command in ("jbm-kafka", "jbm-spark"):
+        told = installed.run(command, "--version")
+        assert (told.returncode, told.stdout) == (0, f"{command} {jbm_kafka.__version__}\n"), told.stderr
+    code = "import sys; from jbm_kafka.cli.main import main; sys.exit(any(main([c, '--help']) for c in sys.argv[1:]))"
+    done = installed.run("python", "-c", code, *COMMANDS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("Usage: jbm-kafka") == len(COMMANDS)
+
+
+def test_a_spark_job_without_the_extra_is_refused_in_one_line(installed: Environment) -> None:
+    done = installed.run("jbm-spark", "dead-letters", "--bootstrap", "127.0.0.1:1")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "PySpark is not installed: pip install 'jbm-kafka[spark]'" in done.stderr
+
+
+def test_the_jars_of_spark_without_the_extra_are_refused_in_one_line(installed: Environment, tmp_path: Path) -> None:
+    done = installed.run("python", "-m", "jbm_spark.jars", "fetch", JBM_CACHE=str(tmp_path))
+    assert (done.returncode, done.stderr) == (1, "PySpark is not installed: pip install 'jbm-kafka[spark]'\n")
+
+
+def test_a_missing_java_and_a_missing_maven_are_told_in_one_line_each(installed: Environment, tmp_path: Path) -> None:
+    where = {"JBM_CACHE": str(tmp_path / "cache"), "JBM_HOME": str(tmp_path / "home"), "JAVA_HOME": ""}
+    done = installed.run("jbm-kafka", "broker", "start", PATH=str(tmp_path), **where)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "found no java: install a Java 17 runtime" in done.stderr
+    _java(tmp_path / "java", version="11.0.2")
+    done = installed.run("jbm-kafka", "broker", "start", PATH=str(tmp_path), **where)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "is Java 11: install a Java 17 runtime" in done.stderr
+    _java(tmp_path / "java", version="17.0.2")
+    done = installed.run("jbm-kafka", "broker", "start", PATH=str(tmp_path), **where)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "Maven (mvn), which fetches them, was not found: install it" in done.stderr
+
+
+def test_a_broker_started_by_the_installed_command_takes_a_message(installed: Environment, tmp_path: Path) -> None:
+    if shutil.which("java") is None or shutil.which("mvn") is None:
+        pytest.skip("no Java or no Maven here")
+    try:
+        started = installed.run("jbm-kafka", "broker", "start", JBM_HOME=str(tmp_path))
+        assert started.returncode == 0, started.stderr
+        for command in (["create", "parcels"], ["send", "parcels", "--text", "parcel 1"]):
+            done = installed.run("jbm-kafka", *command, JBM_HOME=str(tmp_path))
+            assert done.returncode == 0, done.stderr
+        received = installed.run("jbm-kafka", "receive", "parcels", JBM_HOME=str(tmp_path))
+        assert (received.returncode, received.stderr) == (0, "")
+        assert "parcel 1" in received.stdout
+        assert installed.run("jbm-kafka", "broker", "stop", JBM_HOME=str(tmp_path)).returncode == 0
+    finally:
+        LocalBroker(tmp_path / "broker").kill()
+
+
+def _java(path: Path, *, version: str) -> None:
+    path.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    path.chmod(0o755)
