@@ -29,6 +29,13 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"{', '.join(stale)}: compiled before the source was changed; run `make setup`")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Says what stays together when several processes share a run: a file, and all that shares the one Spark."""
+    for item in items:
+        folder, file = item.path.parent.name, item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group("spark" if folder == "spark" else file))
+
+
 class MakeTopic(Protocol):
     """Creates a Kafka topic whose name begins with this test's `kafka_name`."""
 

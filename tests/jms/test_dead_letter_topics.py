@@ -9,7 +9,7 @@ from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.jms.connection import Connection
 from tests.conftest import MakeTopic
 from tests.jms.support import copies, eventually, left, receive, send
-from tests.support.topics import delete_topics
+from tests.support.topics import admin_client, delete_topics
 
 
 @pytest.fixture
@@ -74,6 +74,8 @@ def test_a_dead_letter_topic_deleted_meanwhile_is_found_again(
     consumer = session.create_consumer(orders)
     bad, good = receive(consumer), receive(consumer)
     delete_topics(bootstrap, [letters.name])
+    # A copy that is written while the topic goes would go with it.
+    eventually(lambda: letters.name not in admin_client(bootstrap).list_topics(timeout=10).topics, "the deletion")
     bad.nack()
     good.acknowledge()
     if not is_ours_to_create:

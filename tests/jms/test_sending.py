@@ -206,8 +206,10 @@ def test_a_message_that_expires_behind_an_unfinished_one_holds_back_nothing(
     consumer = client.create_consumer(orders)
     send(session, orders, "first", unit="u")
     assert receive(consumer).body == "first"
-    session.create_producer(orders).send("late", time_to_live_ms=1, unit_of_order="u")
+    late = TextMessage("late")
+    session.create_producer(orders).send(late, time_to_live_ms=1, unit_of_order="u")
     send(session, orders, "next", unit="u")
+    eventually(lambda: time.time_ns() // 10**6 > late.expiration, "its time is not over")
     assert receive(consumer).body == "next"
     eventually(lambda: bodies(copies(connection, EXPIRED, of=orders)) == ["late"], "it did not expire")
     if mode is AcknowledgeMode.CLIENT:

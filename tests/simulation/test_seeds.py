@@ -5,6 +5,8 @@ act the invariants are checked; at the end nothing goes wrong any more, and ever
 message must come to its end. A failure prints the command that repeats it.
 """
 
+import os
+import random
 import secrets
 
 import pytest
@@ -41,7 +43,8 @@ def play(seed: int, steps: int) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.function is test_every_promise_holds:
         asked = metafunc.config.getoption("--simulation-seed", default=None)
-        chance = [secrets.randbelow(10**9) for _ in range(RANDOM_SEEDS)]
+        run = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID"))  # the processes of one run must agree
+        chance = [run.randrange(10**9) for _ in range(RANDOM_SEEDS)]
         metafunc.parametrize("seed", [*FIXED_SEEDS, *chance] if asked is None else [asked])
 
 
