@@ -14,6 +14,7 @@ from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.providers import embedded
 from tests.support.broker import local_broker, open_broker, wanted_broker
 from tests.support.compiled_files import stale_modules
+from tests.support.secured import SecuredBroker, secured_broker
 from tests.support.topics import create_topic, delete_topics_beginning_with
 
 
@@ -47,6 +48,13 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of the broker that all tests of this run share. Nobody may stop it: see `dedicated_broker`."""
     with open_broker(wanted_broker(), tmp_path_factory.mktemp("broker")) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """A broker that wants TLS and users, shared by the tests of this run that ask for it."""
+    with secured_broker(tmp_path_factory.mktemp("secured")) as broker:
+        yield broker
 
 
 @pytest.fixture(autouse=True)

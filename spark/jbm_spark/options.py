@@ -54,7 +54,10 @@ def checked(options: Mapping[str, str] | None) -> dict[str, str]:
         if lower in _REFUSED:
             raise OptionRefusedError(f"option {name}={value} is refused: {_REFUSED[lower]}")
         if lower not in _KNOWN and not lower.startswith("kafka."):
-            raise OptionRefusedError(f"option {name} is none of Spark's Kafka source; Kafka's own begin with `kafka.`")
+            raise OptionRefusedError(
+                f"option {name} is none of Spark's Kafka source; Kafka's own begin with `kafka.`, and "
+                "kafka_options(…) makes them of librdkafka's"
+            )
         passed[name] = value
     return passed
 

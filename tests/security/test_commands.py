@@ -9,8 +9,7 @@ import pytest
 from jbm_kafka.admin import Admin
 from jbm_kafka.cli.main import main
 from tests.cli.conftest import Run, run
-from tests.security.conftest import ALICE
-from tests.support.secured import PASSWORD, SecuredBroker
+from tests.support.secured import ALICE, PASSWORD, SecuredBroker
 
 __all__ = ["run"]
 

@@ -8,8 +8,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.errors import JMSError, JMSSecurityError
-from tests.security.conftest import ALICE
-from tests.support.secured import PLAIN_PASSWORD, PLAIN_USER, SecuredBroker, make_certificates
+from tests.support.secured import ALICE, PLAIN_PASSWORD, PLAIN_USER, SecuredBroker, make_certificates
 
 SOON_S = 5.0
 

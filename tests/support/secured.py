@@ -24,6 +24,8 @@ from tests.support.broker import local_broker
 _PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 PASSWORD = 'pass "w\\rd" ; ä'
 """Of every user of SCRAM: hard to quote."""
+ALICE = "alice"
+"""A user of SCRAM who may do everything."""
 PLAIN_USER, PLAIN_PASSWORD = "paula", "paula-secret"
 
 
@@ -165,4 +167,8 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
         "super.users": "User:ANONYMOUS",
     }  # fmt: skip
     with local_broker(folder / "broker", properties) as broker:
-        yield SecuredBroker(broker.bootstrap, sasl, tls, certificates, broker.log_file)
+        secured = SecuredBroker(broker.bootstrap, sasl, tls, certificates, broker.log_file)
+        secured.add_user(ALICE)
+        for user in (ALICE, PLAIN_USER, "carol"):
+            secured.allow(user, EVERYTHING)
+        yield secured

@@ -9,7 +9,7 @@ after the other, each to its end at that moment.
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jbm_kafka.codec.dead_letter import DEAD_LETTER_REASON, DELIVERY_COUNT, ORIG_DESTINATION, ORIG_MESSAGE_ID
@@ -18,6 +18,7 @@ from jbm_kafka.core.errors import JMSError
 from jbm_spark.errors import SparkJobError
 from jbm_spark.jars import installed_pyspark
 from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, QueueContent, as_json, as_text
+from jbm_spark.kafka_properties import kafka_options
 from jbm_spark.topics import check_topics
 
 if TYPE_CHECKING:
@@ -98,8 +99,16 @@ def queue_content(name: str, held: "DataFrame", *, top: int) -> QueueContent:
         counted.unpersist()
 
 
-def run(bootstrap: str, *, dead_letters: str, queue: str | None, top: int, namespace: str = "") -> DeadLetterReport:
-    """The report, from a Spark session of its own that is stopped again.
+def run(
+    bootstrap: str,
+    *,
+    dead_letters: str,
+    queue: str | None,
+    top: int,
+    namespace: str = "",
+    kafka: Mapping[str, object] | None = None,
+) -> DeadLetterReport:
+    """The report, from a Spark session of its own that is stopped again. `kafka` are librdkafka's properties.
 
     Raises:
         SparkJobError: the broker, a topic, Java or the jars are not there, or Spark failed.
@@ -107,16 +116,19 @@ def run(bootstrap: str, *, dead_letters: str, queue: str | None, top: int, names
     """
     installed_pyspark()
     names = [name for name in (dead_letters, queue) if name is not None]
-    check_topics(bootstrap, [Queue(name).kafka_topic(namespace) for name in names])
+    check_topics(bootstrap, [Queue(name).kafka_topic(namespace) for name in names], kafka=kafka)
+    options = kafka_options(kafka or {})
     # Only now: a wrong address is told in a moment, not after Spark's start.
     from jbm_spark.messages import messages
     from jbm_spark.session import job_session
 
     with job_session("jbm dead-letters") as spark:
-        groups = dead_letter_groups(messages(spark, dead_letters, bootstrap=bootstrap, namespace=namespace))
-        content = None
-        if queue is not None:
-            content = queue_content(queue, messages(spark, queue, bootstrap=bootstrap, namespace=namespace), top=top)
+
+        def rows(name: str) -> "DataFrame":
+            return messages(spark, name, bootstrap=bootstrap, namespace=namespace, options=options)
+
+        groups = dead_letter_groups(rows(dead_letters))
+        content = None if queue is None else queue_content(queue, rows(queue), top=top)
         return DeadLetterReport(dead_letters=dead_letters, groups=tuple(groups), queue=content)
 
 

@@ -1,0 +1,52 @@
+"""Spark on listeners with TLS, passwords and certificates, with the properties that factories and commands take."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jbm_kafka import ConnectionFactory, Queue
+from jbm_kafka.admin import Admin
+from jbm_spark.errors import OptionRefusedError, TopicError
+from jbm_spark.kafka_properties import kafka_options
+from jbm_spark.messages import messages
+from jbm_spark.topics import check_topics
+from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, SecuredBroker
+
+
+@pytest.mark.parametrize("who", ["SCRAM-SHA-512", "PLAIN", "certificate"])
+def test_messages_are_read_with_librdkafkas_properties(
+    secured: SecuredBroker, spark: SparkSession, kafka_name: str, who: str
+) -> None:
+    bootstrap, kafka = {
+        "SCRAM-SHA-512": (secured.sasl, secured.as_user(ALICE)),
+        "PLAIN": (secured.sasl, secured.as_user(PLAIN_USER, PLAIN_PASSWORD, "PLAIN")),
+        "certificate": (secured.tls, secured.as_carol()),
+    }[who]
+    with ConnectionFactory(bootstrap, kafka=kafka).create_connection() as connection:
+        connection.create_session().create_producer(Queue(kafka_name)).send("hello")
+    check_topics(bootstrap, [kafka_name], kafka=kafka)
+    frame = messages(spark, kafka_name, bootstrap=bootstrap, options=kafka_options(kafka))
+    assert [row["body_text"] for row in frame.collect()] == ["hello"]
+
+
+def test_a_plan_shows_no_password(
+    secured: SecuredBroker, spark: SparkSession, kafka_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Plans go to logs and to Spark's UI."""
+    with Admin(secured.open) as admin:
+        admin.create_queue(kafka_name, partitions=1)
+    options = kafka_options(secured.as_user(PLAIN_USER, PLAIN_PASSWORD, "PLAIN"))
+    messages(spark, kafka_name, bootstrap=secured.sasl, options=options).explain("formatted")
+    shown = capsys.readouterr().out
+    assert kafka_name in shown
+    assert PLAIN_PASSWORD not in shown
+
+
+def test_a_wrong_password_is_told_before_a_jvm_is_started(secured: SecuredBroker, kafka_name: str) -> None:
+    with pytest.raises(TopicError, match=r"check sasl\.username, sasl\.password and sasl\.mechanism$") as told:
+        check_topics(secured.sasl, [kafka_name], kafka=secured.as_user(ALICE, "guessed"))
+    assert "guessed" not in str(told.value)
+
+
+def test_librdkafkas_names_as_options_are_told_how_to_be_given(spark: SparkSession) -> None:
+    with pytest.raises(OptionRefusedError, match=r"kafka_options\(…\)"):
+        messages(spark, "orders", bootstrap="localhost:9092", options={"sasl.password": PASSWORD})
