@@ -1,0 +1,56 @@
+"""A selector, checked and compiled: which messages somebody wants (SEL-1)."""
+
+from dataclasses import dataclass, field
+
+from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.selectors.evaluator import Evaluate, Read, compiled
+from jbm_kafka.core.selectors.mistake import mistake
+from jbm_kafka.core.selectors.nodes import normal_text
+from jbm_kafka.core.selectors.parser import parse
+
+LENGTH_MAX = 65_536
+"""Characters of a selector."""
+
+_SPACES = " \t\f\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Equal ones choose the same messages: they compare and hash by their normal form. Any thread."""
+
+    normal: str
+    """The same for selectors that differ in spaces, capitals, brackets and the like; itself a selector."""
+    text: str = field(compare=False)
+    """As it was given."""
+    names: frozenset[str] = field(compare=False)
+    """The header fields and properties it reads, and nothing else does it need of a message."""
+    _evaluate: Evaluate = field(compare=False, repr=False)
+
+    def matches(self, read: Read) -> bool:
+        """Whether a message is selected: the condition is true, not false and not unknown.
+
+        `read` gives the value of a name: a str, bool, int of 64 bits or float, None for what the message does not have.
+        It is asked for no more names than the answer needs, and maybe twice for one.
+        """
+        return self._evaluate(read) is True
+
+
+def parse_selector(text: str | None) -> Selector | None:
+    """The selector; None where there is none to speak of: None, an empty text, or only spaces.
+
+    Raises:
+        InvalidSelectorError: it is wrong; `position` is the column, from 1, `found` what stands there, and `expected`
+            what could.
+    """
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise InvalidSelectorError(
+            f"selector {text!r}: a selector is a str or None, not {type(text).__name__}", selector=text
+        )
+    if not text.strip(_SPACES):
+        return None
+    if len(text) > LENGTH_MAX:
+        raise mistake(text, LENGTH_MAX, f"{len(text)} characters", f"at most {LENGTH_MAX}")
+    node, names = parse(text)
+    return Selector(normal_text(node), text, names, compiled(node))
