@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.wrong_values import shown
 
 PropertyType = Literal["string", "boolean", "byte", "short", "int", "long", "float", "double", "null"]
 PropertyValue = str | bool | int | float | None
@@ -59,8 +60,8 @@ def is_legal_name(name: str) -> bool:
     return not name.startswith("JMS") or name.startswith(("JMSX", "JMS_"))
 
 
-def property_of(value: object) -> Property:
-    """The property a Python value becomes: int by its size, float as double.
+def property_of(name: object, value: object) -> Property:
+    """The property of this name that a Python value becomes: int by its size, float as double.
 
     Raises:
         MessageFormatError: no property type holds the value.
@@ -75,13 +76,16 @@ def property_of(value: object) -> Property:
             return Property("int", int(value))
         if integer_fits(value, 64):
             return Property("long", int(value))
-        raise MessageFormatError(f"{value} does not fit 64 bits; send it as a string", value=value)
+        raise MessageFormatError(
+            f"property {name} is {shown(value)}: it does not fit 64 bits; send it as a str", property=name, value=value
+        )
     if isinstance(value, float):
         return Property("double", float(value))
     if value is None:
         return NULL
     raise MessageFormatError(
-        f"a property is a str, bool, int, float or None, not {type(value).__name__}; put other values into the body",
+        f"property {name} is {shown(value)}: it is a str, bool, int, float or None; put other values into the body",
+        property=name,
         value=value,
     )
 

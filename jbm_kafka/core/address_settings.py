@@ -13,6 +13,7 @@ from jbm_kafka.core.address_pattern import check_pattern, matches, specificity
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
 from jbm_kafka.core.setting_rules import setting_fault
+from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 
 OnDeadLetter = Literal["continue", "hold"]
 Truncate = Literal["settled", "never"]
@@ -60,7 +61,7 @@ class AddressSettings:
         for name, value in self.given().items():
             fault = setting_fault(name, value)
             if fault is not None:
-                raise InvalidSettingError(f"{name} is {value!r}: {fault}", setting=name, value=value)
+                raise wrong_value(name, value, fault)
 
     def given(self) -> dict[str, Any]:
         """The settings that say something, by name."""
@@ -74,11 +75,15 @@ class AddressSettings:
         Raises:
             InvalidSettingError: a key is no setting, or its value cannot be.
         """
+        if not isinstance(values, Mapping):
+            raise wrong_type("values", values, "it is a mapping from setting to value")
         known = [each.name for each in fields(cls)]
         for name in values:
             if name not in known:
                 raise InvalidSettingError(
-                    f"{name!r} is no address setting; known are {', '.join(known)}", setting=name, value=values[name]
+                    f"{name!r} is not an address setting; known are {', '.join(known)}",
+                    setting=name,
+                    value=values[name],
                 )
         return cls(**values)
 

@@ -150,7 +150,7 @@ def parse_destination(text: str) -> Destination:
     kind, colon, name = text.partition(":")
     if colon and kind in _BY_KIND:
         return _BY_KIND[kind](name)
-    raise InvalidDestinationError(f"{text!r} is no destination; write 'queue:<name>' or 'topic:<name>'", text=text)
+    raise InvalidDestinationError(f"{text!r} is not a destination; write 'queue:<name>' or 'topic:<name>'", text=text)
 
 
 def colliding_name(name: str, existing: Iterable[str]) -> str | None:

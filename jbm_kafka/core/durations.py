@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from jbm_kafka.core.wrong_values import is_int, wrong_type, wrong_value
+
 LONGEST_MS = 100 * 366 * 24 * 3_600_000
 """A hundred years: more is a mistake, and what is added to an instant must stay a number that Kafka and Avro hold."""
 
 
 def duration_fault(value: object) -> str | None:
-    """Why the value is no duration; None when it is one."""
+    """Why the value is not a duration; None when it is one."""
     if isinstance(value, bool) or not isinstance(value, int):
         return "it is an int of milliseconds, as in 1500 for a second and a half"
     if value < 0:
@@ -19,10 +21,10 @@ def checked_duration_ms(name: str, value: object) -> int:
     """The value, if it is a duration.
 
     Raises:
-        ValueError: it is none; the text names it and says what it should be.
+        InvalidSettingError: it is not; the text names it and says what it should be.
     """
     fault = duration_fault(value)
     if fault is not None:
-        raise ValueError(f"{name} is {value!r}: {fault}")
+        raise (wrong_value if is_int(value) else wrong_type)(name, value, fault)
     assert isinstance(value, int)
     return value

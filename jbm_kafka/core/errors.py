@@ -46,7 +46,11 @@ class InvalidClientIDError(JMSError):
 
 
 class InvalidSettingError(JMSError, ValueError):
-    """A setting has a name, a type, a unit or a value it cannot have."""
+    """A setting or an argument has a name, a type, a unit or a value it cannot have."""
+
+
+class InvalidTypeError(InvalidSettingError, TypeError):
+    """A setting or an argument is of a type that it cannot have."""
 
 
 class MessageFormatError(JMSError, ValueError):

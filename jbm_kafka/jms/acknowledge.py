@@ -93,7 +93,10 @@ class AcknowledgeStrategy:
     def nack(self, message: Message, delay_ms: int | None) -> None:
         """`message.nack()`: only CLIENT and INDIVIDUAL have one."""
         self._session.check_open()
-        raise IllegalStateError(f"nack() is for CLIENT and INDIVIDUAL sessions, this one is {self._session.mode.name}")
+        raise IllegalStateError(
+            f"nack() is for CLIENT and INDIVIDUAL sessions, this one is {self._session.mode.name}; make one with "
+            f"create_session(AcknowledgeMode.INDIVIDUAL)"
+        )
 
     def let_go_closed(self) -> None:
         """Detach the links of closed consumers of which nothing is unacknowledged, nor on its way to a listener."""
@@ -105,7 +108,10 @@ class AcknowledgeStrategy:
         self._session.links.let_go(may_go)
 
     def _not_transacted(self, call: str) -> IllegalStateError:
-        return IllegalStateError(f"{call}() is for TRANSACTED sessions, this one is {self._session.mode.name}")
+        return IllegalStateError(
+            f"{call}() is for TRANSACTED sessions, this one is {self._session.mode.name}; make one with "
+            f"create_session(AcknowledgeMode.TRANSACTED)"
+        )
 
     def _settled(self) -> None:
         """There may be room for others now, and closed consumers may go."""

@@ -1,25 +1,32 @@
-"""What an application may give for a timeout, a prefetch and a listener."""
+"""What an application may give for an argument; else it is told its name, its value and what it should be."""
 
 from __future__ import annotations
 
 from threading import TIMEOUT_MAX
 from typing import SupportsFloat
 
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
+from jbm_kafka.jms.modes import AcknowledgeMode
 
+PREFETCH_MAX = 1_000_000
 Seconds = SupportsFloat
 """A number of seconds, as a caller gives it. Wider than what is taken: told `float`, compiled code would refuse all
 else by itself, and less kindly."""
 
 
-def checked_timeout_s(timeout: object) -> float | None:
-    """The timeout, if it is one; what no thread can wait as long as is for ever.
+def checked_timeout_s(timeout: object, without: str = "to wait for ever") -> float | None:
+    """The timeout, if it is one; what no thread can wait as long as is for ever. `without` tells what None is for.
 
     Raises:
-        ValueError: it is negative, or no number of seconds.
+        InvalidSettingError: it is negative, or not a number of seconds.
     """
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
-        raise ValueError(f"timeout is {timeout!r}: a number of seconds, 0 not to wait, None to wait for ever")
+    rule = f"it is a number of seconds, 0 not to wait, None {without}"
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise wrong_type("timeout", timeout, rule)
+    if not timeout >= 0:
+        raise wrong_value("timeout", timeout, rule)
     return None if timeout > TIMEOUT_MAX else timeout
 
 
@@ -27,20 +34,69 @@ def checked_prefetch(count: object) -> int:
     """The prefetch, if it is one.
 
     Raises:
-        ValueError: it is no int of at least 1.
+        InvalidSettingError: it is not.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"prefetch is {count!r}: it is an int of at least 1")
-    return count
+    return checked_int("prefetch", count, 1, PREFETCH_MAX, "messages")
 
 
 def check_callable(name: str, value: object) -> None:
     """Raises InvalidSettingError when it can neither be called nor is None."""
     if value is not None and not callable(value):
-        raise InvalidSettingError(f"{name} is {value!r}: it is a function or another callable, or None", value=value)
+        raise wrong_type(name, value, "it is a function or another callable, or None")
 
 
 def check_kind(kind: object) -> None:
-    """Raises TypeError when it is not a type: before anything is taken, for afterwards it would be lost."""
+    """Raises InvalidTypeError when it is not a type: before anything is taken, for afterwards it would be lost."""
     if not isinstance(kind, type):
-        raise TypeError(f"kind is {kind!r}: it is a type, str or bytes")
+        raise wrong_type("kind", kind, "it is a type, str or bytes")
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """The value, if it is True or False.
+
+    Raises:
+        InvalidTypeError: it is not.
+    """
+    if not isinstance(value, bool):
+        raise wrong_type(name, value, "it is True or False")
+    return value
+
+
+def check_mode(mode: object) -> None:
+    """Raises InvalidSettingError when it is not an AcknowledgeMode, with the member that is meant, probably."""
+    if isinstance(mode, AcknowledgeMode):
+        return
+    meant = str(mode).upper()
+    hint = f"; use AcknowledgeMode.{meant}" if meant in AcknowledgeMode.__members__ else ""
+    members = ", ".join(member.name for member in AcknowledgeMode)
+    raise wrong_type("acknowledge_mode", mode, f"it is a member of AcknowledgeMode, which has {members}{hint}")
+
+
+def as_destination(destination: object, name: str = "destination") -> Destination:
+    """The destination, if it is one.
+
+    Raises:
+        InvalidDestinationError: it is something else, such as a bare name.
+    """
+    if not isinstance(destination, Destination):
+        raise InvalidDestinationError(f"{name} is {shown(destination)}: {_instead_of(destination)}", value=destination)
+    return destination
+
+
+def as_queue(queue: object, name: str) -> Queue:
+    """The queue, if it is one.
+
+    Raises:
+        InvalidDestinationError: it is something else, such as a bare name.
+    """
+    if not isinstance(queue, Queue):
+        if isinstance(queue, Destination):
+            raise InvalidDestinationError(f"{name} is {queue}: this version has queues only, use Queue(…)", value=queue)
+        raise InvalidDestinationError(f"{name} is {shown(queue)}: {_instead_of(queue)}", value=queue)
+    return queue
+
+
+def _instead_of(value: object) -> str:
+    if isinstance(value, str):
+        return f"it is a Queue, not its name; use Queue({shown(value)})"
+    return "it is a Queue, as in Queue('orders')"

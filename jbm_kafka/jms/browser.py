@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.wrong_values import wrong_value
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.ports.provider import Provider
@@ -18,7 +19,7 @@ class QueueBrowser:
 
     def __init__(self, provider: Provider, queue: Queue, *, include: str) -> None:
         if include not in INCLUDES:
-            raise ValueError(f"include is {include!r}: it is one of {', '.join(INCLUDES)}")
+            raise wrong_value("include", include, "it is 'deliverable' or 'all'")
         self._provider = provider
         self.queue = queue
         self.include = include

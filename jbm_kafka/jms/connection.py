@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, JMSError
+from jbm_kafka.jms.arguments import check_callable, check_mode
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.jms.known_attributes import KnownAttributes
@@ -63,6 +64,7 @@ class Connection(KnownAttributes):
 
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
+        check_callable("exception_listener", listener)
         self.core.exception_listener = listener
 
     @property
@@ -90,8 +92,7 @@ class Connection(KnownAttributes):
 
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Session:
         """A session; one for each thread that works."""
-        if not isinstance(acknowledge_mode, AcknowledgeMode):
-            raise IllegalStateError(f"acknowledge_mode is {acknowledge_mode!r}: use a member of AcknowledgeMode")
+        check_mode(acknowledge_mode)
         self._check_open()
         session = Session(self.core, acknowledge_mode)
         with self._lock:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
@@ -59,10 +60,9 @@ class ContextProducer:
     ) -> Message:
         """Send a message to a destination; options and errors as of `MessageProducer.send`."""
         if not isinstance(destination, Destination):
-            hint = " (the arguments are swapped)" if isinstance(message, Destination) else ""
-            raise TypeError(f"send(destination, message): the destination comes first, not {destination!r}{hint}")
-        if isinstance(message, Destination):
-            raise TypeError(f"send(destination, message): {message} is a destination, not a message")
+            hint = "; the arguments are swapped" if isinstance(message, Destination) else ""
+            rule = "it is a Queue, as in send(Queue('orders'), message): the destination comes first"
+            raise wrong_type("destination", destination, rule + hint)
         return self._producer.send(
             message,
             destination=destination,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, cast
 
 from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
+from jbm_kafka.core.wrong_values import checked_int, wrong_type, wrong_value
+from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.connection_core import ConnectionDefaults
 from jbm_kafka.jms.context import Context
@@ -22,7 +24,6 @@ from jbm_kafka.ports.provider import ProviderModule
 PROVIDERS = {"kafka": "jbm_kafka.providers.embedded"}
 """Module by scheme."""
 _DAY_MS = 86_400_000
-_HOSTS = re.compile(r"[^,/\s]+:\d+(,[^,/\s]+:\d+)*")
 
 
 class ConnectionFactory:
@@ -104,8 +105,8 @@ class ConnectionFactory:
         self._provider.check(self._installation)
         self._defaults = ConnectionDefaults(
             client_id=client_id,
-            prefetch=_whole("prefetch", prefetch, 1, 1_000_000, "messages"),
-            block_on_acknowledge=_flag("block_on_acknowledge", block_on_acknowledge),
+            prefetch=_whole("prefetch", prefetch, 1, PREFETCH_MAX, "messages"),
+            block_on_acknowledge=checked_flag("block_on_acknowledge", block_on_acknowledge),
             default_unit_of_order=_unit(default_unit_of_order),
         )
 
@@ -125,6 +126,7 @@ class ConnectionFactory:
 
     def create_context(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Context:
         """Connection and session in one, started at its first consumer (JMS 2.0)."""
+        check_mode(acknowledge_mode)
         return Context(self.create_connection(), acknowledge_mode)
 
 
@@ -134,22 +136,10 @@ def _provider(scheme: str) -> ProviderModule:
 
 
 def _bootstrap(url: str) -> str:
-    if not isinstance(url, str):
-        raise InvalidSettingError(f"url is {url!r}: it is a str such as 'localhost:9092'", url=url)
-    scheme, separator, rest = url.partition("://")
-    if not separator:
-        scheme, rest = "kafka", url
+    scheme = url.partition("://")[0] if isinstance(url, str) else ""
     if scheme in ("amqp", "amqps", "memory"):
-        raise InvalidSettingError(f"url {url!r}: this version has no {scheme} provider yet; use kafka://host:port")
-    if scheme != "kafka":
-        raise InvalidSettingError(f"url {url!r}: the scheme {scheme!r} is not known; use kafka://host:port", url=url)
-    if not _HOSTS.fullmatch(rest):
-        raise InvalidSettingError(f"url {url!r}: write 'host:port', several separated by commas", url=url)
-    for address in rest.split(","):
-        port = address.rpartition(":")[2].strip()
-        if not 0 < int(port[:9]) < 65_536:
-            raise InvalidSettingError(f"url {url!r}: {port} is no port, those are 1 to 65535", url=url)
-    return rest
+        raise wrong_value("url", url, f"this version has no {scheme} provider yet; use kafka://host:port")
+    return checked_bootstrap("url", url)
 
 
 def _check_namespace(value: object) -> None:
@@ -162,39 +152,24 @@ def _check_namespace(value: object) -> None:
 
 def _check_type(name: str, value: object, wanted: type, what: str, *, may_be_none: bool = True) -> None:
     if not isinstance(value, wanted) and not (may_be_none and value is None):
-        raise InvalidSettingError(f"{name} is {value!r}: it is {what}", setting=name, value=value)
+        raise wrong_type(name, value, f"it is {what}")
 
 
 def _whole(name: str, value: object, least: int, most: int, unit: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidSettingError(
-            f"{name} is {value!r}: it is an int of {unit} from {least} to {most}", setting=name, value=value
-        )
-    return value
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidSettingError(f"{name} is {value!r}: it is True or False", setting=name, value=value)
-    return value
+    return checked_int(name, value, least, most, unit)
 
 
 def _unit(value: object) -> str | UnitMarker | None:
     if value is None or value is SYSTEM_GENERATED or (isinstance(value, str) and value):
         return value
-    raise InvalidSettingError(
-        f"default_unit_of_order is {value!r}: it is a non-empty str, SYSTEM_GENERATED or None", value=value
-    )
+    raise wrong_value("default_unit_of_order", value, "it is a str that is not empty, SYSTEM_GENERATED or None")
 
 
 def _address_settings(_: str, given: Any) -> Mapping[str, AddressSettings]:
     for pattern, settings in given.items():
         check_pattern(pattern)
         if not isinstance(settings, AddressSettings):
-            raise InvalidSettingError(
-                f"address_settings[{pattern!r}] is a {type(settings).__name__}: it is an AddressSettings(…)",
-                pattern=pattern,
-            )
+            raise wrong_type(f"address_settings[{pattern!r}]", settings, "it is an AddressSettings(…)")
     return dict(given)
 
 
@@ -210,7 +185,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "checkpoint_interval_ms": _whole_from(1, 60_000, "milliseconds"),
     "memory_budget_bytes": _whole_from(2**24, 2**40, "bytes"),
     "address_settings": _address_settings,
-    "persist_delivery_count_before_delivery": _flag,
-    "auto_create": _flag,
+    "persist_delivery_count_before_delivery": checked_flag,
+    "auto_create": checked_flag,
 }
 """The settings of a sidecar: what each may be."""

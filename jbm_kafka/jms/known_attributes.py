@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 _MADE = "is made"
 """No attribute's name: a mark among them."""
 
 
+Check = Callable[[str, object], object]
+"""Told an attribute's name and a value for it, raises JMSError when it cannot have that."""
+
+
 class KnownAttributes:
     """Base of what applications set attributes of. Its own `__init__` calls `take_no_other` at its end."""
+
+    checks: ClassVar[Mapping[str, Check]] = {}
+    """By attribute: so a value that it cannot have is told where it is set, and not where it is used."""
 
     def take_no_other(self) -> None:
         """From now on only the attributes there are can be set."""
@@ -23,7 +31,11 @@ class KnownAttributes:
 
             Raises:
                 AttributeError: there is none of this name; the text names the likely one.
+                JMSError: it cannot have this value.
             """
+            check = self.checks.get(name)
+            if check is not None:
+                check(name, value)
             if _MADE in vars(self) and not hasattr(self, name):
                 raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
             super().__setattr__(name, value)

@@ -17,6 +17,7 @@ from jbm_kafka.codec.headers import DECODE_ERROR
 from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.one_header import header_property
 from jbm_kafka.codec.properties import Property
+from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.core.markers import UNSET
 from jbm_kafka.jms.properties import DELIVERY_COUNT, GROUP_ID, UNIT_OF_ORDER
 from jbm_kafka.jms.received import KafkaRecord, decoded_properties, received_message_id
@@ -134,7 +135,7 @@ class MessageCore:
                 object.__setattr__(self, name, value)
 
     def _checked_body(self, body: object) -> str | bytes | None:
-        raise AttributeError(f"a {type(self).__name__} has no body to set; make a TextMessage or a BytesMessage")
+        raise MessageFormatError(f"a {type(self).__name__} has no body to set; make a TextMessage or a BytesMessage")
 
     def _write_body(self, body: str | bytes | None) -> None:
         raise NotImplementedError

@@ -16,6 +16,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.message_core import MessageCore
 from jbm_kafka.jms.properties import GROUP_ID, TypedProperties, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
@@ -138,7 +139,7 @@ class Message(MessageCore, TypedProperties):
 
         Raises:
             IllegalStateError: the message was not received, its session is closed or has no nack.
-            ValueError: the delay is no duration.
+            InvalidSettingError: the delay is not a duration.
         """
         self._settled_by().nack(self, None if delay_ms is None else checked_duration_ms("delay_ms", delay_ms))
 
@@ -170,7 +171,11 @@ class Message(MessageCore, TypedProperties):
             return
         check_property_name(name)
         if name == GROUP_ID and held.type not in ("string", "null"):
-            raise MessageFormatError(f"{GROUP_ID} is a str, not {held.value!r}", property=name, value=held.value)
+            raise MessageFormatError(
+                f"property {GROUP_ID} is {held.value!r}: it is a str, the unit of order",
+                property=name,
+                value=held.value,
+            )
         self._properties[name] = held
 
     def __lt__(self, other: "Message") -> bool:
@@ -201,7 +206,9 @@ class TextMessage(Message):
 
     def _checked_body(self, body: object) -> str | None:
         if body is not None and not isinstance(body, str):
-            raise MessageFormatError(f"a TextMessage holds a str, not {type(body).__name__}")
+            raise MessageFormatError(
+                f"body is {shown(body)}: a TextMessage holds a str, a BytesMessage bytes", value=body
+            )
         return body
 
 
@@ -225,7 +232,9 @@ class BytesMessage(Message):
 
     def _checked_body(self, body: object) -> bytes:
         if not isinstance(body, bytes | bytearray | memoryview):
-            raise MessageFormatError(f"a BytesMessage holds bytes, not {type(body).__name__}")
+            raise MessageFormatError(
+                f"body is {shown(body)}: a BytesMessage holds bytes, a TextMessage a str", value=body
+            )
         return bytes(body)
 
     def clear_body(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from jbm_kafka.codec.bodies import BodyShape, body_kind, decode_value, encode_body
 from jbm_kafka.codec.headers import carried_headers, encode_headers, property_of_header
@@ -122,6 +122,6 @@ def _encoded_body(message: Message) -> tuple[bytes | None, bytes | None]:
 
 
 def _checked(properties: Mapping[str, object]) -> dict[str, Property]:
-    for name in properties:
+    for name in cast(Mapping[object, object], properties):  # else compiled code refuses one that is not a str, tersely
         check_property_name(name)
-    return {name: property_of(value) for name, value in properties.items()}
+    return {name: property_of(name, value) for name, value in properties.items()}

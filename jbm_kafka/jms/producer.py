@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageTooLargeError
 from jbm_kafka.core.markers import UNSET, Unset
-from jbm_kafka.jms.arguments import check_callable
+from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.jms.arguments import as_destination, check_callable, checked_flag, checked_timeout_s
 from jbm_kafka.jms.completions import CompletionListener
-from jbm_kafka.jms.known_attributes import KnownAttributes
+from jbm_kafka.jms.known_attributes import Check, KnownAttributes
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing, UnitOfOrder
@@ -22,7 +25,9 @@ from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.stamping import (
     as_message,
     check_duplicate_id,
+    checked_delivery_mode,
     checked_options,
+    checked_priority,
     checked_properties,
     set_headers,
     stamp,
@@ -35,6 +40,16 @@ SEND_TIMEOUT_S = 60.0
 
 class MessageProducer(KnownAttributes):
     """Made by `session.create_producer`. Attributes are the defaults of its sends."""
+
+    checks: ClassVar[Mapping[str, Check]] = {
+        "delivery_mode": lambda _, value: checked_delivery_mode(value),
+        "priority": lambda _, value: checked_priority(value),
+        "time_to_live_ms": checked_duration_ms,
+        "delivery_delay_ms": checked_duration_ms,
+        "spread": checked_flag,
+        "disable_message_id": checked_flag,
+        "disable_message_timestamp": checked_flag,
+    }
 
     def __init__(self, session: SessionCore, destination: Destination | None) -> None:
         self._session = session
@@ -88,7 +103,7 @@ class MessageProducer(KnownAttributes):
                 not what it should be; nothing was sent.
         """
         if isinstance(message, Destination):
-            raise TypeError("a producer's send takes the message first; only a context's takes the destination")
+            raise wrong_type("message", message, "the message comes first, as in send(message, destination=…)")
         session = self._session
         with session.in_use():
             self._check_open()
@@ -124,7 +139,8 @@ class MessageProducer(KnownAttributes):
         Raises:
             SendTimeoutError: not so within `timeout` seconds.
         """
-        self._session.connection.flush(SEND_TIMEOUT_S if timeout is None else timeout)
+        timeout_s = checked_timeout_s(SEND_TIMEOUT_S if timeout is None else timeout, f"for {SEND_TIMEOUT_S:g}")
+        self._session.connection.flush(threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
 
     def close(self) -> None:
         """Wait for callbacks; send no more."""
@@ -151,7 +167,8 @@ class MessageProducer(KnownAttributes):
         if self.destination is not None:
             if destination is not None and destination != self.destination:
                 raise IllegalStateError(
-                    f"this producer sends to {self.destination}; make one without a destination for {destination}"
+                    f"destination is {as_destination(destination)}: this producer sends to {self.destination}; make "
+                    f"one without a destination, with create_producer()"
                 )
             return self.destination
         if destination is None:
@@ -244,10 +261,3 @@ class MessageProducer(KnownAttributes):
         except Exception:
             completions.withdraw(pending)
             raise
-
-
-def as_destination(destination: object) -> Destination:
-    """Raises InvalidDestinationError when it is none, such as a bare name."""
-    if not isinstance(destination, Destination):
-        raise InvalidDestinationError(f"{destination!r} is no destination; use session.create_queue(name)")
-    return destination

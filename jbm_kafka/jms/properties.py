@@ -18,6 +18,7 @@ from jbm_kafka.codec.properties import (
     property_text,
 )
 from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.wrong_values import shown
 
 GROUP_ID = "JMSXGroupID"
 DELIVERY_COUNT = "JMSXDeliveryCount"
@@ -38,15 +39,15 @@ READABLE_AS: Mapping[PropertyType, frozenset[PropertyType]] = MappingProxyType(
 """The conversion table of the specification: a property set as the first may be read as any of the others."""
 
 
-def check_property_name(name: str) -> None:
+def check_property_name(name: object) -> None:
     """Raises MessageFormatError unless an application may set a property of this name."""
     if not isinstance(name, str) or not name:
-        raise MessageFormatError(f"property name {name!r}: a name is a str that is not empty", property=name)
+        raise MessageFormatError(f"property name {shown(name)}: it is a str that is not empty", property=name)
     if name in (DELIVERY_COUNT, UNIT_OF_ORDER):
         raise MessageFormatError(f"property {name} is read-only; a unit is given to the send", property=name)
     if not is_legal_name(name):
         raise MessageFormatError(
-            f"property name {name!r}: use letters, digits, '_' and '$', no digit first, no word of the selector "
+            f"property name {shown(name)}: use letters, digits, '_' and '$', no digit first, no word of the selector "
             "language, and no 'JMS' in front",
             property=name,
         )
@@ -61,9 +62,16 @@ def converted(name: str, held: Property | None, wanted: PropertyType) -> Propert
     if held is None or held.value is None:
         if wanted in ("string", "boolean"):
             return None if wanted == "string" else False
-        raise MessageFormatError(f"property {name} is not set, and null is no {wanted}", property=name)
+        raise MessageFormatError(
+            f"property {name} is not set, and cannot be read as {wanted}; ask property_exists({name!r}) first",
+            property=name,
+        )
     if wanted not in READABLE_AS[held.type]:
-        raise MessageFormatError(f"property {name} is a {held.type} and cannot be read as {wanted}", property=name)
+        raise MessageFormatError(
+            f"property {name} is of type {held.type} and cannot be read as {wanted}; it can as "
+            f"{', '.join(sorted(READABLE_AS[held.type]))}",
+            property=name,
+        )
     if wanted == "string":
         return property_text(held)
     if held.type != "string":
@@ -92,7 +100,24 @@ def checked(name: str, kind: PropertyType, value: object) -> Property:
             return Property(kind, int(value))
     elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
         return Property(kind, nearest_float32(value) if kind == "float" else float(value))
-    raise MessageFormatError(f"property {name}: {value!r} is no {kind}", property=name, value=value)
+    raise MessageFormatError(
+        f"property {name} is {shown(value)}: {WHAT_IT_IS.get(kind) or _integer_rule(kind)}", property=name, value=value
+    )
+
+
+WHAT_IT_IS: Mapping[str, str] = MappingProxyType(
+    {
+        "string": "it is a str, or None",
+        "boolean": "it is True or False",
+        "float": "it is a number",
+        "double": "it is a number",
+    }
+)
+
+
+def _integer_rule(kind: str) -> str:
+    most = (1 << INTEGER_BITS[kind] - 1) - 1
+    return f"it is an int from {-most - 1} to {most}"
 
 
 class TypedProperties:
@@ -194,7 +219,7 @@ class TypedProperties:
 
     def set_object_property(self, name: str, value: PropertyValue) -> None:
         """Sets the property to a str, bool, int, float or None, by its type."""
-        self._set_property(name, property_of(value))
+        self._set_property(name, property_of(name, value))
 
     def _integer(self, name: str, wanted: PropertyType) -> int:
         value = converted(name, self._property(name), wanted)
@@ -226,7 +251,7 @@ class Properties(MutableMapping[str, PropertyValue]):
         return held.value
 
     def __setitem__(self, name: str, value: PropertyValue) -> None:
-        self._message._set_property(name, property_of(value))
+        self._message._set_property(name, property_of(name, value))
 
     def __delitem__(self, name: str) -> None:
         self._message._set_property(name, None)

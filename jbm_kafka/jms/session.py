@@ -9,8 +9,9 @@ from typing import Self
 
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError, JMSError
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, strategy_for
-from jbm_kafka.jms.arguments import checked_prefetch
+from jbm_kafka.jms.arguments import as_destination, as_queue, checked_flag, checked_prefetch
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore
@@ -19,7 +20,7 @@ from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
-from jbm_kafka.jms.producer import MessageProducer, as_destination
+from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.session_core import SessionCore
 
 
@@ -72,14 +73,12 @@ class Session(KnownAttributes):
             InvalidDestinationError: the queue does not exist or cannot be one; the session can be used as before.
         """
         with self.core.in_use(beside_listener=True):
-            if selector:
-                raise InvalidSelectorError(
-                    f"selector {selector!r}: this version has no selectors yet; use None", selector=selector
-                )
-            if no_local:
+            queue = as_queue(destination, "destination")
+            _check_selector(selector)
+            if checked_flag("no_local", no_local):
                 raise IllegalStateError("no_local is for topics, which this version does not have yet")
             room = self._default_prefetch if prefetch is None else checked_prefetch(prefetch)
-            consumer = MessageConsumer(self.core, self.strategy, self.listening, _queue(destination), room)
+            consumer = MessageConsumer(self.core, self.strategy, self.listening, queue, room)
             self.strategy.let_go_closed()
             self._consumers = [*self._open_consumers(), consumer]
             self.core.links.add(consumer.destination, consumer.link)
@@ -96,9 +95,8 @@ class Session(KnownAttributes):
     ) -> QueueBrowser:
         """The messages of a queue, consumed by nobody (UNIT-13)."""
         self.core.check_open()
-        if selector:
-            raise InvalidSelectorError(f"selector {selector!r}: this version has no selectors yet", selector=selector)
-        return QueueBrowser(self._connection.provider, _queue(queue), include=include)
+        _check_selector(selector)
+        return QueueBrowser(self._connection.provider, as_queue(queue, "queue"), include=include)
 
     def create_message(self) -> Message:
         """A message without a body."""
@@ -270,7 +268,8 @@ def _roll_back(session: Session, error: BaseException) -> None:
         failure.__context__, error.__context__ = error.__context__, failure
 
 
-def _queue(destination: Destination) -> Queue:
-    if not isinstance(destination, Queue):
-        raise IllegalStateError(f"{destination} is no Queue: this version has queues only")
-    return destination
+def _check_selector(selector: object) -> None:
+    if selector is not None and selector != "":
+        raise InvalidSelectorError(
+            f"selector is {shown(selector)}: this version has no selectors yet; use None", selector=selector
+        )

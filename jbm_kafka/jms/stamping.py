@@ -10,10 +10,11 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import (
     IllegalStateError,
-    InvalidDestinationError,
     InvalidSettingError,
     MessageFormatError,
 )
+from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
+from jbm_kafka.jms.arguments import as_destination
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 
 
@@ -32,15 +33,13 @@ def checked_options(
     """The options of a send.
 
     Raises:
-        ValueError: one has a wrong type, unit or size.
+        InvalidSettingError: one has a wrong type, unit or size.
         IllegalStateError: a delivery mode that is not there yet.
     """
-    mode = delivery_mode if type(delivery_mode) is DeliveryMode else DeliveryMode(delivery_mode)
-    if mode is DeliveryMode.PERSISTENT_GROUPACK:
-        raise IllegalStateError("PERSISTENT_GROUPACK is not there yet; use PERSISTENT with on_completion")
+    is_usual = delivery_mode is DeliveryMode.PERSISTENT
     return SendOptions(
-        mode,
-        _priority(priority),
+        delivery_mode if is_usual else checked_delivery_mode(delivery_mode),
+        checked_priority(priority),
         checked_duration_ms("time_to_live_ms", time_to_live_ms),
         checked_duration_ms("delivery_delay_ms", delivery_delay_ms),
     )
@@ -53,7 +52,7 @@ def checked_text(name: str, value: object) -> str | None:
         MessageFormatError: it is neither a str nor None.
     """
     if value is not None and not isinstance(value, str):
-        raise MessageFormatError(f"{name} is {value!r}: it is a str, or None", header=name, value=value)
+        raise MessageFormatError(f"{name} is {shown(value)}: it is a str, or None", header=name, value=value)
     return value
 
 
@@ -61,13 +60,13 @@ def check_duplicate_id(value: object) -> None:
     """Refuse what would do nothing: nobody drops duplicates yet.
 
     Raises:
-        MessageFormatError: it is no text.
+        MessageFormatError: it is not a text.
         InvalidSettingError: it is one.
     """
     if checked_text("duplicate_id", value) is not None:
         raise InvalidSettingError(
-            f"duplicate_id is {value!r}: this version has no duplicate window yet, so the second message of one id "
-            f"would be delivered too; leave it out, and give the id as a property for the receiver to look at",
+            f"duplicate_id is {shown(value)}: this version has no duplicate window yet, so the second message of one "
+            f"id would be delivered too; leave it out, and give the id as a property for the receiver to look at",
             setting="duplicate_id",
             value=value,
         )
@@ -79,21 +78,19 @@ def checked_reply_to(value: object) -> Destination | None:
     Raises:
         InvalidDestinationError: it is something else, such as a bare name.
     """
-    if value is not None and not isinstance(value, Destination):
-        raise InvalidDestinationError(f"reply_to is {value!r}: it is a Queue or a Topic, or None; use Queue(name)")
-    return value
+    return None if value is None else as_destination(value, "reply_to")
 
 
 def checked_properties(value: object) -> Mapping[str, object]:
     """The properties of a send, if they are some.
 
     Raises:
-        MessageFormatError: it is no mapping. Names and values are checked when they are encoded.
+        MessageFormatError: it is not a mapping. Names and values are checked when they are encoded.
     """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise MessageFormatError(f"properties is {value!r}: it is a dict from name to value, or None", value=value)
+        raise MessageFormatError(f"properties is {shown(value)}: it is a dict from name to value, or None", value=value)
     return value
 
 
@@ -150,10 +147,34 @@ def as_message(message: Message | str | bytes | Mapping[str, object]) -> Message
         return BytesMessage(bytes(message))
     if isinstance(message, Mapping):
         raise MessageFormatError("map messages are not there yet; send JSON text")
-    raise MessageFormatError(f"a {type(message).__name__} is no message: send a Message, str or bytes")
+    kind = "None" if message is None else _with_article(type(message).__name__)
+    raise MessageFormatError(f"{kind} is not a message: pass str, bytes or a Message", value=message)
 
 
-def _priority(value: object) -> int:
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def checked_priority(value: object) -> int:
+    """Raises InvalidSettingError when it is not a priority."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
-        raise ValueError(f"priority is {value!r}: it is an int from 0 to 9")
+        return checked_int("priority", value, 0, 9, "")
     return value
+
+
+def checked_delivery_mode(value: object) -> DeliveryMode:
+    """The mode, if it is one or the number of one.
+
+    Raises:
+        InvalidSettingError: it is not.
+        IllegalStateError: it is not there yet.
+    """
+    rule = "it is DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT"
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong_type("delivery_mode", value, rule)
+    if value not in tuple(DeliveryMode):
+        raise wrong_value("delivery_mode", value, rule)
+    mode = DeliveryMode(value)
+    if mode is DeliveryMode.PERSISTENT_GROUPACK:
+        raise IllegalStateError("PERSISTENT_GROUPACK is not there yet; use PERSISTENT with on_completion")
+    return mode

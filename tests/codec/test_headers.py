@@ -131,7 +131,7 @@ def test_what_cannot_be_decoded_is_told_and_the_rest_is_there() -> None:
     reason = str(decoded.properties["_JBM_DECODE_ERROR"].value)
     for part in (
         "JMSType is not UTF-8",
-        "'nowhere' is no destination",
+        "'nowhere' is not a destination",
         "jms.int.qty: 'many'",
         "jms.string.raw is not UTF-8",
     ):

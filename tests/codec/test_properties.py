@@ -131,14 +131,14 @@ def test_a_float_is_the_nearest_one_of_32_bits(value: float) -> None:
 )
 def test_a_python_value_gets_the_type_that_holds_it(value: object, expected: Property) -> None:
     """Of MSG-1: bool before int, int by its size, float as double."""
-    assert property_of(value) == expected
+    assert property_of("p", value) == expected
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, [1], b"x", {"a": 1}, 1j])
 def test_a_value_no_property_holds_is_refused(value: Any) -> None:
     """Of MSG-1: beyond 64 bits, or of no property type."""
     with pytest.raises(MessageFormatError):
-        property_of(value)
+        property_of("p", value)
 
 
 @pytest.mark.parametrize(

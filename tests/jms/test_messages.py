@@ -143,7 +143,7 @@ def test_a_message_can_be_copied_whole(copied: Callable[[Message], Message]) -> 
 
 
 def test_a_message_of_no_kind_has_no_body_to_set() -> None:
-    with pytest.raises(AttributeError, match="a Message has no body to set; make a TextMessage or a BytesMessage"):
+    with pytest.raises(MessageFormatError, match="a Message has no body to set; make a TextMessage or a BytesMessage"):
         Message().body = "text"
     assert Message().body is None
 
@@ -198,7 +198,7 @@ def test_provider_properties_can_be_read_and_not_set() -> None:
     assert not made.property_exists("JMSXGroupID")
     made.properties["JMSXGroupID"] = "joe"
     assert made.get_string_property("JMSXGroupID") == "joe"
-    with pytest.raises(MessageFormatError, match="JMSXGroupID is a str"):
+    with pytest.raises(MessageFormatError, match="JMSXGroupID is 5: it is a str"):
         made.properties["JMSXGroupID"] = 5
 
 
@@ -226,9 +226,9 @@ def test_a_message_in_the_making_holds_what_it_is_given() -> None:
     assert BytesMessage().body == b""
     assert Message().body is None
     assert Message().kafka is None
-    with pytest.raises(MessageFormatError, match="holds a str, not bytes"):
+    with pytest.raises(MessageFormatError, match=r"body is b.a.: a TextMessage holds a str"):
         TextMessage(b"a")  # type: ignore[arg-type]
-    with pytest.raises(MessageFormatError, match="holds bytes, not str"):
+    with pytest.raises(MessageFormatError, match=r"body is .a.: a BytesMessage holds bytes"):
         BytesMessage("a")  # type: ignore[arg-type]
     data = bytearray(b"ab")
     message = BytesMessage(data)

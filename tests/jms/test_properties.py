@@ -55,7 +55,7 @@ def test_a_property_reads_as_the_table_allows_and_as_nothing_else(written: str, 
     message = message_with(written, SAMPLES[written])
     read = getattr(message, f"get_{wanted}_property")
     if wanted not in SPEC[written].split():
-        with pytest.raises(MessageFormatError, match=f"is a {written} and cannot be read as {wanted}"):
+        with pytest.raises(MessageFormatError, match=f"is of type {written} and cannot be read as {wanted}"):
             read("p")
         return
     number_as_text = "7" if wanted == "string" else 7
@@ -121,5 +121,5 @@ def test_a_float_is_kept_as_32_bits() -> None:
 def test_an_object_property_gets_the_type_of_its_value() -> None:
     message = message_with("object", 2**40)
     assert message.get_long_property("p") == 2**40
-    with pytest.raises(MessageFormatError, match="is a long and cannot be read as int"):
+    with pytest.raises(MessageFormatError, match="is of type long and cannot be read as int"):
         message.get_int_property("p")

@@ -365,7 +365,7 @@ def test_a_producer_without_a_destination_needs_one_for_each_send(session: Sessi
         producer.send("a")
     with pytest.raises(errors.IllegalStateError, match="without a destination"):
         session.create_producer(orders).send("a", destination=Queue("other"))
-    with pytest.raises(TypeError, match="message first"):
+    with pytest.raises(TypeError, match="the message comes first"):
         producer.send(orders, destination=orders)  # type: ignore[arg-type]
     producer.close()
     with pytest.raises(errors.IllegalStateError, match="closed"):

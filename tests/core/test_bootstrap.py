@@ -1,0 +1,38 @@
+"""Kafka's address as users write it."""
+
+import pytest
+
+from jbm_kafka.core.bootstrap import checked_bootstrap
+from jbm_kafka.core.errors import InvalidSettingError, InvalidTypeError
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [("a:1", "a:1"), ("kafka://a:1", "a:1"), ("a:1,b.c:65535", "a:1,b.c:65535"), ("[::1]:9092", "[::1]:9092")],
+)
+def test_addresses_are_taken_with_and_without_their_scheme(given: str, taken: str) -> None:
+    assert checked_bootstrap("url", given) == taken
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("localhost", "url is 'localhost': the port is missing; write 'host:port', as in 'localhost:9092'"),
+        ("a:1,b", "url is 'a:1,b': the port is missing; write 'host:port', as in 'b:9092'"),
+        ("kafka://", "url is 'kafka://': write 'host:port', several separated by commas"),
+        ("", "url is '': write 'host:port', several separated by commas"),
+        ("a b:1", "url is 'a b:1': write 'host:port', several separated by commas"),
+        ("http://a:1", "url is 'http://a:1': its scheme is not known; use 'kafka://host:port', or 'host:port'"),
+        ("a:99999", "url is 'a:99999': 99999 is not a port, those are 1 to 65535; write 'host:port'"),
+        ("a:0", "url is 'a:0': 0 is not a port, those are 1 to 65535; write 'host:port'"),
+    ],
+)
+def test_what_is_not_an_address_is_refused_with_an_example(given: str, said: str) -> None:
+    with pytest.raises(InvalidSettingError) as refused:
+        checked_bootstrap("url", given)
+    assert str(refused.value) == said
+
+
+def test_an_address_that_is_not_text_is_of_a_wrong_type() -> None:
+    with pytest.raises(InvalidTypeError, match="bootstrap is 9092: it is a str such as 'localhost:9092'"):
+        checked_bootstrap("bootstrap", 9092)
