@@ -1,6 +1,7 @@
-"""Looking after queues: create, list, count, browse. What only looks, joins no group and writes nothing."""
+"""Looking after queues: create, list, count, browse, send dead letters again. What only looks, joins no group."""
 
 from jbm_kafka.admin.admin import Admin
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts
+from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport
 
-__all__ = ["Admin", "PartitionCounts", "QueueCounts"]
+__all__ = ["Admin", "DeadLetter", "KeptLetter", "LetterFilter", "PartitionCounts", "QueueCounts", "RetryReport"]

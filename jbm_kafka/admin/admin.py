@@ -1,12 +1,16 @@
 """Administration of the queues of one cluster."""
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from jbm_kafka.admin.counts import PartitionCounts, QueueCounts, Tally, tallies
+from jbm_kafka.admin.counts import QueueCounts, Tally, counts_of, tallies
+from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of
+from jbm_kafka.admin.retry import carry_out, sort_out
+from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
 from jbm_kafka.core.errors import (
     IllegalStateError,
@@ -15,18 +19,25 @@ from jbm_kafka.core.errors import (
     JMSError,
     JMSSecurityError,
 )
+from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import AccessRefused, KafkaClientError, TopicDescription
-from jbm_kafka.ports.provider import Seen
+from jbm_kafka.ports import AccessRefused, KafkaClientError, TopicDescription, Unreachable
+from jbm_kafka.ports.provider import Seen, TopicInfo
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.topic_watch import LOOK_S
 from jbm_kafka.sidecar.topics import Topics
 
+T = TypeVar("T")
 DEFAULT_PARTITIONS = 16
 PARTITIONS_MAX = 10_000
+SHIPPED_DEAD_LETTERS = "DLQ"
+SHIPPED = (SHIPPED_DEAD_LETTERS, "ExpiryQueue")
+RETRY_TIMEOUT_S = 10.0
+READ_TRIES = 3
+"""Of `timeout_s` each: brokers end the transaction of a killed process after 10 s, and look for such every 10 s."""
 COUNT_MAX = 50_000
 """Messages read for one count: a second's work."""
 
@@ -43,6 +54,7 @@ class Admin:
     def __init__(
         self, bootstrap: str, *, kafka: Mapping[str, object] | None = None, namespace: str = "", timeout_s: float = 10.0
     ) -> None:
+        self._bootstrap, self._settings = bootstrap, kafka
         self._kafka = ConfluentKafka(bootstrap, kafka, admin_timeout_s=timeout_s)
         self._admin = self._kafka.admin()
         self._namespace = namespace
@@ -136,7 +148,7 @@ class Admin:
                 group=group,
                 members=self._admin.group_members(group),
                 partitions=tuple(
-                    _counts(
+                    counts_of(
                         found.get(p, Tally()) if is_countable else None,
                         partition=p,
                         begin=begins[p],
@@ -158,17 +170,80 @@ class Admin:
         with _told(f"browse {queue}"):
             self._existing(queue)
             for seen in self._seen(queue, include_all=include == "all"):
-                message = from_record(
-                    seen.record,  # type: ignore[arg-type]
-                    destination=queue,
-                    delivery_count=seen.attempts,
-                    redelivered=seen.attempts > 0,
-                    settler=None,
+                yield _message(seen, queue)
+
+    def dead_letters(self, queue: Queue | str = SHIPPED_DEAD_LETTERS) -> Iterator[tuple[DeadLetter, Message]]:
+        """Every message of a dead-letter or expiry queue, with where it was and why it left; nothing is consumed.
+
+        Raises:
+            InvalidDestinationError: there is no such queue.
+        """
+        queue = _queue(queue)
+        with _told(f"list dead letters of {queue}"):
+            if not self._is_unused(queue):
+                self._existing(queue)
+                for seen in self._seen(queue):
+                    yield letter_of(seen.record), _message(seen, queue)
+
+    def retry_dead_letters(
+        self,
+        queue: Queue | str = SHIPPED_DEAD_LETTERS,
+        *,
+        origin: Queue | str | None = None,
+        reason: str | None = None,
+        unit: str | None = None,
+        message_id: str | None = None,
+        count: int | None = None,
+        dry_run: bool = False,
+        timeout_s: float = RETRY_TIMEOUT_S,
+    ) -> RetryReport:
+        """Send dead letters of `queue` to the queues they came from: of those that match, the `count` oldest, or all.
+
+        What is sent leaves `queue` in the same transaction (REDELIVER-9); what is not stays, uncounted, in its place.
+        Letters that come meanwhile are left for another time. It ends when none came for `timeout_s` seconds.
+
+        Args:
+            origin: only what came from there.
+            message_id: only what has this id; ids may repeat.
+            dry_run: nothing is received nor sent; the report has what would be.
+
+        Raises:
+            InvalidDestinationError: there is no such queue.
+            TransactionInDoubtError: nobody knows whether the latest batch, a few hundred, was sent; it was sent whole
+                and left, or neither. Retry again: what was not sent is still there.
+        """
+        source = _queue(queue)
+        asked = LetterFilter(None if origin is None else _queue(origin), reason, unit, message_id)
+        with _told(f"retry dead letters of {source}"), closing(self._kafka.log_reader()) as reader:
+            if source.name == SHIPPED_DEAD_LETTERS and self._described(source) is None:
+                return _report(
+                    source, RetryPlan(), is_dry_run=dry_run
+                )  # it is made with the first receiver of any queue
+            self._existing(source)
+            planner = RetryPlanner(source, admin=self._admin, reader=reader, info_of=self._info_of)
+            plan = _patiently(lambda: planner.plan((seen.record for seen in self._seen(source)), asked, count))
+            if dry_run or not plan.letters:
+                return _report(source, plan, is_dry_run=dry_run)
+            with TemporaryDirectory(prefix="jbm-retry-") as folder:  # so that it shares no sidecar, nor its settings
+                factory = ConnectionFactory(
+                    self._bootstrap,
+                    kafka=self._settings,
+                    namespace=self._namespace,
+                    state_dir=folder,
+                    auto_create=False,
                 )
-                message.state = seen.state
-                if seen.due_at_ms:
-                    message.delivery_time = seen.due_at_ms
-                yield message
+                connection = factory.create_connection()
+                sending = RetryPlanner(source, admin=self._admin, reader=reader, info_of=connection.provider.ensure)
+                done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
+            left, taken = sort_out(done, self._seen(source), timeout_s) if done.wanted else ([], [])
+            return RetryReport(
+                source=source,
+                is_dry_run=False,
+                letters=done.sent,
+                kept=[*plan.kept, *done.kept, *left],
+                taken=taken,
+                warnings=plan.warnings,
+            )
 
     def exists(self, queue: Queue | str) -> bool:
         """Whether there is a Kafka topic for it."""
@@ -199,6 +274,20 @@ class Admin:
             include_all=include_all,
         )
 
+    def _is_unused(self, queue: Queue) -> bool:
+        """A shipped address that nobody needed yet: it is made with the first receiver of any queue."""
+        return queue.name in SHIPPED and self._described(queue) is None
+
+    def _info_of(self, queue: Queue) -> TopicInfo:
+        if self._described(queue) is None:
+            raise InvalidDestinationError(
+                f"{queue}, where it came from, is not there any more; create it again with: "
+                f"jbm-kafka create {queue.name}",
+                destination=queue.name,
+            )
+        topics = Topics(self._admin, namespace=self._namespace, registry=self._registry)
+        return topics.ensure(queue, create=False, partitions=DEFAULT_PARTITIONS)
+
     def _described(self, queue: Queue) -> TopicDescription | None:
         topic = queue.kafka_topic(self._namespace)
         return self._admin.describe([topic]).get(topic)
@@ -217,16 +306,31 @@ def _queue(queue: Queue | str) -> Queue:
     return Queue(queue) if isinstance(queue, str) else queue
 
 
-def _counts(tally: Tally | None, **positions: int) -> PartitionCounts:
-    if tally is None:
-        return PartitionCounts(**positions, held=None)
-    return PartitionCounts(
-        **positions,
-        held=tally.held,
-        delayed=tally.delayed,
-        retried=tally.retried,
-        misplaced=tally.misplaced,
-        oldest_at_ms=tally.oldest_at_ms,
+def _patiently(read: Callable[[], T]) -> T:
+    """What is read, again where the transaction of somebody who was killed holds it back: that ends by itself."""
+    for _ in range(READ_TRIES - 1):
+        with suppress(Unreachable):
+            return read()
+    return read()
+
+
+def _message(seen: Seen, queue: Queue) -> Message:
+    message = from_record(
+        seen.record,  # type: ignore[arg-type]
+        destination=queue,
+        delivery_count=seen.attempts,
+        redelivered=seen.attempts > 0,
+        settler=None,
+    )
+    message.state = seen.state
+    if seen.due_at_ms:
+        message.delivery_time = seen.due_at_ms
+    return message
+
+
+def _report(source: Queue, plan: RetryPlan, *, is_dry_run: bool) -> RetryReport:
+    return RetryReport(
+        source=source, is_dry_run=is_dry_run, letters=plan.letters, kept=plan.kept, taken=(), warnings=plan.warnings
     )
 
 

@@ -112,3 +112,17 @@ def tallies(messages: Iterable[Seen], partitions: int) -> dict[int, Tally]:
     for seen in messages:
         found.setdefault(seen.record.partition() or 0, Tally()).add(seen, partitions)
     return found
+
+
+def counts_of(tally: Tally | None, **positions: int) -> PartitionCounts:
+    """The counts of a partition; without a tally it was too long to be read."""
+    if tally is None:
+        return PartitionCounts(**positions, held=None)
+    return PartitionCounts(
+        **positions,
+        held=tally.held,
+        delayed=tally.delayed,
+        retried=tally.retried,
+        misplaced=tally.misplaced,
+        oldest_at_ms=tally.oldest_at_ms,
+    )

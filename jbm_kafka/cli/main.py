@@ -31,7 +31,9 @@ COMMANDS = {
     "send": LazyCommand("jbm_kafka.cli.send:send", "Send messages: a text, a file, or standard input."),
     "receive": LazyCommand("jbm_kafka.cli.receive:receive", "Receive messages and print them."),
     "browse": LazyCommand("jbm_kafka.cli.browse:browse", "Show a queue's messages without receiving them."),
-    "dead-letters": LazyCommand("jbm_kafka.cli.browse:dead_letters", "Messages that were given up: list."),
+    "dead-letters": LazyCommand(
+        "jbm_kafka.cli.dead_letter_commands:dead_letters", "Messages that were given up: list, retry."
+    ),
     "demo": LazyCommand("jbm_kafka.demo.command:demo", "The bookstore, end to end, and the proof from its topics."),
     "bench": LazyCommand("jbm_kafka.bench.command:bench", "Throughput and latency beside Kafka's own clients."),
     "bench-instructions": LazyCommand(

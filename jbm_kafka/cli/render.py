@@ -19,8 +19,9 @@ PLAIN_WIDTH = 160
 """Of tables that no terminal bounds."""
 BODY_MAX = 60
 NUMERIC = frozenset(
-    ["partition", "partitions", "offset", "held", "delayed", "retried", "tries", "receivers", "settled to", "end"]
-)
+    ["partition", "partitions", "offset", "held", "delayed", "retried", "tries", "attempts", "receivers", "settled to",
+     "end"]
+)  # fmt: skip
 
 
 def as_values(message: Message) -> dict[str, object]:

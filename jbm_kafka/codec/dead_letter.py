@@ -1,11 +1,13 @@
-"""The headers of a copy that goes to a dead-letter or expiry address (REDELIVER-4).
+"""The headers of a copy that goes to a dead-letter or expiry address (REDELIVER-4), and of one that is sent again.
 
-A copy keeps what the message had and tells where it was last; what an earlier hop told is replaced.
+A copy keeps what the message had and tells where it was last; what an earlier hop told is replaced. Sent again it tells
+nothing of that any more.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from jbm_kafka.codec.headers import property_of_header
+from jbm_kafka.codec.headers import decode_headers, property_of_header
 from jbm_kafka.codec.properties import Property, property_header
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header
 from jbm_kafka.core.destination import Destination
@@ -72,6 +74,52 @@ def expired_headers(
     hop = _hop(destination, message_id, partition, offset, delivery_count)
     hop[ACTUAL_EXPIRY] = Property("long", actual_expiry_ms)
     return _copied(original, message_id, timestamp_ms, hop)
+
+
+class Origin(NamedTuple):
+    """Where a dead letter was, and why it left: what it tells itself, None where it does not."""
+
+    destination: str | None
+    """As in `queue:orders`."""
+    message_id: str | None
+    partition: int | None
+    offset: int | None
+    delivery_count: int | None
+    """How often it was handed over."""
+    reason: str | None
+    actual_expiry_ms: int | None
+    """Of an expired message."""
+
+
+def origin_of(headers: Sequence[Header] | None) -> Origin:
+    """What a dead letter's or an expired message's headers tell; of another message, that they tell nothing."""
+    properties = decode_headers(headers).properties
+
+    def text(name: str) -> str | None:
+        told = properties.get(name)
+        return told.value if told is not None and isinstance(told.value, str) else None
+
+    def number(name: str) -> int | None:
+        told = properties.get(name)
+        return told.value if told is not None and type(told.value) is int else None
+
+    return Origin(
+        destination=text(ORIG_DESTINATION),
+        message_id=text(ORIG_MESSAGE_ID),
+        partition=number(ORIG_PARTITION),
+        offset=number(ORIG_OFFSET),
+        delivery_count=number(DELIVERY_COUNT),
+        reason=text(DEAD_LETTER_REASON),
+        actual_expiry_ms=number(ACTUAL_EXPIRY),
+    )
+
+
+def retried_headers(copied: Sequence[Header] | None) -> list[Header]:
+    """The headers of a dead letter that is sent again: what told of its hop is gone, everything else as it was.
+
+    Its id and its time of sending stay: it is the same message still. It has no duplicate id (docs/decisions/0007).
+    """
+    return [header for header in copied or () if property_of_header(header[0])[1] not in HOP_PROPERTIES]
 
 
 def _hop(

@@ -1,4 +1,4 @@
-"""`send`, `receive`, `browse`, `dead-letters list`: messages in and out of a queue by command."""
+"""`send`, `receive`, `browse`: messages in and out of a queue by command."""
 
 import base64
 import io
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from tests.cli.conftest import Run
 
 
@@ -103,27 +102,6 @@ def test_a_browser_shows_the_first_of_each_unit_or_all_and_takes_nothing(kafka: 
 def test_nothing_to_browse_is_said(kafka: Run, queue: str) -> None:
     assert kafka("browse", queue).out == f"queue:{queue}: nothing to receive now (--all shows what waits)\n"
     assert kafka("browse", queue, "--json").out == ""
-
-
-def test_dead_letters_are_listed_by_where_they_came_from(kafka: Run, queue: str, bootstrap: str) -> None:
-    address = f"{queue}-dead"
-    settings = {queue: AddressSettings(max_delivery_attempts=1, dead_letter_address=address)}
-    kafka("send", queue, "--text", "poison", "--unit", "joe")
-    with (
-        ConnectionFactory(bootstrap, address_settings=settings).create_connection() as connection,
-        connection.create_session(AcknowledgeMode.INDIVIDUAL) as session,
-    ):
-        message = session.create_consumer(Queue(queue)).receive(timeout=20)
-        assert message is not None
-        message.nack()
-    said = kafka("dead-letters", "list", "--address", address, "--from", queue, "--json")
-    (row,) = _rows(said.out)
-    assert (row["body"], row["unit_of_order"]) == ("poison", "joe")
-    assert row["properties"]["_JBM_ORIG_DESTINATION"] == f"queue:{queue}"
-    table = kafka("dead-letters", "list", "--address", address).out
-    assert "max-delivery-attempts" in table
-    none = kafka("dead-letters", "list", "--address", address, "--from", address)
-    assert none.out == f"no dead letters in queue:{address} from queue:{address}\n"
 
 
 def test_hostile_records_neither_steer_the_terminal_nor_break_the_listing(

@@ -46,7 +46,7 @@ def test_a_missing_queue_is_told_with_the_remedy_and_is_not_made(
 
 def test_a_missing_dead_letter_queue_is_empty_when_shipped_and_an_error_when_named(kafka: Run, kafka_name: str) -> None:
     assert kafka("dead-letters", "list").code == 0
-    assert kafka("dead-letters", "list", "--address", kafka_name).code == 1
+    assert kafka("dead-letters", "list", "--from", kafka_name).code == 1
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,8 @@ def test_an_illegal_name_is_wrong_usage_and_says_why(run: Run, command: str, nam
         ("browse", "q", "--selector", "a = 1"),
         ("dead-letters",),
         ("dead-letters", "list", "--selector", "a = 1"),
+        ("dead-letters", "retry", "--selector", "a = 1"),
+        ("dead-letters", "retry", "--count", "0"),
         ("list", "extra"),
     ],
 )

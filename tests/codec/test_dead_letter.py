@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
+from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers, origin_of, retried_headers
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Queue, Topic
 
@@ -106,3 +106,21 @@ def test_an_expired_message_tells_when_it_expired_and_no_reason() -> None:
         ("jms.int._JBM_DELIVERY_COUNT", b"0"),
         ("jms.long._JBM_ACTUAL_EXPIRY", b"1700000000330"),
     ]
+
+
+def test_a_letter_that_is_sent_again_is_what_it_was() -> None:
+    """Of REDELIVER-9: everything that the dead letter kept, and nothing of the hop, whatever type or spelling."""
+    assert retried_headers(dead_letter(ORIGINAL)) == KEPT
+    odd: list[Header] = [("_JBM_ORIG_OFFSET", b"1"), ("jms.string._JBM_ACTUAL_EXPIRY", b"1"), ("jms.string.mine", None)]
+    assert retried_headers([*KEPT, *odd]) == [*KEPT, ("jms.string.mine", None)]
+    assert retried_headers(None) == []
+
+
+def test_a_dead_letter_tells_where_it_was() -> None:
+    assert origin_of(dead_letter(ORIGINAL)) == (
+        "queue:orders", "ID:p:1", 3, 4711, 10, "max-delivery-attempts", None,
+    )  # fmt: skip
+    assert origin_of([("_JBM_ORIG_DESTINATION", b"queue:orders"), ("_JBM_ORIG_OFFSET", b"7")]) == (
+        "queue:orders", None, None, None, None, None, None,
+    )  # fmt: skip
+    assert set(origin_of(None)) == {None}

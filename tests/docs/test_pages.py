@@ -11,6 +11,7 @@ from tests.house.sources import ROOT
 
 PAGES = [
     "docs/api.md",
+    "docs/dead-letters.md",
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 

@@ -1,0 +1,124 @@
+"""Dead letters as operators see them: where each is, where it was, why it left; and what became of a retry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jbm_kafka.codec.dead_letter import Origin, origin_of
+from jbm_kafka.codec.identity import message_id_of, unit_name
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.ports import KafkaRecord
+
+EXPIRED = "expired"
+"""The reason of a message at an expiry address, whose copy tells when it expired instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One message of a dead-letter or expiry queue."""
+
+    partition: int
+    offset: int
+    message_id: str
+    """The original's: a copy keeps it."""
+    unit: str | None
+    origin: Origin
+    """What it tells of where it was; a record that somebody else wrote there tells nothing."""
+    died_at_ms: int
+    """When the copy was written."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """(partition, offset) in the dead-letter queue: its identity, for ids may repeat."""
+        return self.partition, self.offset
+
+    @property
+    def reason(self) -> str | None:
+        """Why it left its queue."""
+        if self.origin.reason is None and self.origin.actual_expiry_ms is not None:
+            return EXPIRED
+        return self.origin.reason
+
+    @property
+    def original_place(self) -> tuple[str, int, int] | None:
+        """(destination, partition, offset) of the original; None when it does not tell all of it."""
+        destination, partition, offset = self.origin.destination, self.origin.partition, self.origin.offset
+        if destination is None or partition is None or offset is None or min(partition, offset) < 0:
+            return None
+        return destination, partition, offset
+
+
+def letter_of(record: KafkaRecord) -> DeadLetter:
+    """What a record of a dead-letter queue tells."""
+    partition, offset = record.partition() or 0, record.offset() or 0
+    headers = record.headers()
+    return DeadLetter(
+        partition=partition,
+        offset=offset,
+        message_id=message_id_of(headers, record.topic() or "", partition, offset),
+        unit=unit_name(record.key()),
+        origin=origin_of(headers),
+        died_at_ms=record.timestamp()[1],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFilter:
+    """Which dead letters are meant; what is None is not asked for."""
+
+    origin: Queue | None = None
+    reason: str | None = None
+    unit: str | None = None
+    message_id: str | None = None
+
+    def matches(self, letter: DeadLetter) -> bool:
+        """Whether all that is asked for is so. An id names every message that has it."""
+        return (
+            (self.origin is None or letter.origin.destination == str(self.origin))
+            and (self.reason is None or letter.reason == self.reason)
+            and (self.unit is None or letter.unit == self.unit)
+            and (self.message_id is None or self.message_id in (letter.message_id, letter.origin.message_id))
+        )
+
+    def __str__(self) -> str:
+        told = {"from": self.origin, "of reason": self.reason, "of unit": self.unit, "with id": self.message_id}
+        return " ".join(f"{word} {value}" for word, value in told.items() if value is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLetter:
+    """A dead letter that was asked for and not sent; it is where it was."""
+
+    letter: DeadLetter
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryReport:
+    """What became of a retry, or, of a dry run, what would."""
+
+    source: Queue
+    is_dry_run: bool
+    letters: Sequence[DeadLetter]
+    """Sent to where they came from, or, in a dry run, those that would be; in that order within a unit."""
+    kept: Sequence[KeptLetter]
+    """Asked for, and still in the dead-letter queue."""
+    taken: Sequence[DeadLetter]
+    """Asked for, and gone when it came to them: another consumer or retry was faster."""
+    warnings: Sequence[str]
+
+    @property
+    def sent(self) -> int:
+        """How many were sent; 0 of a dry run."""
+        return 0 if self.is_dry_run else len(self.letters)
+
+
+def oldest_first(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
+    """By when they died; within a partition, and so within a unit, as they stand in the log whatever the clocks say."""
+    latest: dict[int, int] = {}
+    keyed: list[tuple[int, int, int, DeadLetter]] = []
+    for letter in letters:
+        at_ms = latest[letter.partition] = max(letter.died_at_ms, latest.get(letter.partition, 0))
+        keyed.append((at_ms, letter.partition, letter.offset, letter))
+    return [letter for *_, letter in sorted(keyed, key=lambda row: row[:3])]

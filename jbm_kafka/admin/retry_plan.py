@@ -1,0 +1,234 @@
+"""Which dead letters can be sent again, where to, and what that does to the order of their units. Sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, letter_of, oldest_first
+from jbm_kafka.codec.bodies import NONE, body_kind
+from jbm_kafka.codec.dead_letter import retried_headers
+from jbm_kafka.codec.identity import message_id_of, unit_name
+from jbm_kafka.codec.record_size import batch_bytes, compressed_bytes_max
+from jbm_kafka.core.destination import Queue, parse_destination
+from jbm_kafka.core.errors import InvalidDestinationError, JMSError, MessageTooLargeError, OrderError
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.ports import KafkaAdmin, KafkaClientError, KafkaRecord, LogReader, Outgoing
+from jbm_kafka.ports.provider import TopicInfo
+
+READ_TIMEOUT_S = 30.0
+CHUNK = 10_000
+FOLLOWING_MAX = 50_000
+"""Messages behind an original that are looked at, in each partition, for later ones of its unit."""
+NAMED = 3
+"""So many units are named in a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPlan:
+    """What a retry is to do."""
+
+    letters: Sequence[DeadLetter] = ()
+    kept: Sequence[KeptLetter] = ()
+    warnings: Sequence[str] = ()
+
+
+class RetryPlanner:
+    """Makes plans, and the records that they send. One thread."""
+
+    def __init__(
+        self, source: Queue, *, admin: KafkaAdmin, reader: LogReader, info_of: Callable[[Queue], TopicInfo]
+    ) -> None:
+        """`info_of` a queue raises JMSError when it cannot be sent to."""
+        self._source = source
+        self._admin = admin
+        self._reader = reader
+        self._info_of = info_of
+        self._infos: dict[Queue, TopicInfo | JMSError] = {}
+
+    def plan(self, records: Iterable[KafkaRecord], wanted: LetterFilter, count: int | None) -> RetryPlan:
+        """Look at every record of the dead-letter queue, in the order of its log."""
+        letters: list[DeadLetter] = []
+        kept: list[KeptLetter] = []
+        others: dict[tuple[int, str | None, str], int] = {}
+        for record in records:
+            letter = letter_of(record)
+            why = self._why_kept(letter, record) if wanted.matches(letter) else None
+            if why is not None:
+                kept.append(KeptLetter(letter, why))
+            if wanted.matches(letter) and why is None:
+                letters.append(letter)
+            elif letter.unit is not None:
+                others.setdefault(_line(letter), letter.offset)
+        chosen = oldest_first(letters)
+        for letter in chosen[count:] if count is not None else ():
+            if letter.unit is not None:
+                others[_line(letter)] = min(letter.offset, others.get(_line(letter), letter.offset))
+        chosen = chosen[:count]
+        return RetryPlan(chosen, kept, [*_passed_over(self._source, chosen, others), *self._gone_on(chosen)])
+
+    def outgoing(self, letter: DeadLetter, record: KafkaRecord) -> Outgoing:
+        """The record that sends a letter again.
+
+        Raises:
+            JMSError: it cannot be sent; the text says why, and what to do.
+        """
+        queue = self._destination(letter)
+        info = self._info(queue)
+        key = record.key() or None
+        value = record.value()
+        if value is None and body_kind(record.headers()) != NONE:
+            value = self._original_body(letter, queue)
+        headers = retried_headers(record.headers())
+        size = batch_bytes(key, value, headers)
+        if size > info.max_message_bytes and info.keeps_compression:
+            size = min(size, compressed_bytes_max(key, value, headers))
+        if size > info.max_message_bytes:
+            raise MessageTooLargeError(
+                f"it has {size} bytes, and {queue} takes {info.max_message_bytes}: raise max.message.bytes of its topic"
+            )
+        partition = _partition(letter, info, key)
+        return Outgoing(info.topic, partition, key, value, headers, None, info.max_message_bytes)
+
+    def _why_kept(self, letter: DeadLetter, record: KafkaRecord) -> str | None:
+        try:
+            self.outgoing(letter, record)
+        except (JMSError, KafkaClientError) as error:
+            return str(error)
+        return None
+
+    def _destination(self, letter: DeadLetter) -> Queue:
+        told = letter.origin.destination
+        if told is None:
+            raise InvalidDestinationError(
+                f"it does not tell where it came from: somebody wrote it to {self._source.name} as it is. Receive it "
+                f"from there, or send it on yourself"
+            )
+        try:
+            destination = parse_destination(told)
+        except InvalidDestinationError as fault:
+            raise InvalidDestinationError(f"where it came from cannot be read: {fault}") from None
+        if type(destination) is not Queue:
+            raise InvalidDestinationError(f"it came from {destination}, and this version sends to queues only")
+        if destination == self._source:
+            raise InvalidDestinationError(f"it came from {destination} itself, where it is")
+        return destination
+
+    def _original_body(self, letter: DeadLetter, queue: Queue) -> bytes | None:
+        """The body of a letter that was too large to take it along: the original's, which the log still has."""
+        place = letter.original_place
+        if place is None:
+            return None
+        info, (_, partition, offset) = self._info(queue), place
+        end = 0
+        if partition < info.partitions:
+            end = self._admin.end_positions(info.topic, [partition], stable=True)[partition]
+        for record in self._read(info.topic, partition, offset, min(offset + 1, end)):
+            if message_id_of(record.headers(), info.topic, partition, offset) == letter.message_id:
+                return record.value()
+        raise InvalidDestinationError(
+            f"it came without its body, and the original at {queue} partition {partition} offset {offset} is not in "
+            f"the log any more: nothing has the body"
+        )
+
+    def _gone_on(self, letters: Sequence[DeadLetter]) -> Iterator[str]:
+        """Units of which later messages were sent to the queue: those were, or will be, processed before."""
+        for queue, by_partition in _originals(letters).items():
+            info = self._info(queue)
+            ours = {p: offsets for p, offsets in by_partition.items() if p < info.partitions}
+            ends = self._admin.end_positions(info.topic, list(ours), stable=True)
+            units: set[str] = set()
+            for partition, offsets in ours.items():
+                begin, end = min(offsets) + 1, ends[partition]
+                if end - begin > FOLLOWING_MAX:
+                    end = begin + FOLLOWING_MAX
+                    yield (
+                        f"partition {partition} of {queue}: more than {FOLLOWING_MAX} messages follow; whether units "
+                        f"went on was looked up in the first of them only"
+                    )
+                units.update(_later_units(self._read(info.topic, partition, begin, end), offsets))
+            if units:
+                yield (
+                    f"{_several(units)} of {queue} went on: messages sent after these letters were processed, or will "
+                    f"be before them (on_dead_letter='hold' keeps a unit waiting instead)"
+                )
+
+    def _info(self, queue: Queue) -> TopicInfo:
+        """What is known of a queue, or why it cannot be sent to; asked for once."""
+        if queue not in self._infos:
+            try:
+                self._infos[queue] = self._info_of(queue)
+            except JMSError as error:
+                self._infos[queue] = error
+        found = self._infos[queue]
+        if isinstance(found, JMSError):
+            raise found
+        return found
+
+    def _read(self, topic: str, partition: int, begin: int, end: int) -> Iterator[KafkaRecord]:
+        while begin < end:
+            upto = min(begin + CHUNK, end)
+            yield from self._reader.read(topic, {partition: (begin, upto)}, timeout_s=READ_TIMEOUT_S)
+            begin = upto
+
+
+def _partition(letter: DeadLetter, info: TopicInfo, key: bytes | None) -> int:
+    """Where the unit's other messages go; without a unit where it was."""
+    if key is None:
+        return (letter.origin.partition or 0) % info.partitions
+    if info.partitions != info.unit_partitions:
+        raise OrderError(
+            f"{info.topic} has {info.partitions} partitions now, and its units are routed by {info.unit_partitions}; "
+            f"first let it run empty, then: jbm-kafka admit-partitions {info.topic}"
+        )
+    return partition_for(key, info.unit_partitions)
+
+
+def _line(letter: DeadLetter) -> tuple[int, str | None, str]:
+    """What stays in order: one unit's letters from one destination."""
+    return letter.partition, letter.origin.destination, letter.unit or ""
+
+
+def _passed_over(
+    source: Queue, chosen: Iterable[DeadLetter], others: Mapping[tuple[int, str | None, str], int]
+) -> Iterator[str]:
+    """Units of which a letter is sent, and an earlier one stays."""
+    units = {
+        letter.unit for letter in chosen if letter.unit and others.get(_line(letter), letter.offset) < letter.offset
+    }
+    if units:
+        yield (
+            f"{_several(units)}: earlier letters stay in {source.name} while later ones are sent, so their order is "
+            f"given up; send all of a unit's letters to keep it"
+        )
+
+
+def _originals(letters: Iterable[DeadLetter]) -> Mapping[Queue, Mapping[int, Mapping[int, str]]]:
+    """The letters with a unit by the place of their originals: queue, partition, offset."""
+    found: dict[Queue, dict[int, dict[int, str]]] = {}
+    for letter in letters:
+        place = letter.original_place
+        if letter.unit is not None and place is not None:
+            queue = Queue(parse_destination(place[0]).name)
+            found.setdefault(queue, {}).setdefault(place[1], {})[place[2]] = letter.unit
+    return found
+
+
+def _later_units(records: Iterable[KafkaRecord], originals: Mapping[int, str]) -> Collection[str]:
+    """Units with a message behind the first of their letters' originals that is not itself one of these."""
+    first: dict[str, int] = {}
+    for offset, unit in sorted(originals.items(), reverse=True):
+        first[unit] = offset
+    found: set[str] = set()
+    for record in records:
+        offset, told = record.offset() or 0, unit_name(record.key())
+        if told is not None and offset > first.get(told, offset) and offset not in originals:
+            found.add(told)
+    return found
+
+
+def _several(units: Collection[str]) -> str:
+    names = ", ".join(repr(unit) for unit in islice(sorted(units), NAMED))
+    more = f" and {len(units) - NAMED} more" if len(units) > NAMED else ""
+    return f"{'unit' if len(units) == 1 else 'units'} {names}{more}"

@@ -1,0 +1,183 @@
+"""`jbm-kafka dead-letters list | retry`: what was given up, and another try for it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from jbm_kafka.admin import Admin, DeadLetter, KeptLetter, LetterFilter, RetryReport
+from jbm_kafka.cli.browse import first_rows, tell_more
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import admin_of, as_queue, later
+from jbm_kafka.cli.options import Seconds, check_unit, json_option
+from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.jms.messages import Message
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+KEPT_NAMED = 5
+"""So many of the letters that were not sent for one reason are named."""
+
+
+def _filters(function: Function) -> Function:
+    """`--from`, and which letters are meant; passed as `source`, `origin`, `reason`, `unit`, `message_id`."""
+    for option in (
+        click.option("--selector", metavar="S", help="Comes with a later version."),
+        click.option("--id", "message_id", metavar="ID", help="Only messages of this id."),
+        click.option("--unit", metavar="U", callback=check_unit, help="Only messages of this unit of order."),
+        click.option("--reason", metavar="R", help="Only for this reason, as `list` shows it."),
+        click.option("--origin", metavar="DEST", callback=as_queue, help="Only those that came from this queue."),
+        click.option("--from", "source", metavar="DEST", callback=as_queue, default="DLQ", show_default=True,
+                     help="The dead-letter or expiry queue."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.group(name="dead-letters")
+def dead_letters() -> None:
+    """Messages that were given up: list them, or send them again to where they came from."""
+
+
+@dead_letters.command(name="list")
+@_filters
+@cluster_options
+@json_option
+def list_dead_letters(
+    source: Queue,
+    origin: Queue | None,
+    reason: str | None,
+    unit: str | None,
+    message_id: str | None,
+    selector: str | None,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """List dead letters with where they came from and why. They stay where they are."""
+    later("--selector", selector)
+    wanted = LetterFilter(origin, reason, unit, message_id)
+    with admin_of(cluster) as admin:
+        found = _found(admin, source, wanted)
+        if as_json:
+            for letter, message in found:
+                click.echo(json_line({**as_values(message), "dead_letter": _values(letter)}))
+            return
+        rows, more = first_rows(found)
+    if not rows:
+        click.echo(f"no dead letters in {source} {wanted}".rstrip())
+        return
+    cells = [
+        (when(letter.died_at_ms), _text(letter.origin.destination), _text(letter.reason), letter.origin.delivery_count,
+         _text(letter.unit), _text(letter.message_id), brief(message.body))
+        for letter, message in rows
+    ]  # fmt: skip
+    table(("died (UTC)", "from", "reason", "attempts", "unit", "message", "body"), cells)
+    tell_more(more)
+
+
+@dead_letters.command()
+@_filters
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Only the N that died first. [all]")
+@click.option("--timeout", type=Seconds(0, 1e6), default=10.0, show_default=True, metavar="S",
+              help="End when none came for S seconds.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, and where; send nothing.")
+@cluster_options
+@json_option
+def retry(
+    source: Queue,
+    origin: Queue | None,
+    reason: str | None,
+    unit: str | None,
+    message_id: str | None,
+    selector: str | None,
+    count: int | None,
+    timeout: float,
+    dry_run: bool,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """Send dead letters to the queues they came from, with attempts counted from zero.
+
+    Each leaves the dead-letter queue in the transaction that sends it: it is never in both, nor in none. What cannot be
+    sent stays, with the reason; then the exit code is 1.
+    """
+    later("--selector", selector, "choose by --origin, --reason, --unit or --id")
+    with admin_of(cluster) as admin:
+        report = admin.retry_dead_letters(
+            source, origin=origin, reason=reason, unit=unit, message_id=message_id, count=count, dry_run=dry_run,
+            timeout_s=timeout,
+        )  # fmt: skip
+    if as_json:
+        click.echo(json_line(_report_values(report)))
+    else:
+        _tell(report, LetterFilter(origin, reason, unit, message_id))
+    if report.kept:
+        raise click.exceptions.Exit(1)
+
+
+def _found(admin: Admin, source: Queue, wanted: LetterFilter) -> Iterator[tuple[DeadLetter, Message]]:
+    return ((letter, message) for letter, message in admin.dead_letters(source) if wanted.matches(letter))
+
+
+def _tell(report: RetryReport, wanted: LetterFilter) -> None:
+    if report.is_dry_run and report.letters:
+        rows, more = first_rows(iter(report.letters))
+        cells = [
+            (_text(letter.origin.destination), _text(letter.unit), _text(letter.message_id), _text(letter.reason),
+             letter.origin.delivery_count, when(letter.died_at_ms))
+            for letter in rows
+        ]  # fmt: skip
+        table(("to", "unit", "message", "reason", "attempts", "died (UTC)"), cells)
+        tell_more(more)
+    for warning in report.warnings:
+        click.echo(f"warning: {printable(warning)}", err=True)
+    for why, letters in _by_reason(report.kept).items():
+        named = ", ".join(printable(letter.message_id) for letter in letters[:KEPT_NAMED])
+        more_of_them = f" and {len(letters) - KEPT_NAMED} more" if len(letters) > KEPT_NAMED else ""
+        click.echo(f"kept in {report.source.name}: {named}{more_of_them}: {printable(why)}", err=True)
+    if report.taken:
+        click.echo(f"{len(report.taken)} were taken by another receiver or retry meanwhile", err=True)
+    if not (report.letters or report.kept or report.taken):
+        click.echo(f"no dead letters in {report.source} {wanted}".rstrip())
+        return
+    verb = "would be sent" if report.is_dry_run else "sent"
+    kept = f", {len(report.kept)} kept" if report.kept else ""
+    click.echo(f"{len(report.letters)} {verb} from {report.source}{kept}")
+
+
+def _by_reason(kept: Sequence[KeptLetter]) -> dict[str, list[DeadLetter]]:
+    grouped: dict[str, list[DeadLetter]] = {}
+    for row in kept:
+        grouped.setdefault(row.why, []).append(row.letter)
+    return grouped
+
+
+def _values(letter: DeadLetter) -> dict[str, object]:
+    origin = letter.origin
+    return {
+        "message_id": letter.message_id,
+        "unit_of_order": letter.unit,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "reason": letter.reason,
+        "attempts": origin.delivery_count,
+        "died_at_ms": letter.died_at_ms,
+        "origin": {"destination": origin.destination, "partition": origin.partition, "offset": origin.offset},
+    }
+
+
+def _report_values(report: RetryReport) -> dict[str, object]:
+    return {
+        "from": str(report.source),
+        "dry_run": report.is_dry_run,
+        "sent": report.sent,
+        "letters": [_values(letter) for letter in report.letters],
+        "kept": [{**_values(row.letter), "why": row.why} for row in report.kept],
+        "taken_by_others": [_values(letter) for letter in report.taken],
+        "warnings": list(report.warnings),
+    }
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else printable(str(value))

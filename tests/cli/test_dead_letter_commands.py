@@ -1,0 +1,157 @@
+"""`dead-letters list` and `dead-letters retry`: what was given up, and another try for it, on a real broker."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
+from tests.cli.conftest import Run
+
+
+def _rows(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def dead(queue: str, kafka: Run) -> str:
+    """The dead-letter queue of the test's queue, of two partitions."""
+    address = f"{queue}-dead"
+    assert kafka("create", address, "--partitions", "2").code == 0
+    return address
+
+
+def give_up(bootstrap: str, queue: str, dead: str, count: int, *, attempts: int = 1, but: Sequence[str] = ()) -> None:
+    """Receive `count` times and refuse each, so that messages die after `attempts`; `but` these are settled."""
+    settings = {queue: AddressSettings(max_delivery_attempts=attempts, dead_letter_address=dead)}
+    with (
+        ConnectionFactory(bootstrap, address_settings=settings).create_connection() as connection,
+        connection.create_session(AcknowledgeMode.INDIVIDUAL) as session,
+    ):
+        consumer = session.create_consumer(Queue(queue))
+        for _ in range(count):
+            message = consumer.receive(timeout=20)
+            assert message is not None
+            if message.body in but:
+                message.acknowledge()
+            else:
+                message.nack()
+
+
+def send(bootstrap: str, queue: str, count: int) -> None:
+    """So many of each of two units, in turn: ann0, joe0, ann1, ..."""
+    with ConnectionFactory(bootstrap).create_context(AcknowledgeMode.AUTO) as jms:
+        for number in range(count):
+            for unit in ("ann", "joe"):
+                jms.create_producer().send(Queue(queue), f"{unit}{number}", unit_of_order=unit)
+
+
+def received(kafka: Run, queue: str) -> list[Any]:
+    return _rows(kafka("receive", queue, "--count", "0", "--timeout", "1", "--json").out)
+
+
+def of_unit(rows: Iterable[Any], unit: str) -> list[str]:
+    return [row["body"] for row in rows if row["unit_of_order"] == unit]
+
+
+def test_dead_letters_are_listed_by_where_they_came_from(kafka: Run, queue: str, dead: str, bootstrap: str) -> None:
+    kafka("send", queue, "--text", "poison", "--unit", "joe")
+    give_up(bootstrap, queue, dead, 2, attempts=2)
+    said = kafka("dead-letters", "list", "--from", dead, "--origin", queue, "--json")
+    (row,) = _rows(said.out)
+    assert (row["body"], row["unit_of_order"]) == ("poison", "joe")
+    assert row["properties"]["_JBM_ORIG_DESTINATION"] == f"queue:{queue}"
+    told = row["dead_letter"]
+    assert (told["reason"], told["attempts"]) == ("max-delivery-attempts", 2)
+    assert told["origin"]["destination"] == f"queue:{queue}"
+    table = kafka("dead-letters", "list", "--from", dead).out
+    assert "max-delivery-attempts" in table
+    none = kafka("dead-letters", "list", "--from", dead, "--origin", dead)
+    assert none.out == f"no dead letters in queue:{dead} from queue:{dead}\n"
+
+
+def test_what_died_is_sent_again_as_it_was_and_counted_from_zero(
+    kafka: Run, queue: str, dead: str, bootstrap: str
+) -> None:
+    """Of REDELIVER-9: body, id, unit, properties and time as before; nothing tells of the dead-letter queue."""
+    kafka("send", queue, "--text", "zw\u00f6lf", "--unit", "joe", "--property", "qty:int=3", "--priority", "7")
+    (before,) = _rows(kafka("browse", queue, "--json").out)
+    give_up(bootstrap, queue, dead, 2, attempts=2)
+    said = kafka("dead-letters", "retry", "--from", dead)
+    assert (said.code, said.out, said.err) == (0, f"1 sent from queue:{dead}\n", "")
+    (after,) = received(kafka, queue)
+    same = ("message_id", "body", "unit_of_order", "timestamp", "priority", "properties")
+    assert {name: after[name] for name in same} == {name: before[name] for name in same}
+    assert (after["delivery_count"], after["redelivered"]) == (1, False)
+    assert kafka("dead-letters", "list", "--from", dead).out == f"no dead letters in queue:{dead}\n"
+    again = kafka("dead-letters", "retry", "--from", dead)
+    assert (again.code, again.out) == (0, f"no dead letters in queue:{dead}\n")
+
+
+def test_a_unit_that_died_is_sent_again_in_its_order(kafka: Run, queue: str, dead: str, bootstrap: str) -> None:
+    """REDELIVER-9: of each unit in the order of the dead-letter queue."""
+    send(bootstrap, queue, 5)
+    give_up(bootstrap, queue, dead, 10)
+    said = kafka("dead-letters", "retry", "--from", dead, "--json")
+    report = json.loads(said.out)
+    assert (report["sent"], report["kept"], report["warnings"]) == (10, [], [])
+    rows = received(kafka, queue)
+    assert of_unit(rows, "joe") == [f"joe{number}" for number in range(5)]
+    assert of_unit(rows, "ann") == [f"ann{number}" for number in range(5)]
+
+
+def test_what_is_not_asked_for_is_left_as_it_was(kafka: Run, queue: str, dead: str, bootstrap: str) -> None:
+    """Of REDELIVER-9: it was in front of what was asked for; it is neither counted nor marked nor reordered."""
+    send(bootstrap, queue, 3)
+    give_up(bootstrap, queue, dead, 6)
+    letters = {row["body"]: row for row in _rows(kafka("dead-letters", "list", "--from", dead, "--json").out)}
+    said = kafka("dead-letters", "retry", "--from", dead, "--id", letters["joe1"]["message_id"])
+    assert (said.code, said.out) == (0, f"1 sent from queue:{dead}\n")
+    first, second = said.err.splitlines()
+    assert first == (
+        f"warning: unit 'joe': earlier letters stay in {dead} while later ones are sent, so their order is given up; "
+        f"send all of a unit's letters to keep it"
+    )
+    assert second.startswith(f"warning: unit 'joe' of queue:{queue} went on: ")
+    assert of_unit(received(kafka, queue), "joe") == ["joe1"]
+    rows = received(kafka, dead)
+    assert of_unit(rows, "joe") == ["joe0", "joe2"]
+    assert of_unit(rows, "ann") == ["ann0", "ann1", "ann2"]
+    assert {(row["delivery_count"], row["redelivered"]) for row in rows} == {(1, False)}
+
+
+def test_a_dry_run_sends_nothing_and_tells_that_a_unit_went_on(
+    kafka: Run, queue: str, dead: str, bootstrap: str
+) -> None:
+    for text in ("poison", "fine"):
+        kafka("send", queue, "--text", text, "--unit", "joe")
+    give_up(bootstrap, queue, dead, 2, but=["fine"])
+    said = kafka("dead-letters", "retry", "--from", dead, "--dry-run")
+    assert said.code == 0
+    assert f"queue:{queue}  joe" in said.out
+    assert said.out.endswith(f"1 would be sent from queue:{dead}\n")
+    assert said.err.startswith(f"warning: unit 'joe' of queue:{queue} went on: ")
+    assert received(kafka, queue) == []
+    assert json.loads(kafka("dead-letters", "retry", "--from", dead, "--dry-run", "--json").out)["sent"] == 0
+    assert [row["body"] for row in received(kafka, dead)] == ["poison"]
+
+
+def test_a_letter_that_tells_no_origin_is_kept_with_the_reason(
+    kafka: Run, queue: str, dead: str, bootstrap: str
+) -> None:
+    """It was written there by hand; it was lost, or the retry of all others failed."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(dead, b"by hand", partition=0)
+    producer.flush(20)
+    kafka("send", queue, "--text", "poison")
+    give_up(bootstrap, queue, dead, 1)
+    said = kafka("dead-letters", "retry", "--from", dead)
+    assert (said.code, said.out) == (1, f"1 sent from queue:{dead}, 1 kept\n")
+    assert said.err == (
+        f"kept in {dead}: ID:kafka:{dead}:0:0: it does not tell where it came from: somebody wrote it to {dead} as it "
+        f"is. Receive it from there, or send it on yourself\n"
+    )
+    (row,) = received(kafka, dead)
+    assert (row["body_base64"], row["delivery_count"], row["redelivered"]) == ("YnkgaGFuZA==", 1, False)
