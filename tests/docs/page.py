@@ -2,7 +2,8 @@
 
     ```python                      all such blocks of a page are one program, run in order in an empty folder
     # test_orders.py               a block that begins with a file's name is that file; test files are run by pytest
-    ```text after <!-- prints -->  the program's output has these lines, in order
+    ```sh                          commands, run in order when the program has ended
+    ```text after <!-- prints -->  the output of the program and the commands has these lines, in order
 
 What a reader need not see stands in a comment that begins with `<!--python`. A block after `<!-- not run: why -->` is
 left out. `localhost:9092` is a broker of the page's own, started when the page names it.
@@ -25,6 +26,7 @@ _BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _FILE = re.compile(r"# (\w+\.py)\n")
+_COMMAND = "jbm-kafka"
 
 
 @dataclass(slots=True)
@@ -34,17 +36,18 @@ class Page:
     program: str = ""
     """Each line stands at its place in the page, so that a traceback names the page's line."""
     files: dict[str, str] = field(default_factory=dict)
+    commands: str = ""
     prints: list[str] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
         """Nothing of it can be run."""
-        return not self.program.strip() and not self.files
+        return not self.program.strip() and not self.files and not self.commands
 
     @property
     def needs_broker(self) -> bool:
         """It names the address of one."""
-        return any(BROKER in code for code in [self.program, *self.files.values()])
+        return _COMMAND in self.commands or any(BROKER in code for code in [self.program, *self.files.values()])
 
 
 def read_page(text: str) -> Page:
@@ -54,6 +57,8 @@ def read_page(text: str) -> Page:
         mark, code = found["mark"] or "", found["hidden"] or found["code"]
         if mark == "prints":
             page.prints += [line for line in code.splitlines() if line.strip()]
+        if not mark and found["language"] == "sh":
+            page.commands += code
         if mark or (found["hidden"] is None and found["language"] != "python"):
             continue
         name = _FILE.match(code)
@@ -74,14 +79,17 @@ def run_page(page: Page, folder: Path, bootstrap: str | None) -> None:
     here = bootstrap or BROKER
     for name, code in page.files.items():
         (folder / name).write_text(code.replace(BROKER, here))
+    output = ""
     if page.program.strip():
         (folder / "page.py").write_text(page.program.replace(BROKER, here))
-        output = _run(["-W", "error", "page.py"], folder)
-        lines = iter(output.splitlines())
-        for line in page.prints:
-            assert line in lines, f"not printed, or not in this order: {line!r}\n{output}"
+        output += _run([sys.executable, "-W", "error", "page.py"], folder, here)
+    if page.commands:
+        output += _run(["bash", "-euxo", "pipefail", "-c", page.commands.replace(BROKER, here)], folder, here)
+    lines = iter(output.splitlines())
+    for line in page.prints:
+        assert line in lines, f"not printed, or not in this order: {line!r}\n{output}"
     if any(name.startswith("test_") for name in page.files):
-        _run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."], folder)
+        _run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."], folder, here)
 
 
 def pages_with_python(root: Path) -> Iterator[str]:
@@ -91,17 +99,16 @@ def pages_with_python(root: Path) -> Iterator[str]:
             yield path.relative_to(root).as_posix()
 
 
-def _run(command: list[str], folder: Path) -> str:
-    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+def _run(command: list[str], folder: Path, bootstrap: str) -> str:
+    imports = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in imports if path),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "JBM_BOOTSTRAP": bootstrap,
+    }
     done = subprocess.run(
-        [sys.executable, *command],
-        check=False,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
+        command, check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
     )
-    assert done.returncode == 0, f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, f"{command[-1]} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout

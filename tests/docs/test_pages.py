@@ -10,6 +10,11 @@ from tests.docs.page import pages_with_python, read_page, run_page
 from tests.house.sources import ROOT
 
 PAGES = [
+    "docs/coming-from-jms-or-rabbitmq.md",
+    "docs/graceful-shutdown.md",
+    "docs/other-producers.md",
+    "docs/processes-and-containers.md",
+    "docs/retries-and-dead-letters.md",
     "docs/api.md",
     "docs/dead-letters.md",
 ]
