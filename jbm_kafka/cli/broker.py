@@ -9,6 +9,7 @@ import click
 from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.devbroker import LocalBroker, LocalBrokerError
 from jbm_kafka.devbroker.broker import BrokerStatus
+from jbm_kafka.devbroker.running import running_brokers
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -52,6 +53,9 @@ def stop(data_dir: Path | None, as_json: bool) -> None:
     """Stop it in order; nothing stored is lost."""
     local = LocalBroker(data_dir)
     was_running = local.stop()
+    others = running_brokers() if data_dir is None and not was_running else []
+    if others:
+        raise LocalBrokerError(f"no broker of {local.data_dir} is running; name the one to stop: {_listed(others)}")
     text = "Kafka stopped" if was_running else f"no broker of {local.data_dir} was running"
     emit({"stopped": was_running, **_values(local.status())}, text, as_json=as_json)
 
@@ -67,12 +71,18 @@ def status(data_dir: Path | None, as_json: bool) -> None:
         emit(_values(now), "", as_json=True)
         raise click.exceptions.Exit(0 if now.is_answering else 1)
     if not now.is_running:
-        raise LocalBrokerError(f"no broker of {now.data_dir} is running; start one with: jbm-kafka broker start")
+        others = running_brokers() if data_dir is None else []
+        remedy = f"these are: {_listed(others)}" if others else "start one with: jbm-kafka broker start"
+        raise LocalBrokerError(f"no broker of {now.data_dir} is running; {remedy}")
     if not now.is_answering:
         raise LocalBrokerError(
             f"the broker process {now.pid} does not answer at {now.bootstrap}; its log is {local.log_file}"
         )
     click.echo(f"Kafka runs at {now.bootstrap} (process {now.pid}, data in {now.data_dir})")
+
+
+def _listed(brokers: list[LocalBroker]) -> str:
+    return ", ".join(f"--data-dir {broker.data_dir} ({broker.bootstrap})" for broker in brokers)
 
 
 def _values(status: BrokerStatus) -> dict[str, object]:

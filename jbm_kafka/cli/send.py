@@ -23,10 +23,13 @@ Typed = tuple[str, PropertyType, str]
 
 def as_properties(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[Typed, ...]:
     """`k=v` for a string, `k:int=3` for another type; wrong usage when they do not fit."""
-    try:
-        return tuple(_property(value) for value in values)
-    except (JMSError, ValueError) as error:
-        raise click.BadParameter(str(error), context, parameter) from None
+    found = []
+    for value in values:
+        try:
+            found.append(_property(value))
+        except (JMSError, ValueError) as error:
+            raise click.BadParameter(f"{value!r}: {error}", context, parameter) from None
+    return tuple(found)
 
 
 def _property(value: str) -> Typed:
@@ -34,9 +37,9 @@ def _property(value: str) -> Typed:
     name, _, kind = left.partition(":")
     kind = kind or "string"
     if not equals:
-        raise ValueError(f"{value!r}: write name=text, or name:type=value")
+        raise ValueError("write name=text, or name:type=value")
     if kind not in PROPERTY_TYPES:
-        raise ValueError(f"{value!r}: {kind!r} is no type; use {', '.join(sorted(PROPERTY_TYPES))}")
+        raise ValueError(f"{kind!r} is not a type; use {', '.join(sorted(PROPERTY_TYPES))}")
     check_property_name(name)
     parse_property(cast(PropertyType, kind), text)
     return name, cast(PropertyType, kind), text

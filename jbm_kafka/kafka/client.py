@@ -17,6 +17,7 @@ from jbm_kafka.kafka.profiles import (
     transactional_settings,
 )
 from jbm_kafka.kafka.sender import ConfluentSender
+from jbm_kafka.kafka.session_limits import refused_session_timeout
 from jbm_kafka.kafka.settings import check_client_settings, common_settings
 from jbm_kafka.kafka.tail_reader import ConfluentTailReader
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
@@ -73,7 +74,16 @@ class ConfluentKafka:
             memory_bytes=memory_bytes,
         )
         settings = self._settings(ours)
-        return ConfluentGroupConsumer(settings, group=group, topic=topic, listener=listener, bootstrap=self._bootstrap)
+        return ConfluentGroupConsumer(
+            settings,
+            group=group,
+            topic=topic,
+            listener=listener,
+            bootstrap=self._bootstrap,
+            refused_session_timeout=lambda: refused_session_timeout(
+                self._settings({}), self._bootstrap, session_timeout_ms
+            ),
+        )
 
     def transactional_producer(
         self, transactional_id: str, *, transaction_timeout_ms: int

@@ -20,6 +20,7 @@ from jbm_kafka.ports import (
     PartitionGone,
     PartitionUnreadable,
     PositionOutOfRange,
+    SettingRefused,
 )
 
 _LASTING = UNKNOWN_TOPIC | {
@@ -49,12 +50,20 @@ class ConfluentGroupConsumer:
     """Implements `ports.GroupConsumer`."""
 
     def __init__(
-        self, settings: dict[str, Any], *, group: str, topic: str, listener: GroupListener, bootstrap: str
+        self,
+        settings: dict[str, Any],
+        *,
+        group: str,
+        topic: str,
+        listener: GroupListener,
+        bootstrap: str,
+        refused_session_timeout: Callable[[], SettingRefused] | None = None,
     ) -> None:
         self._group = group
         self._topic = topic
         self._listener = listener
         self._bootstrap = bootstrap
+        self._refused_session_timeout = refused_session_timeout
         self._owned: set[int] = set()
         self._paused: set[int] = set()
         self._waiting: set[int] = set()
@@ -171,6 +180,8 @@ class ConfluentGroupConsumer:
         )
 
     def _told(self, error: KafkaError) -> KafkaClientError:
+        if error.code() == KafkaError.INVALID_SESSION_TIMEOUT and self._refused_session_timeout is not None:
+            return self._refused_session_timeout()
         return trouble(error, f"group {self._group} reading topic {self._topic}", self._bootstrap, group=self._group)
 
     # -- positions -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from jbm_kafka.kafka.errors import cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
-from jbm_kafka.ports import KafkaClientError, Outgoing, SendReport, UnknownTopic, Unreachable
+from jbm_kafka.ports import KafkaClientError, Outgoing, RecordTooLarge, SendReport, UnknownTopic, Unreachable
 
 _POLL_S = 0.1
 _WINDOWS_PER_TIMEOUT = 20
@@ -94,7 +94,7 @@ class ConfluentSender:
                     is_retry = True
                     continue
                 self._is_broken = self._is_broken or error.fatal() or error.code() == KafkaError._FATAL
-                raise trouble(error, f"send to {record.topic}[{record.partition}]", self._bootstrap) from None
+                raise _failure(error, record, self._bootstrap) from None
             else:
                 return
 
@@ -211,8 +211,15 @@ class ConfluentSender:
             # So librdkafka fails what it held for a partition when it hears that there is none.
             failure = UnknownTopic(f"{place}: the topic or partition was deleted")
         else:
-            failure = trouble(error, place, self._bootstrap)
+            failure = _failure(error, record, self._bootstrap)
         if report is None:
             LOG.warning("%s; nobody waits for it", failure)
         else:
             report(failure)
+
+
+def _failure(error: KafkaError, record: Outgoing, bootstrap: str) -> KafkaClientError:
+    failure = trouble(error, f"send to {record.topic}[{record.partition}]", bootstrap)
+    if isinstance(failure, RecordTooLarge):
+        failure.record = record
+    return failure

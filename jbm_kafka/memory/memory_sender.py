@@ -85,7 +85,9 @@ class MemorySender:
             return None
         text = f"send to {record.topic}[{record.partition}]: {reason}"
         if "too large" in reason:
-            return RecordTooLarge(text)
+            failure = RecordTooLarge(text)
+            failure.record = record
+            return failure
         return UnknownTopic(text) if "Unknown topic" in reason else KafkaClientError(text)
 
     def _given_up(self) -> list[tuple[_Queued, KafkaClientError | None]]:

@@ -23,6 +23,7 @@ from jbm_kafka.ports.kafka import PositionOutOfRange as PositionOutOfRange
 from jbm_kafka.ports.kafka import RecordTooLarge as RecordTooLarge
 from jbm_kafka.ports.kafka import Sender as Sender
 from jbm_kafka.ports.kafka import SendReport as SendReport
+from jbm_kafka.ports.kafka import SettingRefused as SettingRefused
 from jbm_kafka.ports.kafka import TailReader as TailReader
 from jbm_kafka.ports.kafka import TopicDescription as TopicDescription
 from jbm_kafka.ports.kafka import TransactionAborted as TransactionAborted

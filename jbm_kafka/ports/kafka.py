@@ -97,8 +97,20 @@ class UnknownTopic(KafkaClientError):
     """The topic or partition does not exist."""
 
 
+class SettingRefused(KafkaClientError):
+    """The brokers do not take the value of a setting of ours; `str()` names both, and what they take."""
+
+    def __init__(self, message: str, *, setting: str, value: object) -> None:
+        super().__init__(message)
+        self.setting = setting
+        self.value = value
+
+
 class RecordTooLarge(KafkaClientError):
     """The record exceeds what the topic or client takes. Nothing was written."""
+
+    record: Outgoing | None = None
+    """It, where that is known."""
 
 
 class GroupFenced(KafkaClientError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
+from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import JMSError, JMSSecurityError, MessageTooLargeError, SendTimeoutError
@@ -112,7 +113,7 @@ class SidecarProvider:
             self.sidecar.topics.forget(destination.name)
             return gone(destination.name, about=str(destination))
         if isinstance(error, RecordTooLarge):
-            return MessageTooLargeError(f"{error}; send less, or raise max.message.bytes of the topic")
+            return _too_large(error, destination)
         if isinstance(error, AccessRefused):
             return JMSSecurityError(str(error))
         if isinstance(error, Unreachable):
@@ -131,3 +132,22 @@ class SidecarProvider:
             self._is_closed = True
         self._plain.close(FLUSH_TIMEOUT_S)
         self._let_go()
+
+
+def _too_large(error: RecordTooLarge, destination: Destination) -> MessageTooLargeError:
+    record = error.record
+    if record is None:
+        return MessageTooLargeError(f"{destination}: {error}; send less, or raise max.message.bytes of the topic")
+    size, most = batch_bytes(record.key, record.value, record.headers), record.batch_bytes_max
+    takes = f"its topic takes {most} (max.message.bytes), after compression"
+    if size <= most:
+        takes = (
+            f"its topic took {most} (max.message.bytes) when it was looked at: it takes less now, or not a batch that "
+            f"this one came in (kafka={{'batch.size': …}})"
+        )
+    return MessageTooLargeError(
+        f"{destination}: a message of {size} bytes with its properties is too large; {takes}. Send less, or raise "
+        f"max.message.bytes",
+        size_bytes=size,
+        max_message_bytes=most,
+    )

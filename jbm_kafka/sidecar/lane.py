@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.errors import InvalidSettingError, JMSError
 from jbm_kafka.ports import (
     GroupConsumer,
     Kafka,
@@ -19,6 +19,7 @@ from jbm_kafka.ports import (
     PartitionGone,
     PartitionUnreadable,
     PositionOutOfRange,
+    SettingRefused,
 )
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import SidecarConfig
@@ -184,6 +185,8 @@ class Lane:
                 consumer.close()
                 self.pump()
                 self.data.notify_links()
+        except SettingRefused as error:
+            self._fail(InvalidSettingError(f"{self.data.group}: {error}", setting=error.setting, value=error.value))
         except KafkaClientError as error:
             self._fail(JMSError(f"{self.data.group}: {error}", destination=str(self.data.group)))
         except Exception as error:  # a bug: nothing here can be trusted; links must not wait for ever

@@ -296,8 +296,8 @@ class Topics:
 
 def _missing(destination: Destination) -> InvalidDestinationError:
     return InvalidDestinationError(
-        f"{destination}: there is no Kafka topic {destination.name!r}; create it "
-        f"(jbm-kafka create {destination.name}) or connect with auto_create=True, which sending and receiving go by",
+        f"{destination}: there is no Kafka topic {destination.name!r}; create it with: jbm-kafka create "
+        f"{destination.name}, or in Python with auto_create=True by the first send or receive",
         destination=destination.name,
     )
 

@@ -31,6 +31,22 @@ def test_start_status_and_stop_tell_programs_and_people_the_same(
     assert json.loads(capsys.readouterr().out)["stopped"] is False
 
 
+def test_a_stop_without_the_data_dir_lists_the_brokers_that_run(
+    dedicated_broker: Callable[[], LocalBroker],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    broker = dedicated_broker()
+    monkeypatch.setenv("JBM_HOME", str(tmp_path))
+    for command, said in (("stop", "name the one to stop: "), ("status", "these are: ")):
+        assert main(["broker", command]) == FAILED
+        told = capsys.readouterr().err
+        assert told.startswith(f"jbm-kafka: no broker of {tmp_path / 'broker'} is running; {said}--data-dir ")
+        assert f"--data-dir {broker.data_dir} ({broker.bootstrap})" in told
+    assert broker.is_running
+
+
 def test_the_status_of_no_broker_is_a_failure_with_the_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
