@@ -11,7 +11,7 @@ import pytest
 
 from jbm_kafka import compiled
 from jbm_kafka.devbroker import LocalBroker
-from jbm_kafka.providers import embedded
+from jbm_kafka.providers import embedded, in_memory
 from tests.support.broker import local_broker, open_broker, wanted_broker
 from tests.support.compiled_files import stale_modules
 from tests.support.secured import SecuredBroker, secured_broker
@@ -44,7 +44,7 @@ class MakeTopic(Protocol):
 
 
 @pytest.fixture(scope="session")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of the broker that all tests of this run share. Nobody may stop it: see `dedicated_broker`."""
     with open_broker(wanted_broker(), tmp_path_factory.mktemp("broker")) as address:
         yield address
@@ -57,12 +57,18 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
         yield broker
 
 
+@pytest.fixture(scope="session")
+def bootstrap(shared_broker: str) -> str:
+    """Where tests connect to."""
+    return shared_broker
+
+
 @pytest.fixture(autouse=True)
 def no_connection_is_left_open() -> Iterator[None]:
     """Whoever connects next would share its sidecar, and with it settings that are not its own."""
-    before = embedded.sidecars.keys()
+    before = embedded.sidecars.keys() | in_memory.worlds()
     yield
-    left = embedded.sidecars.keys() - before
+    left = (embedded.sidecars.keys() | in_memory.worlds()) - before
     assert not left, f"the test left a connection open: {left}"
 
 

@@ -21,7 +21,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.ports.provider import ProviderModule
 
-PROVIDERS = {"kafka": "jbm_kafka.providers.embedded"}
+PROVIDERS = {"kafka": "jbm_kafka.providers.embedded", "memory": "jbm_kafka.providers.in_memory"}
 """Module by scheme."""
 _DAY_MS = 86_400_000
 
@@ -33,7 +33,8 @@ class ConnectionFactory:
     and state folder, or else as docs/settings.md says. What is given holds, or connecting is refused.
 
     Args:
-        url: `host:port`, several with commas, or the same after `kafka://`.
+        url: `host:port`, several with commas, or the same after `kafka://`. `memory://NAME`: no broker, but a world of
+            that name in this process, gone with its last connection (docs/testing.md).
         client_id: who the connections are.
         state_dir: folder of the local state; None: a temporary one, rebuilt from the changelog.
         kafka: librdkafka properties such as security settings; what must be ours is refused by name.
@@ -94,14 +95,15 @@ class ConnectionFactory:
             "auto_create": auto_create,
         }
         given = {name: _CHECKS[name](name, value) for name, value in asked.items() if value is not UNSET}
+        self._scheme, address = _address(url)
         self._installation = Installation(
-            bootstrap=_bootstrap(url),
+            bootstrap=address,
             client_settings=dict(kafka or {}),
             state_dir=state_dir,
             config=SidecarConfig(namespace=namespace, **given),
             given=frozenset(given),
         )
-        self._provider = _provider("kafka")
+        self._provider = _provider(self._scheme)
         self._provider.check(self._installation)
         self._defaults = ConnectionDefaults(
             client_id=client_id,
@@ -119,9 +121,8 @@ class ConnectionFactory:
                 with another value of a setting that this factory was given.
         """
         if username is not None or password is not None:
-            raise JMSSecurityError(
-                "an embedded sidecar has no users of its own; give Kafka's in kafka={'sasl.username': …}"
-            )
+            remedy = "leave it out" if self._scheme == "memory" else "give Kafka's in kafka={'sasl.username': …}"
+            raise JMSSecurityError(f"{self._scheme}:// has no users of its own; {remedy}")
         return Connection(self._provider.connect(self._installation), self._defaults)
 
     def create_context(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Context:
@@ -135,11 +136,14 @@ def _provider(scheme: str) -> ProviderModule:
     return cast(ProviderModule, import_module(PROVIDERS[scheme]))
 
 
-def _bootstrap(url: str) -> str:
-    scheme = url.partition("://")[0] if isinstance(url, str) else ""
-    if scheme in ("amqp", "amqps", "memory"):
+def _address(url: str) -> tuple[str, str]:
+    """Scheme, and what it is about: brokers as `host:port,…`, or the name of a world in memory."""
+    scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+    if scheme == "memory":
+        return scheme, rest
+    if scheme in ("amqp", "amqps"):
         raise wrong_value("url", url, f"this version has no {scheme} provider yet; use kafka://host:port")
-    return checked_bootstrap("url", url)
+    return "kafka", checked_bootstrap("url", url)
 
 
 def _check_namespace(value: object) -> None:

@@ -1,6 +1,5 @@
 """Kafka behind the ports of `jbm_kafka.ports`, over confluent-kafka. No confluent type but the record leaves here."""
 
 from jbm_kafka.kafka.client import ConfluentKafka
-from jbm_kafka.kafka.clock import SystemClock
 
-__all__ = ["ConfluentKafka", "SystemClock"]
+__all__ = ["ConfluentKafka"]

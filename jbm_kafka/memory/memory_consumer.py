@@ -36,7 +36,7 @@ class MemoryGroupConsumer:
 
     def consume(self, count_max: int, timeout_s: float) -> Sequence[KafkaRecord]:
         assert self._is_open, f"group {self._group.name}: consume after close"
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + min(timeout_s, self._cluster.poll_s)
         while True:
             self._process.check()
             self._serve_membership()

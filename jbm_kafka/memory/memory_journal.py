@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jbm_kafka.ports import Clock
-from jbm_kafka.store.journal import is_fresh
+from jbm_kafka.store.journal_age import is_fresh
 
 
 @dataclass(slots=True)

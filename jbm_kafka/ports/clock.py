@@ -1,7 +1,8 @@
-"""What anything needs of time, which is always an argument."""
+"""What anything needs of time, which is always an argument; and what it is given outside of tests."""
 
 from __future__ import annotations
 
+import time
 from typing import Protocol
 
 
@@ -10,3 +11,13 @@ class Clock(Protocol):
 
     def now_ms(self) -> int: ...
     def monotonic_ms(self) -> int: ...
+
+
+class SystemClock:
+    """Implements `Clock` with the machine's clocks."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000

@@ -7,9 +7,9 @@ from pathlib import Path
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.errors import JMSError, JMSSecurityError
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.kafka.clock import SystemClock
 from jbm_kafka.kafka.settings import check_client_settings
 from jbm_kafka.ports import AccessRefused, Clock, KafkaClientError
+from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
 from jbm_kafka.providers.sidecar_provider import SidecarProvider

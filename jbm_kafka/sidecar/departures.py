@@ -98,6 +98,16 @@ class Departures:
         retry_at_ms = self._data.clock.now_ms() + COPY_RETRY_MS
         self._to_retry.append((retry_at_ms, channel, leaving))
 
+    @property
+    def is_sending(self) -> bool:
+        """A copy is on its way; those that wait for another try are not."""
+        waiting = {(channel.name, leaving.reference.offset) for _, channel, leaving in self._to_retry}
+        return any(
+            (channel.name, offset) not in waiting
+            for channel in self._data.channels.values()
+            for offset in channel.state.in_hand.get(DEPARTING, {})
+        )
+
     def retry(self, now_ms: int) -> None:
         """Try again what could not be copied."""
         if not self._to_retry:

@@ -24,6 +24,7 @@ from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.checkpointer import Checkpointer
 from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.flow import Flow
+from jbm_kafka.sidecar.idleness import wait_idle
 from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
@@ -204,6 +205,10 @@ class Sidecar:
         except KafkaClientError as error:
             log.info("%s: the end of the log is not known: %s", lane.data.group, error)
             return {}
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """True once everything that was asked before is carried out and recorded, and what must leave has left."""
+        return wait_idle(lambda: list(self._lanes.values()), timeout_s)
 
     def close(self) -> None:
         """Leave every group in order, finish the last checkpoint, close the stores. Again: nothing happens."""

@@ -14,7 +14,7 @@ class SlewedClock:
     """Implements `ports.Clock` over another one. Any thread.
 
     When the wall clock was set back, this one goes on at half its speed until they meet again; forward it follows at
-    once, as after a suspended machine.
+    once, as after a suspended machine. One that stands still, as a test's may, is followed too.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -29,8 +29,11 @@ class SlewedClock:
         with self._lock:
             monotonic_ms, wall_ms = self._clock.monotonic_ms(), self._clock.now_ms()
             half_ms = (monotonic_ms - self._seen_ms) // 2
-            self._seen_ms += 2 * half_ms
-            self._now_ms = max(wall_ms, self._now_ms + half_ms)
+            if wall_ms >= self._now_ms:
+                self._now_ms, self._seen_ms = wall_ms, monotonic_ms
+            else:
+                self._now_ms = max(wall_ms, self._now_ms + half_ms)
+                self._seen_ms += 2 * half_ms
             self.set_back_ms = self._now_ms - wall_ms
             return self._now_ms
 

@@ -14,15 +14,10 @@ from collections.abc import Mapping
 from rocksdict import ReadOptions, WriteBatch
 
 from jbm_kafka.ports import Clock
+from jbm_kafka.store.journal_age import is_fresh
 from jbm_kafka.store.rocks import Rocks
 
 log = logging.getLogger(__name__)
-
-JOURNAL_AGE_MS_MAX = 3 * 24 * 3600 * 1000
-"""Older state is not used: the changelog keeps a deletion's mark for 7 days (`delete.retention.ms`) from its writing
-on, and a value that was deleted while we were away must not come back."""
-CLOCK_SKEW_MS_MAX = 3600 * 1000
-"""A stamp further ahead than this says that one of the two clocks was wrong; the age is then not known."""
 
 _HEAD = struct.Struct(">BQQ")
 _HEAD_VERSION = 1
@@ -30,11 +25,6 @@ _NAME_LENGTH = struct.Struct(">H")
 _HEAD_KIND = b"\x00"
 _ENTRY_KIND = b"\x01"
 _PAST_KINDS = b"\x02"
-
-
-def is_fresh(stamped_at_ms: int, now_ms: int) -> bool:
-    """True when state written at `stamped_at_ms` may still be used."""
-    return -CLOCK_SKEW_MS_MAX <= now_ms - stamped_at_ms <= JOURNAL_AGE_MS_MAX
 
 
 def channel_prefix(channel: str) -> bytes:

@@ -35,7 +35,7 @@ SETTINGS = {
 """Classes that may have as many attributes as there is to say, with the reason."""
 
 REPEATED_BASENAMES = """
-    admin.py broker.py browse.py clock.py command.py errors.py held.py jars.py messages.py options.py
+    admin.py broker.py browse.py command.py errors.py held.py jars.py messages.py options.py
     properties.py receivers.py recovery.py report.py session.py topics.py waiting.py worker.py
 """
 """File names that stand in several folders, so that none of them says alone what it is about."""

@@ -1,4 +1,7 @@
-"""One sidecar for all API tests; what differs by destination is said by patterns on the last word of its name."""
+"""One sidecar for all API tests; what differs by destination is said by patterns on the last word of its name.
+
+Tests that need nothing of a broker but its promises run twice, on Kafka and on `memory://`, and must agree.
+"""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,6 +16,33 @@ from tests.support.topics import delete_topics_beginning_with
 
 Connect = Callable[..., Connection]
 RUN = f"jms-{uuid.uuid4().hex[:8]}"
+ON_BOTH = {
+    *("test_auto", "test_bad_input", "test_call_guard", "test_client", "test_completions", "test_consumers"),
+    *("test_extremes", "test_individual", "test_lifecycle", "test_listeners", "test_messages", "test_one_unit"),
+    *("test_polling", "test_properties", "test_receive_body", "test_redelivery", "test_send_order", "test_sending"),
+    *("test_settling", "test_shared_sidecar", "test_transacted", "test_troubles", "test_unit_barriers", "test_units"),
+}
+"""The files of those tests; what is marked `kafka_only` in them excepted."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Both, where a test connects at all."""
+    name = metafunc.module.__name__.rpartition(".")[2]
+    if "backend" in metafunc.fixturenames and name in ON_BOTH:
+        backends = ["kafka"] if metafunc.definition.get_closest_marker("kafka_only") else ["kafka", "memory"]
+        metafunc.parametrize("backend", backends, indirect=True, scope="package")
+
+
+@pytest.fixture(scope="package")
+def backend(request: pytest.FixtureRequest) -> str:
+    """`kafka` or `memory`."""
+    return str(getattr(request, "param", "kafka"))
+
+
+@pytest.fixture(scope="package")
+def bootstrap(backend: str, request: pytest.FixtureRequest) -> str:
+    """Where tests connect to: the shared broker, started when first needed, or a world in memory."""
+    return f"memory://{RUN}" if backend == "memory" else str(request.getfixturevalue("shared_broker"))
 
 
 def make_factory(bootstrap: str, **options: object) -> ConnectionFactory:
@@ -27,7 +57,8 @@ def warm(bootstrap: str) -> Iterator[ConnectionFactory]:
     factory = make_factory(bootstrap)
     with factory.create_connection():
         yield factory
-    delete_topics_beginning_with(bootstrap, RUN)
+    if not bootstrap.startswith("memory://"):
+        delete_topics_beginning_with(bootstrap, RUN)
 
 
 @pytest.fixture

@@ -161,6 +161,7 @@ def test_what_this_version_has_not_is_said_so(connection: Connection, session: S
         session.create_producer("orders")  # type: ignore[arg-type]
 
 
+@pytest.mark.kafka_only
 def test_a_state_folder_in_use_or_of_another_installation_is_refused(bootstrap: str, tmp_path: Path) -> None:
     folder = tmp_path / "state"
     with make_factory(bootstrap, state_dir=str(folder), namespace="test-one").create_connection():
@@ -174,6 +175,7 @@ def test_a_state_folder_in_use_or_of_another_installation_is_refused(bootstrap: 
     assert str(tmp_path / "file") in one_line(refused)
 
 
+@pytest.mark.kafka_only
 def test_a_corrupt_changelog_record_is_told_and_no_message_is_lost(
     bootstrap: str, orders: Queue, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -197,6 +199,7 @@ def test_a_corrupt_changelog_record_is_told_and_no_message_is_lost(
     assert not any("\n" in line for line in warnings)
 
 
+@pytest.mark.kafka_only
 @pytest.mark.parametrize("key", ["parked|0", "prepared|xid-1%7C2|x", "held|0"])
 def test_what_a_newer_version_recorded_keeps_its_partition_closed_and_is_not_deleted(
     bootstrap: str, orders: Queue, caplog: pytest.LogCaptureFixture, key: str

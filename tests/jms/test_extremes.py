@@ -73,6 +73,7 @@ def dead_letters_after_two_tries(connection: Connection, queue: Queue) -> list[o
     return bodies(copies(connection, DEAD_LETTERS, queue))
 
 
+@pytest.mark.kafka_only
 def test_a_dead_letter_keeps_a_body_that_fits_when_compressed(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_dead_letter_keeps_a_body_that_fits_when_compressed(
     assert dead_letters_after_two_tries(connection, queue) == [body]
 
 
+@pytest.mark.kafka_only
 def test_a_dead_letter_keeps_a_body_as_large_as_its_queue_takes(
     bootstrap: str, connection: Connection, session: Session, orders: Queue
 ) -> None:

@@ -118,6 +118,7 @@ def test_leaving_a_connection_by_an_exception_gives_back_the_message_in_hand(
     assert receive(connection.create_session().create_consumer(orders)).delivery_count == 2
 
 
+@pytest.mark.kafka_only
 @pytest.mark.parametrize("is_started", [True, False])
 def test_a_refused_consumer_leaves_its_session_as_it_was(
     bootstrap: str, warm: ConnectionFactory, orders: Queue, is_started: bool
@@ -135,6 +136,7 @@ def test_a_refused_consumer_leaves_its_session_as_it_was(
         assert receive(session.create_consumer(orders)).body == "a"
 
 
+@pytest.mark.kafka_only
 def test_a_connection_that_cannot_be_entered_is_closed(bootstrap: str, orders: Queue) -> None:
     unfit = create_topic(bootstrap, f"{orders.name}.compacted", config={"cleanup.policy": "compact"})
     factory = ConnectionFactory(
@@ -250,6 +252,7 @@ def test_a_namespace_keeps_installations_apart(bootstrap: str, connection: Conne
             assert consumer.receive(NOTHING_S) is None
 
 
+@pytest.mark.kafka_only
 def test_a_connection_is_not_shared_with_other_client_settings(
     bootstrap: str, warm: ConnectionFactory, tmp_path: Path
 ) -> None:
@@ -313,6 +316,7 @@ def test_a_listener_may_stop_its_own_connection(warm: ConnectionFactory, orders:
         assert bodies(seen.wait(2)) == ["a", "b"]
 
 
+@pytest.mark.kafka_only
 def test_a_start_that_fails_for_one_queue_serves_the_others_and_can_be_repeated(
     bootstrap: str, kafka_name: str, warm: ConnectionFactory, orders: Queue
 ) -> None:

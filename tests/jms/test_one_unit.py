@@ -19,6 +19,7 @@ from tests.jms.conftest import make_factory
 Connect = Callable[..., Connection]
 
 
+@pytest.mark.kafka_only  # it waits for seconds
 def test_others_get_a_partition_with_what_was_kept_of_it(
     connect: Connect, session: Session, orders: Queue, bootstrap: str, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def test_a_persistent_send_is_in_the_log_when_it_returns(
     assert (message.destination, message.priority, message.expiration) == (orders, 4, 0)
 
 
+@pytest.mark.kafka_only
 def test_the_client_of_plain_sends_is_there_before_the_first_one(warm: ConnectionFactory, orders: Queue) -> None:
     """Kafka may need half a second to give it its producer id; a transacted session has no use for it."""
     with warm.create_connection() as connection:
@@ -279,6 +280,7 @@ def test_sends_that_are_waited_for_and_sends_with_callbacks_reach_the_queue_in_s
     assert not failures
 
 
+@pytest.mark.kafka_only
 def test_a_send_does_not_wait_behind_what_another_session_has_under_way(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
@@ -339,6 +341,7 @@ def test_a_received_message_can_be_sent_on(session: Session, orders: Queue) -> N
         again.set_int_property("n", 2)
 
 
+@pytest.mark.kafka_only
 @pytest.mark.parametrize("stamped_by", ["CreateTime", "LogAppendTime"])
 def test_the_time_of_sending_is_kept_where_brokers_stamp_the_records(
     bootstrap: str, connection: Connection, session: Session, orders: Queue, stamped_by: str

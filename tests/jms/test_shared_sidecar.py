@@ -60,6 +60,7 @@ def test_what_a_second_factory_does_not_give_it_takes_from_the_first(bootstrap: 
             assert provider_of(same).sidecar is provider_of(one).sidecar
 
 
+@pytest.mark.kafka_only
 def test_a_cluster_that_does_not_answer_holds_up_no_connection_to_another(bootstrap: str, kafka_name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"

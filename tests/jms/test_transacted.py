@@ -158,6 +158,7 @@ def test_a_receive_that_can_never_succeed_is_refused(
     assert receive(consumer).body == "c"
 
 
+@pytest.mark.kafka_only
 def test_earlier_plain_sends_of_the_connection_come_before_a_commit(connect: Connect, orders: Queue) -> None:
     """UNIT-1: a transacted send takes its place at commit, also after those that nobody has waited for.
 

@@ -49,6 +49,7 @@ def test_a_unit_is_of_one_queue_and_shared_by_all_who_send_to_it(
     assert bodies(got) == [f"m{number}" for number in range(6)]
 
 
+@pytest.mark.kafka_only
 def test_an_open_transaction_of_a_foreign_producer_delays_its_partition(
     bootstrap: str, session: Session, orders: Queue
 ) -> None:
@@ -101,6 +102,7 @@ def test_system_generated_units_are_one_for_each_session(connect: Connect, order
     assert all(re.fullmatch(r"JBM-[0-9a-f]+-[0-9a-f]{12}", str(unit)) for unit in units)
 
 
+@pytest.mark.kafka_only
 def test_a_key_that_is_no_text_is_kept_when_its_message_is_sent_on(
     bootstrap: str, session: Session, orders: Queue
 ) -> None:
@@ -117,6 +119,7 @@ def test_a_key_that_is_no_text_is_kept_when_its_message_is_sent_on(
     assert again.kafka.partition == partition_for(b"\xff\x00", 2)
 
 
+@pytest.mark.kafka_only
 def test_records_of_any_producer_are_delivered(bootstrap: str, session: Session, orders: Queue) -> None:
     """MSG-2, of LOG-1: without headers, with binary ones, with null values, empty keys, and nonsense."""
     session.create_producer(orders)

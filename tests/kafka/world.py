@@ -12,9 +12,10 @@ from typing import Protocol
 from confluent_kafka import TopicPartition
 
 from jbm_kafka.devbroker import LocalBroker
-from jbm_kafka.kafka import ConfluentKafka, SystemClock
+from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import GroupConsumer, Kafka, KafkaRecord, Outgoing, TransactionalProducer
+from jbm_kafka.ports.clock import SystemClock
 from tests.kafka.frozen_member import frozen_member
 from tests.support.topics import admin_client
 

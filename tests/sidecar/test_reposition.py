@@ -8,11 +8,11 @@ import pytest
 from jbm_kafka.codec.events import decode_events
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.entries import MessageEvent, MessageFate
-from jbm_kafka.kafka.clock import SystemClock
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing
+from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link

@@ -37,6 +37,17 @@ def test_asking_every_millisecond_loses_no_time() -> None:
     assert slewed.now_ms() == 105_000
 
 
+def test_a_clock_that_stands_still_is_followed_however_much_time_goes_by() -> None:
+    wall = ManualClock(now_ms=100_000)
+    slewed = SlewedClock(wall)
+    wall.advance(10_000)
+    wall.jump(-10_000)
+    assert slewed.now_ms() == 100_000
+    assert slewed.set_back_ms == 0
+    wall.jump(5_000)
+    assert slewed.now_ms() == 105_000
+
+
 def test_a_clock_set_forward_is_followed_at_once() -> None:
     wall = ManualClock(now_ms=100_000)
     slewed = SlewedClock(wall)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.ports import Journal
-from jbm_kafka.store.journal import CLOCK_SKEW_MS_MAX, JOURNAL_AGE_MS_MAX, RocksJournal
+from jbm_kafka.store.journal import RocksJournal
+from jbm_kafka.store.journal_age import CLOCK_SKEW_MS_MAX, JOURNAL_AGE_MS_MAX
 from jbm_kafka.store.rocks import Rocks
 from tests.support.manual_clock import ManualClock
 

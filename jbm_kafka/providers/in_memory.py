@@ -1,0 +1,160 @@
+"""The provider of `memory://NAME`: the same sidecar over a Kafka in memory, for tests of applications.
+
+A name is a world of its own, in this process only: topics, groups, messages. It is made by its first user, a connection
+or whoever else holds it, and is gone with its last. Nothing is written to a disk, and no broker is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+from dataclasses import replace
+
+from jbm_kafka.core.destination import with_namespace
+from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.wrong_values import wrong_value
+from jbm_kafka.memory.memory_cluster import MemoryCluster
+from jbm_kafka.memory.memory_held import MemoryHeldStore
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.memory.memory_kafka import MemoryKafka
+from jbm_kafka.ports.clock import Clock, SystemClock
+from jbm_kafka.ports.installation import Installation
+from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
+from jbm_kafka.providers.sidecar_provider import SidecarProvider
+from jbm_kafka.sidecar.sidecar import Sidecar
+from jbm_kafka.sidecar.stores import Stores
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+CHECKPOINT_INTERVAL_MS = 2
+"""Where the factory says nothing: a checkpoint costs next to nothing here, and tests wait for its effects."""
+LINGER_MS = 100
+"""How long membership outlives the last receiver: joining is quick here."""
+POLL_S = 0.001
+"""How long a thread that waits for a record hears nothing of other work."""
+
+
+def check(installation: Installation) -> None:
+    """Raises InvalidSettingError for settings that mean nothing here: what is given holds, or is refused.
+
+    `state_dir` holds: it tells sidecars apart, and what is in a state folder may be missing at any time.
+    """
+    name, given = installation.bootstrap, installation.client_settings
+    if not _NAME.fullmatch(name):
+        raise wrong_value("url", f"memory://{name}", "write memory://NAME, a name of letters, digits and . _ -")
+    if given:
+        raise InvalidSettingError(
+            f"kafka={{{', '.join(f'{key!r}: …' for key in given)}}} is for a Kafka client, and "
+            f"memory://{name} has none: leave it out, for instance by taking it from where the url comes from",
+            setting="kafka",
+            url=f"memory://{name}",
+        )
+
+
+def connect(installation: Installation) -> SidecarProvider:
+    """A connection's provider; the first user of the name makes its world.
+
+    Raises:
+        InvalidSettingError: a connection that this one would share the sidecar of was made with other settings.
+    """
+    world = use_world(installation.bootstrap)
+    try:
+        running = world.sidecars.acquire(installation)
+    except BaseException:
+        world.let_go()
+        raise
+
+    def let_go() -> None:
+        try:
+            world.sidecars.release(running)
+        finally:
+            world.let_go()
+
+    return SidecarProvider(installation, running, compresses=False, let_go=let_go)
+
+
+class World:
+    """What one name stands for. Any thread."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self.name = name
+        self.clock = clock
+        self.cluster = MemoryCluster(clock, poll_s=POLL_S)
+        self.sidecars = SharedSidecars(self._begin)
+        self.users = 0
+
+    def let_go(self) -> None:
+        """One user less; with the last the world is gone."""
+        with _lock:
+            self.users -= 1
+            if not self.users:
+                self._forget()
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """True once all that was said before is carried out and recorded, and what must leave a queue has left it."""
+        running = self.sidecars.all()
+        for each in running:
+            assert isinstance(each.kafka, MemoryKafka), each.kafka
+            each.kafka.deliver()
+        return all(each.sidecar.wait_idle(timeout_s) for each in running)
+
+    def end(self) -> None:
+        """Gone now, whoever uses it; connections that are open find their sidecar closed."""
+        with _lock:
+            self._forget()
+        for running in self.sidecars.all():
+            running.sidecar.close()
+
+    def _forget(self) -> None:
+        if _worlds.get(self.name) is self:
+            del _worlds[self.name]
+
+    def _begin(self, installation: Installation) -> RunningSidecar:
+        config = replace(installation.config, linger_ms=LINGER_MS)
+        if "checkpoint_interval_ms" not in installation.given:
+            config = replace(config, checkpoint_interval_ms=CHECKPOINT_INTERVAL_MS)
+        kafka = MemoryKafka(self.cluster)
+        stores = Stores(
+            MemoryJournal(clock=self.clock),
+            MemoryHeldStore(),
+            with_namespace(f"jbm.{secrets.token_hex(8)}.0", config.namespace),
+            lambda: None,
+            has_past=False,
+        )
+        sidecar = Sidecar(kafka=kafka, clock=self.clock, config=config, stores=stores)
+        return RunningSidecar(replace(installation, config=config), kafka, self.clock, sidecar)
+
+
+_worlds: dict[str, World] = {}
+_lock = threading.Lock()
+
+
+def use_world(name: str, *, clock: Clock | None = None) -> World:
+    """The name's world, made if it is not there; the user must `let_go` of it.
+
+    Raises:
+        InvalidSettingError: a clock is given, and the world is there already with another.
+    """
+    with _lock:
+        world = _worlds.get(name)
+        if world is None:
+            world = _worlds[name] = World(name, clock or SystemClock())
+        elif clock is not None and clock is not world.clock:
+            raise InvalidSettingError(f"memory://{name} is in use, with another clock: choose another name", name=name)
+        world.users += 1
+        return world
+
+
+def worlds() -> frozenset[str]:
+    """The names in use."""
+    return frozenset(_worlds)
+
+
+def _after_fork() -> None:
+    global _lock  # noqa: PLW0603 - another thread may have held it
+    _worlds.clear()
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
