@@ -12,7 +12,8 @@ import pytest
 from jbm_kafka import compiled
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.providers import embedded, in_memory
-from tests.support.broker import local_broker, open_broker, wanted_broker
+from jbm_kafka.testing.real_broker import wanted_broker
+from tests.support.broker import local_broker, open_broker
 from tests.support.compiled_files import stale_modules
 from tests.support.secured import SecuredBroker, secured_broker
 from tests.support.topics import create_topic, delete_topics_beginning_with

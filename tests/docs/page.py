@@ -19,6 +19,8 @@ from pathlib import Path
 
 BROKER = "localhost:9092"
 TIMEOUT_S = 120.0
+OUR_PLUGIN = ("-p", "no:jbm_kafka", "-p", "jbm_kafka.testing.pytest_plugin")
+"""By its module, for the entry point exists only after the package was installed with it."""
 
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>not run: [^\n]+|prints) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$"
@@ -89,7 +91,8 @@ def run_page(page: Page, folder: Path, bootstrap: str | None) -> None:
     for line in page.prints:
         assert line in lines, f"not printed, or not in this order: {line!r}\n{output}"
     if any(name.startswith("test_") for name in page.files):
-        _run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."], folder, here)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", *OUR_PLUGIN]
+        _run(command, folder, here)
 
 
 def pages_with_python(root: Path) -> Iterator[str]:

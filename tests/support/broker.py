@@ -1,28 +1,20 @@
-"""Which broker the tests talk to, decided once a run.
+"""Which broker the tests talk to, decided once a run as jbm_kafka/testing/real_broker.py says; a container is of our
+own image.
 
-JBM_TEST_BROKER=testcontainers | local | HOST:PORT says it; otherwise a container when a Docker engine answers, else a
-local broker. Without any the tests that need one are skipped, but never where CI is set: there they fail.
+Without any the tests that need one are skipped, but never where CI is set: there they fail.
 """
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from jbm_kafka.devbroker import LocalBroker, LocalBrokerError, answers
-from tests.support.container import container_broker, engine_answers
-
-
-def wanted_broker() -> str:
-    """`testcontainers`, `local` or a `host:port`."""
-    wanted = os.environ.get("JBM_TEST_BROKER", "")
-    if wanted:
-        return wanted
-    return "testcontainers" if engine_answers() else "local"
+from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.testing import real_broker
+from jbm_kafka.testing.real_broker import BrokerUnavailable
+from tests.support.container import container_broker
 
 
 @contextmanager
@@ -35,37 +27,22 @@ def open_broker(wanted: str, folder: Path) -> Iterator[str]:
         case "local":
             with local_broker(folder) as broker:
                 yield broker.bootstrap
-        case _ if ":" in wanted:
-            assert answers(wanted, timeout_s=10), f"JBM_TEST_BROKER={wanted}: nothing answers there"
-            yield wanted
         case _:
-            pytest.fail(f"JBM_TEST_BROKER={wanted}: it must be testcontainers, local or HOST:PORT")
+            try:
+                real_broker.check_address(wanted)
+            except BrokerUnavailable as error:
+                pytest.fail(str(error))
+            yield wanted
 
 
 @contextmanager
 def local_broker(folder: Path, properties: Mapping[str, str] | None = None) -> Iterator[LocalBroker]:
     """A broker on this machine with its data in `folder`, ended with the block whatever became of it meanwhile."""
-    broker = LocalBroker(folder, properties=properties)
-    with _leash(folder):
+    with ExitStack() as stack:
         try:
-            broker.start()
-        except LocalBrokerError as error:
+            broker = stack.enter_context(real_broker.local_broker(folder, properties))
+        except BrokerUnavailable as error:
             if os.environ.get("CI"):
                 raise
-            pytest.skip(f"no broker to test with: {error}")
+            pytest.skip(str(error))
         yield broker
-
-
-_WATCH = "import sys; from jbm_kafka.devbroker import LocalBroker; sys.stdin.read(); LocalBroker(sys.argv[1]).kill()"
-
-
-@contextmanager
-def _leash(folder: Path) -> Iterator[None]:
-    """Kills the broker of `folder` at the end of the block, or when this process ends, however it does.
-
-    A local broker outlives whoever starts it, and a test past its timeout ends pytest on the spot. So a process of its
-    own waits for the end of a pipe. There is no stop in order, because the data goes with the test.
-    """
-    command = [sys.executable, "-c", _WATCH, str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
-        yield

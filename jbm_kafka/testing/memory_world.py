@@ -1,0 +1,63 @@
+"""A Kafka in memory that a test has for itself."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.providers.in_memory import use_world
+from jbm_kafka.testing.stopped_clock import StoppedClock
+
+IDLE_TIMEOUT_S = 20.0
+
+
+class MemoryWorld:
+    """What stands behind one `memory://NAME`, from when this is made until `close`, whoever connects meanwhile.
+
+    As a context manager it closes itself.
+
+    Args:
+        name: letters, digits, `.`, `_` and `-`; None: one that nobody has.
+
+    Raises:
+        InvalidSettingError: the name is in use.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        name = name or f"world-{secrets.token_hex(4)}"
+        self.url = f"memory://{name}"
+        """For the application's own `ConnectionFactory`."""
+        self.clock = StoppedClock(time.time_ns() // 1_000_000, wait_idle=self.wait_idle)
+        """It stands at the time of the beginning; `advance(ms)` lets delays pass."""
+        self._world = use_world(name, clock=self.clock)
+
+    def factory(self, **settings: Any) -> ConnectionFactory:
+        """A connection factory for `url`, with settings as of `ConnectionFactory`."""
+        return ConnectionFactory(self.url, **settings)
+
+    def wait_idle(self) -> None:
+        """Return when everything that was said before is carried out and recorded: a nack, an acknowledgement in AUTO.
+
+        A dead letter is in its queue then, and a message that was given back may be received again.
+
+        Raises:
+            JMSError: that did not come about.
+        """
+        if not self._world.wait_idle(IDLE_TIMEOUT_S):
+            raise JMSError(f"{self.url} is still at work after {IDLE_TIMEOUT_S:g} s", url=self.url)
+
+    def close(self) -> None:
+        """The world is gone; a connection that is still open is of no use any more. Again: nothing happens."""
+        self._world.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

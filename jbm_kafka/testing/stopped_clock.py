@@ -1,0 +1,42 @@
+"""A clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from jbm_kafka.core.errors import InvalidSettingError
+
+
+class StoppedClock:
+    """Implements `ports.Clock`. Delays, delivery times and expiry go by it; timeouts of calls do not. Any thread."""
+
+    def __init__(self, now_ms: int, *, wait_idle: Callable[[], None]) -> None:
+        """It stands at `now_ms`. `wait_idle` returns when everything that was begun before it is called has ended."""
+        self._now_ms = now_ms
+        self._wait_idle = wait_idle
+        self._moving = threading.Lock()
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return self._now_ms
+
+    def monotonic_ms(self) -> int:
+        """This goes on: what is done every few milliseconds, such as checkpoints, is done while the clock stands."""
+        return time.monotonic_ns() // 1_000_000
+
+    def advance(self, duration_ms: int) -> None:
+        """Let so many milliseconds pass.
+
+        What the test did before, such as a nack with a delay, is counted from before; what is due afterwards is found
+        by the next receive, and what must leave a queue then has left it when this returns.
+        """
+        if isinstance(duration_ms, bool) or not isinstance(duration_ms, int) or duration_ms < 0:
+            raise InvalidSettingError(
+                f"advance by {duration_ms!r}: it is an int of milliseconds from 0", value=duration_ms
+            )
+        with self._moving:
+            self._wait_idle()
+            self._now_ms += duration_ms
+            self._wait_idle()

@@ -1,0 +1,113 @@
+"""A world in memory whose clock stands still until the test moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, Queue
+from jbm_kafka.core.errors import InvalidSettingError, JMSError
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from jbm_kafka.providers import in_memory
+from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.jms.support import bodies, receive, send
+
+ORDERS = Queue("orders")
+DAY_MS = 86_400_000
+SETTINGS = {"#": AddressSettings(max_delivery_attempts=2, redelivery_delay_ms=DAY_MS, partitions=2)}
+
+
+@pytest.fixture
+def world() -> Iterator[MemoryWorld]:
+    with MemoryWorld() as made:
+        yield made
+
+
+@pytest.fixture
+def connection(world: MemoryWorld) -> Iterator[Connection]:
+    with world.factory(address_settings=SETTINGS).create_connection() as made:
+        yield made
+
+
+@pytest.fixture
+def session(connection: Connection) -> Session:
+    return connection.create_session(AcknowledgeMode.INDIVIDUAL)
+
+
+@pytest.mark.parametrize("round_", range(20))
+def test_a_nacked_message_comes_with_the_millisecond_it_is_due_and_not_before(
+    world: MemoryWorld, session: Session, round_: int
+) -> None:
+    """Again and again: what the test did before is never counted from after, and what is due is always found."""
+    send(session, ORDERS, "a", unit="joe")
+    consumer = session.create_consumer(ORDERS)
+    receive(consumer).nack(delay_ms=30_000)
+    world.clock.advance(29_999)
+    assert consumer.receive_nowait() is None
+    world.clock.advance(1)
+    again = consumer.receive_nowait()
+    assert again is not None
+    assert again.delivery_count == 2
+
+
+def test_a_dead_letter_is_there_when_the_world_is_idle(world: MemoryWorld, session: Session) -> None:
+    send(session, ORDERS, "bad")
+    consumer = session.create_consumer(ORDERS)
+    receive(consumer).nack()
+    world.clock.advance(DAY_MS)
+    receive(consumer).nack()
+    world.wait_idle()
+    [letter] = session.create_browser(Queue("DLQ"))
+    assert (letter.body, letter.properties["_JBM_ORIG_DESTINATION"]) == ("bad", "queue:orders")
+    assert bodies(session.create_browser(ORDERS, include="all")) == []
+
+
+def test_a_delivery_delay_ends_and_a_message_expires_by_the_same_clock(world: MemoryWorld, session: Session) -> None:
+    producer = session.create_producer(ORDERS)
+    producer.send("later", delivery_delay_ms=1_000)
+    producer.send("short-lived", time_to_live_ms=2_000)
+    consumer = session.create_consumer(ORDERS)
+    world.clock.advance(2_000)
+    assert receive(consumer).body == "later"
+    assert consumer.receive_nowait() is None
+    world.wait_idle()
+    assert bodies(session.create_browser(Queue("ExpiryQueue"))) == ["short-lived"]
+
+
+def test_time_does_not_pass_by_itself(world: MemoryWorld, session: Session) -> None:
+    before_ms = world.clock.now_ms()
+    send(session, ORDERS, "a")
+    consumer = session.create_consumer(ORDERS)
+    receive(consumer).nack(delay_ms=1)
+    assert consumer.receive(0.3) is None
+    assert world.clock.now_ms() == before_ms
+
+
+def test_messages_outlive_their_connections_while_the_world_is_open(world: MemoryWorld) -> None:
+    for name in ("a", "b"):
+        with world.factory().create_context() as jms:
+            jms.create_producer().send(ORDERS, name)
+    with world.factory().create_context() as jms:
+        consumer = jms.create_consumer(ORDERS)
+        assert {receive(consumer).body, receive(consumer).body} == {"a", "b"}
+
+
+def test_a_connection_that_outlives_its_world_is_told(connection: Connection, world: MemoryWorld) -> None:
+    consumer = connection.create_session().create_consumer(ORDERS)
+    world.close()
+    assert world.url.removeprefix("memory://") not in in_memory.worlds()
+    with pytest.raises(JMSError, match="closed"):
+        consumer.receive(5.0)
+
+
+def test_a_name_in_use_is_refused(world: MemoryWorld) -> None:
+    with pytest.raises(InvalidSettingError, match="is in use, with another clock"):
+        MemoryWorld(world.url.removeprefix("memory://"))
+
+
+@pytest.mark.parametrize("duration", [-1, 0.5, "1", True])
+def test_a_clock_goes_forward_by_whole_milliseconds(world: MemoryWorld, duration: object) -> None:
+    with pytest.raises(InvalidSettingError, match="it is an int of milliseconds from 0"):
+        world.clock.advance(duration)  # type: ignore[arg-type]
