@@ -19,6 +19,7 @@ from jbm_kafka.core.errors import (
     JMSError,
     JMSSecurityError,
 )
+from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
@@ -160,16 +161,21 @@ class Admin:
                 ),
             )
 
-    def browse(self, queue: Queue | str, *, include: str = "deliverable") -> Iterator[Message]:
+    def browse(
+        self, queue: Queue | str, *, selector: str | None = None, include: str = "deliverable"
+    ) -> Iterator[Message]:
         """The messages of the queue, as a browser shows them (UNIT-13); nothing is consumed, no group joined.
 
         Raises:
-            InvalidDestinationError: there is no such queue.
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            InvalidDestinationError: when the first is asked for: there is no such queue.
         """
-        queue = _queue(queue)
+        return self._browse(_queue(queue), parse_selector(selector), include)
+
+    def _browse(self, queue: Queue, selector: Selector | None, include: str) -> Iterator[Message]:
         with _told(f"browse {queue}"):
             self._existing(queue)
-            for seen in self._seen(queue, include_all=include == "all"):
+            for seen in self._seen(queue, selector, include_all=include == "all"):
                 yield _message(seen, queue)
 
     def dead_letters(self, queue: Queue | str = SHIPPED_DEAD_LETTERS) -> Iterator[tuple[DeadLetter, Message]]:
@@ -264,7 +270,7 @@ class Admin:
     ) -> None:
         self.close()
 
-    def _seen(self, queue: Queue, *, include_all: bool = True) -> Iterator[Seen]:
+    def _seen(self, queue: Queue, selector: Selector | None = None, *, include_all: bool = True) -> Iterator[Seen]:
         return browse(
             self._kafka,
             queue,
@@ -272,6 +278,7 @@ class Admin:
             now_ms=time.time_ns() // 1_000_000,
             lane=None,
             include_all=include_all,
+            selector=selector,
         )
 
     def _is_unused(self, queue: Queue) -> bool:

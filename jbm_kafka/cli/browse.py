@@ -7,8 +7,8 @@ import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of, as_queue, later
-from jbm_kafka.cli.options import json_option
+from jbm_kafka.cli.connect import admin_of, as_queue
+from jbm_kafka.cli.options import json_option, selector_option
 from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.jms.messages import Message
@@ -21,20 +21,20 @@ ROWS_MAX = 1000
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="DEST")
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
-@click.option("--selector", metavar="S", help="Comes with a later version.")
+@selector_option
 @cluster_options
 @json_option
 def browse(queue: Queue, is_all: bool, selector: str | None, cluster: Cluster, as_json: bool) -> None:
     """Show a queue's messages without receiving them: those that could be received now, so the first of each unit."""
-    later("--selector", selector)
     with admin_of(cluster) as admin:
-        messages = admin.browse(queue, include="all" if is_all else "deliverable")
+        messages = admin.browse(queue, selector=selector, include="all" if is_all else "deliverable")
         if as_json:
             _print_json(messages)
             return
         rows, more = first_rows(messages)
     if not rows:
-        click.echo(f"{queue}: nothing to receive now" + ("" if is_all else " (--all shows what waits)"))
+        of = "" if selector is None else " of what the selector chooses"
+        click.echo(f"{queue}: nothing to receive now{of}" + ("" if is_all else " (--all shows what waits)"))
         return
     cells = [
         (_part(m), _offset(m), _text(m.unit_of_order), m.delivery_count or None, when(m.timestamp),

@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
+from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.selectors.selector import parse_selector
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -29,6 +32,26 @@ def check_unit(context: click.Context, parameter: click.Parameter, value: str | 
     except UnicodeEncodeError as error:
         raise click.BadParameter(f"{value!a} is no UTF-8, as the name of a unit is", context, parameter) from error
     return value
+
+
+def check_selector(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A selector as given; wrong usage when it is none."""
+    try:
+        parse_selector(value)
+    except InvalidSelectorError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+    return value
+
+
+def selector_option(function: Function) -> Function:
+    """`--selector S`; passed as `selector`."""
+    option = click.option(
+        "--selector",
+        metavar="S",
+        callback=check_selector,
+        help="Only those it chooses, such as \"region = 'EU' AND qty > 10\" (docs/selectors.md).",
+    )
+    return option(function)
 
 
 def json_option(function: Function) -> Function:

@@ -1,8 +1,14 @@
 """How a record's key and place show in JMS."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header
+
+UNIT_OF_ORDER: Final = "JMS_BEA_UnitOfOrder"
+"""The property that tells the unit."""
+GROUP_ID: Final = "JMSXGroupID"
+"""The property that tells it where nobody set another group."""
 
 
 def unit_name(key: bytes | None) -> str | None:

@@ -12,13 +12,13 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.selectors.tokens import KEYWORDS
 from jbm_kafka.core.wrong_values import shown
 
 PropertyType = Literal["string", "boolean", "byte", "short", "int", "long", "float", "double", "null"]
 PropertyValue = str | bool | int | float | None
 
 HEADER_PREFIX = "jms."
-SELECTOR_WORDS = frozenset(["NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"])
 PROPERTY_TYPES = frozenset(get_args(PropertyType))
 INTEGER_BITS: Mapping[str, int] = MappingProxyType({"byte": 8, "short": 16, "int": 32, "long": 64})
 
@@ -55,7 +55,7 @@ def is_legal_name(name: str) -> bool:
 
     `JMSX...` and `JMS_...` are for properties that JMS and its providers define; any other `JMS...` is a header.
     """
-    if not name.replace("$", "_").isidentifier() or name.upper() in SELECTOR_WORDS:
+    if not name.replace("$", "_").isidentifier() or name.upper() in KEYWORDS:
         return False
     return not name.startswith("JMS") or name.startswith(("JMSX", "JMS_"))
 

@@ -38,7 +38,7 @@ class InvalidDestinationError(JMSError):
 
 
 class InvalidSelectorError(JMSError):
-    """The selector is no selector; `position` tells where it goes wrong."""
+    """The selector is wrong: `position` is the column, from 1, `found` what stands there, `expected` what could."""
 
 
 class InvalidClientIDError(JMSError):

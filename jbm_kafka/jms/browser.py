@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_value
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
@@ -17,18 +18,24 @@ INCLUDES = ("deliverable", "all")
 class QueueBrowser:
     """Iterate it; each iteration looks anew."""
 
-    def __init__(self, provider: Provider, queue: Queue, *, include: str) -> None:
+    def __init__(self, provider: Provider, queue: Queue, *, selector: str | None, include: str) -> None:
         if include not in INCLUDES:
             raise wrong_value("include", include, "it is 'deliverable' or 'all'")
         self._provider = provider
         self.queue = queue
         self.include = include
+        self._selector = parse_selector(selector)
         self._is_closed = False
+
+    @property
+    def selector(self) -> str | None:
+        """Which messages it shows, as it was given; None: every one."""
+        return None if self._selector is None else self._selector.text
 
     def __iter__(self) -> Iterator[Message]:
         if self._is_closed:
             raise IllegalStateError("the browser is closed; make a new one")
-        for seen in self._provider.browse(self.queue, include=self.include):
+        for seen in self._provider.browse(self.queue, include=self.include, selector=self._selector):
             message = from_record(
                 seen.record,  # type: ignore[arg-type]
                 destination=self.queue,

@@ -14,12 +14,12 @@ from typing import Final, cast
 from mypy_extensions import mypyc_attr
 
 from jbm_kafka.codec.headers import DECODE_ERROR
-from jbm_kafka.codec.identity import unit_name
+from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER, unit_name
 from jbm_kafka.codec.one_header import header_property
 from jbm_kafka.codec.properties import Property
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.core.markers import UNSET
-from jbm_kafka.jms.properties import DELIVERY_COUNT, GROUP_ID, UNIT_OF_ORDER
+from jbm_kafka.jms.properties import DELIVERY_COUNT
 from jbm_kafka.jms.received import KafkaRecord, decoded_properties, received_message_id
 
 _FIELDS = (

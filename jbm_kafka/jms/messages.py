@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
 from jbm_kafka.codec.bodies import BodyShape
+from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.codec.properties import Property
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_kafka.core.delivery_mode import DeliveryMode
@@ -18,7 +19,7 @@ from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, Message
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.message_core import MessageCore
-from jbm_kafka.jms.properties import GROUP_ID, TypedProperties, check_property_name
+from jbm_kafka.jms.properties import TypedProperties, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
 
 

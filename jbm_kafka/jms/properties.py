@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping
 from types import MappingProxyType
 
+from jbm_kafka.codec.identity import UNIT_OF_ORDER
 from jbm_kafka.codec.properties import (
     INTEGER_BITS,
     NULL,
@@ -20,9 +21,7 @@ from jbm_kafka.codec.properties import (
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.core.wrong_values import shown
 
-GROUP_ID = "JMSXGroupID"
 DELIVERY_COUNT = "JMSXDeliveryCount"
-UNIT_OF_ORDER = "JMS_BEA_UnitOfOrder"
 
 READABLE_AS: Mapping[PropertyType, frozenset[PropertyType]] = MappingProxyType(
     {

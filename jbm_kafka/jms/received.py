@@ -8,10 +8,10 @@ from typing import Protocol
 from jbm_kafka.codec.bodies import decode_body
 from jbm_kafka.codec.headers import DECODE_ERROR, decode_headers
 from jbm_kafka.codec.identity import foreign_message_id
-from jbm_kafka.codec.one_header import header_count, header_reply_to, header_text, last_value
+from jbm_kafka.codec.one_header import header_reply_to, header_text
 from jbm_kafka.codec.properties import Property
+from jbm_kafka.codec.record_values import record_delivery_mode, record_timestamp_ms
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header, scan
-from jbm_kafka.core.delivery_mode import DeliveryMode
 
 
 class KafkaRecord(Protocol):
@@ -65,22 +65,12 @@ def received_message_id(record: KafkaRecord) -> str:
     )
 
 
-def _timestamp(record: KafkaRecord) -> int:
-    told = header_count(record.headers(), "JMSTimestamp")
-    return record.timestamp()[1] if told is None else told
-
-
-def _delivery_mode(record: KafkaRecord) -> DeliveryMode:
-    is_light = last_value(record.headers(), "JMSDeliveryMode") == b"NON_PERSISTENT"
-    return DeliveryMode.NON_PERSISTENT if is_light else DeliveryMode.PERSISTENT
-
-
 READERS: Mapping[str, Callable[[KafkaRecord], object]] = MappingProxyType(
     {
-        "timestamp": _timestamp,
+        "timestamp": record_timestamp_ms,
         "correlation_id": lambda record: header_text(record.headers(), "JMSCorrelationID"),
         "reply_to": lambda record: header_reply_to(record.headers()),
-        "delivery_mode": _delivery_mode,
+        "delivery_mode": record_delivery_mode,
         "type": lambda record: header_text(record.headers(), "JMSType"),
         "expiration": lambda record: scan(record.headers()).expiration_ms,
         "delivery_time": lambda record: scan(record.headers()).delivery_time_ms,

@@ -93,10 +93,13 @@ class Session(KnownAttributes):
     def create_browser(
         self, queue: Destination, selector: str | None = None, include: str = "deliverable"
     ) -> QueueBrowser:
-        """The messages of a queue, consumed by nobody (UNIT-13)."""
+        """The messages of a queue, consumed by nobody (UNIT-13); with a selector, those it chooses.
+
+        Raises:
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+        """
         self.core.check_open()
-        _check_selector(selector)
-        return QueueBrowser(self._connection.provider, as_queue(queue, "queue"), include=include)
+        return QueueBrowser(self._connection.provider, as_queue(queue, "queue"), selector=selector, include=include)
 
     def create_message(self) -> Message:
         """A message without a body."""

@@ -13,6 +13,7 @@ from typing import Protocol
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.installation import Installation
@@ -104,8 +105,8 @@ class Provider(Protocol):
     def submit(self, work: UnitOfWork) -> None:
         """Commit a session's transaction, after the connection's outstanding plain sends; `work.done` tells its end."""
 
-    def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
-        """What a queue holds: the "deliverable" or "all" of it, consuming nothing."""
+    def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
+        """What a queue holds: the "deliverable" or "all" of it, as far as selected, consuming nothing."""
 
     def prepare_to_send(self) -> None:
         """Plain sends are about to come."""

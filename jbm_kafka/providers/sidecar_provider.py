@@ -9,6 +9,7 @@ from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import JMSError, JMSSecurityError, MessageTooLargeError, SendTimeoutError
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.ports import (
     AccessRefused,
     KafkaClientError,
@@ -76,7 +77,7 @@ class SidecarProvider:
             raise SendTimeoutError(f"{work.about}: earlier sends are not confirmed after {FLUSH_TIMEOUT_S:g} s")
         self.sidecar.submit(transfer_of(work))
 
-    def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
+    def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
         """What a queue holds; see sidecar/browse.py. A queue that does not exist is not made for it.
 
         Raises:
@@ -93,6 +94,7 @@ class SidecarProvider:
             now_ms=self.clock.now_ms(),
             lane=self.sidecar.lane_of(queue),
             include_all=include == "all",
+            selector=selector,
         )
 
     def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:

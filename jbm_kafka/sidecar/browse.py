@@ -6,11 +6,14 @@ Of partitions that this process owns, what sessions have in hand is told as well
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import cast
 
+from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaRecord, LogReader
 from jbm_kafka.ports.completion import Completion
@@ -43,9 +46,19 @@ class _NoJournal:
 
 
 def browse(
-    kafka: Kafka, queue: Queue, *, namespace: str, now_ms: int, lane: Lane | None, include_all: bool
+    kafka: Kafka,
+    queue: Queue,
+    *,
+    namespace: str,
+    now_ms: int,
+    lane: Lane | None,
+    include_all: bool,
+    selector: Selector | None = None,
 ) -> Iterator[Seen]:
-    """The messages of a queue, partition by partition in log order, as of now."""
+    """The messages of a queue, partition by partition in log order, as of now.
+
+    What is deliverable does not depend on the selector: one that it leaves out holds its unit all the same (UNIT-6).
+    """
     admin, reader = kafka.admin(), kafka.log_reader()
     try:
         topic = queue.kafka_topic(namespace)
@@ -62,11 +75,15 @@ def browse(
         for partition, state in states.items():
             held = in_hand.get(partition, frozenset())
             for seen in _partition(reader, topic, partition, state, ends[partition], held, now_ms):
-                if include_all or seen.is_deliverable:
+                if (include_all or seen.is_deliverable) and _is_selected(seen.record, selector):
                     yield seen
     finally:
         reader.close()
         admin.close()
+
+
+def _is_selected(record: KafkaRecord, selector: Selector | None) -> bool:
+    return selector is None or selector.matches(partial(record_value, record))
 
 
 def _states(scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader) -> dict[int, ChannelState]:

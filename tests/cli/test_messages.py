@@ -99,6 +99,19 @@ def test_a_browser_shows_the_first_of_each_unit_or_all_and_takes_nothing(kafka: 
     assert "later" in table
 
 
+def test_a_browser_shows_what_a_selector_chooses(kafka: Run, queue: str) -> None:
+    for body, region, quantity in (("a", "EU", 9), ("b", "EU", 11), ("c", "US", 12)):
+        options = ("--property", f"region={region}", "--property", f"qty:int={quantity}")
+        assert kafka("send", queue, "--text", body, *options).code == 0
+    rows = _rows(kafka("browse", queue, "--selector", "region = 'EU' AND qty > 10", "--json").out)
+    assert [row["body"] for row in rows] == ["b"]
+    none = kafka("browse", queue, "--selector", "region = 'Mars'").out
+    assert none == f"queue:{queue}: nothing to receive now of what the selector chooses (--all shows what waits)\n"
+    wrong = kafka("browse", queue, "--selector", "region == 'EU'")
+    assert wrong.code == 2
+    assert "column 9: found '=', expected one = only" in " ".join(wrong.err.split())
+
+
 def test_nothing_to_browse_is_said(kafka: Run, queue: str) -> None:
     assert kafka("browse", queue).out == f"queue:{queue}: nothing to receive now (--all shows what waits)\n"
     assert kafka("browse", queue, "--json").out == ""

@@ -175,7 +175,7 @@ def test_an_empty_text_selects_everything(nothing: str | None) -> None:
 
 
 def test_what_is_no_text_is_no_selector() -> None:
-    with pytest.raises(InvalidSelectorError, match="is a str or None, not int"):
+    with pytest.raises(InvalidSelectorError, match="selector is 5: it is a str or None"):
         parse_selector(5)  # type: ignore[arg-type]
 
 

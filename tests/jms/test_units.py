@@ -175,8 +175,6 @@ def test_a_browser_shows_the_first_of_each_unit_and_all_with_their_state(
     }
     with pytest.raises(ValueError, match="deliverable"):
         session.create_browser(queue, include="some")
-    with pytest.raises(errors.InvalidSelectorError):
-        session.create_browser(queue, selector="a = 1")
 
 
 def foreign(

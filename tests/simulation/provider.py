@@ -8,6 +8,7 @@ from typing import Protocol
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.ports import Clock, KafkaClientError, Outgoing, SendReport
 from jbm_kafka.ports.completion import Completion
@@ -55,7 +56,7 @@ class SimulatedProvider:
     def submit(self, work: UnitOfWork) -> None:
         self._process.sidecar.submit(transfer_of(work))
 
-    def browse(self, queue: Queue, *, include: str) -> Iterator[Seen]:
+    def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
         raise NotImplementedError
 
     def prepare_to_send(self) -> None:

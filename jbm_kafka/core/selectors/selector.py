@@ -7,6 +7,7 @@ from jbm_kafka.core.selectors.evaluator import Evaluate, Read, compiled
 from jbm_kafka.core.selectors.mistake import mistake
 from jbm_kafka.core.selectors.nodes import normal_text
 from jbm_kafka.core.selectors.parser import parse
+from jbm_kafka.core.wrong_values import shown
 
 LENGTH_MAX = 65_536
 """Characters of a selector."""
@@ -45,9 +46,7 @@ def parse_selector(text: str | None) -> Selector | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise InvalidSelectorError(
-            f"selector {text!r}: a selector is a str or None, not {type(text).__name__}", selector=text
-        )
+        raise InvalidSelectorError(f"selector is {shown(text)}: it is a str or None", selector=text)
     if not text.strip(_SPACES):
         return None
     if len(text) > LENGTH_MAX:
