@@ -54,6 +54,7 @@ class ConfluentAdmin:
         self._faults = ConnectionFaults()
         self._client = AdminClient({**settings, **self._faults.settings})
         self._group_settings = group_settings
+        self._uses_tls = str(settings.get("security.protocol", "")).upper().endswith("SSL")
         self._bootstrap = bootstrap
         self._reader: Consumer | None = None
         self._lock = threading.Lock()
@@ -365,7 +366,9 @@ class ConfluentAdmin:
         self._questions.ask("delete groups " + ", ".join(groups), question)
 
     def cluster_id(self) -> str:
-        contact = FirstContact(bootstrap=self._bootstrap, faults=self._faults, poll=self._client.poll)
+        contact = FirstContact(
+            bootstrap=self._bootstrap, uses_tls=self._uses_tls, faults=self._faults, poll=self._client.poll
+        )
 
         def question(deadline: Deadline) -> str:
             return str(contact.answer(lambda: self._client.list_topics(timeout=deadline.remaining_s())).cluster_id)

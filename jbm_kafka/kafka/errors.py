@@ -60,6 +60,12 @@ REFUSED = frozenset(
 )
 """The credentials, or what they may do."""
 
+NOT_ALLOWED = REFUSED - {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
+"""The broker knows the user, and its access rules (ACLs) have nothing that allows this."""
+
+READ_REFUSED = REFUSED - {KafkaError.GROUP_AUTHORIZATION_FAILED}
+"""To a reader by position: it has no group, but librdkafka demands a name of one, and looks for its coordinator."""
+
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 """Of a fetch, with `auto.offset.reset=error`."""
 
@@ -99,6 +105,10 @@ def trouble(error: KafkaError, about: str, bootstrap: str, *, group: str | None 
         return RecordTooLarge(text)
     if code in UNREACHABLE:
         return Unreachable(f"{about}: no answer from Kafka at {bootstrap}: {one_line(error)}")
+    if code in NOT_ALLOWED:
+        return AccessRefused(
+            f"{text}; no access rule of Kafka's allows it: docs/security.md lists those that are needed"
+        )
     if code in REFUSED:
         return AccessRefused(text)
     return KafkaClientError(text)

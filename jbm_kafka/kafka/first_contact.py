@@ -1,8 +1,8 @@
 """The first question to a cluster: nobody there, and a refusal, are told as soon as they are known.
 
 A client that finds nobody goes on looking, for brokers come back. Who connects for the first time has most likely a
-wrong address, or has not started the broker yet, and wants to hear that now; a broker that is slow, but there, has all
-the time that the question has.
+wrong address, or has not started the broker yet, and wants to hear that now, and so who speaks TLS to a port without it
+or the other way round; a broker that is slow, but there, has all the time that the question has.
 """
 
 import socket
@@ -13,7 +13,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
-from jbm_kafka.kafka.connection_faults import ConnectionFaults
+from jbm_kafka.kafka.connection_faults import IN_KAFKA, ConnectionFaults
+from jbm_kafka.kafka.spoken_protocol import speaks_plain_kafka, speaks_tls
 from jbm_kafka.ports import AccessRefused, Unreachable
 
 _T = TypeVar("_T")
@@ -29,9 +30,12 @@ _CONNECT_MIN_S = 0.2
 class FirstContact:
     """Runs a question on a thread of its own, and looks meanwhile whether it can ever be answered."""
 
-    def __init__(self, *, bootstrap: str, faults: ConnectionFaults, poll: Callable[[float], object]) -> None:
+    def __init__(
+        self, *, bootstrap: str, uses_tls: bool, faults: ConnectionFaults, poll: Callable[[float], object]
+    ) -> None:
         """`poll` brings what the client has to say of its connections to `faults`."""
         self._bootstrap = bootstrap
+        self._uses_tls = uses_tls
         self._faults = faults
         self._poll = poll
         self._looks_at_s = time.monotonic() + _PATIENCE_S
@@ -41,7 +45,7 @@ class FirstContact:
         """What `question` returns or raises; its thread is left to itself when the answer is known before it.
 
         Raises:
-            AccessRefused: a broker is there and does not let us in.
+            AccessRefused: a broker is there and does not let us in, or speaks another protocol.
             Unreachable: nobody is at any address.
         """
         answer: Future[_T] = Future()
@@ -69,29 +73,50 @@ class FirstContact:
         if fault is not None and fault.is_refusal:
             raise AccessRefused(fault.text)
         if self._watch is None and time.monotonic() >= self._looks_at_s:
-            self._watch = AddressWatch(self._bootstrap)
-        nobody = None if self._watch is None else self._watch.nobody()
-        if nobody is not None:
-            raise Unreachable(f"nobody answers at {nobody}; start the broker, or correct the address")
+            self._watch = AddressWatch(self._bootstrap, uses_tls=self._uses_tls)
+        if self._watch is not None:
+            self._watch.check()
 
 
 class AddressWatch:
     """Looks with bare connections for somebody at some addresses, until one is there or NOBODY_S have passed."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, uses_tls: bool) -> None:
         self._addresses = [address.strip() for address in bootstrap.split(",")]
-        self._reasons: dict[str, str] = {}
+        self._uses_tls = uses_tls
+        self._absent: dict[str, str] = {}
+        """Why nobody was found there; another look may find somebody."""
+        self._other: dict[str, str] = {}
+        """What somebody there speaks instead of what we do."""
         self._is_over = threading.Event()
         self._ends_at_s = time.monotonic() + NOBODY_S
         for address in self._addresses:
             # A daemon: to ask for a name may take long, and nobody waits for it.
             threading.Thread(target=self._look, args=(address,), name="jbm-address-watch", daemon=True).start()
 
-    def nobody(self) -> str | None:
-        """Each address with the reason why nobody is there; None while that is not known, or somebody is."""
-        if self._is_over.is_set() or time.monotonic() < self._ends_at_s or len(self._reasons) < len(self._addresses):
-            return None
-        return ", ".join(f"{address}: {self._reasons[address]}" for address in self._addresses)
+    def check(self) -> None:
+        """Nothing, while somebody may answer the question.
+
+        Raises:
+            AccessRefused: who is there speaks another protocol, and nobody else is there.
+            Unreachable: nobody is at any address.
+        """
+        if self._is_over.is_set():
+            return
+        absent, other = dict(self._absent), dict(self._other)
+        reasons = {**absent, **other}
+        is_known = len(other) == len(self._addresses) or time.monotonic() >= self._ends_at_s
+        if not is_known or len(reasons) < len(self._addresses):
+            return
+        told = ", ".join(f"{address}: {reasons[address]}" for address in self._addresses)
+        if other:
+            raise AccessRefused(f"{told}; {self._remedy()}")
+        raise Unreachable(f"nobody answers at {told}; start the broker, or correct the address")
+
+    def _remedy(self) -> str:
+        if self._uses_tls:
+            return f"name the broker's TLS port, or set security.protocol to PLAINTEXT or SASL_PLAINTEXT {IN_KAFKA}"
+        return f"set security.protocol to SSL or SASL_SSL {IN_KAFKA}, or name a port without TLS"
 
     def end(self) -> None:
         """Look no more."""
@@ -99,25 +124,37 @@ class AddressWatch:
 
     def _look(self, address: str) -> None:
         host, _, port = address.rpartition(":")
+        host = host.strip("[]")
         while not self._is_over.is_set() and time.monotonic() < self._ends_at_s:
             try:
-                found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+                found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
             except (OSError, UnicodeError) as error:
-                self._reasons[address] = f"the name is not known ({getattr(error, 'strerror', None) or error})"
+                self._absent[address] = f"the name is not known ({getattr(error, 'strerror', None) or error})"
             else:
                 for family, _, _, _, place in found:
-                    if self._connects(family, place, address):
-                        self.end()
+                    if self._meets(family, place, address, host):
                         return
             self._is_over.wait(_PAUSE_S)
 
-    def _connects(self, family: int, place: object, address: str) -> bool:
-        self._reasons.setdefault(address, "no answer")
+    def _meets(self, family: int, place: object, address: str, host: str) -> bool:
+        """Whether somebody is there, of whom all is known then."""
+        self._absent.setdefault(address, "no answer")
         try:
             with socket.socket(family, socket.SOCK_STREAM) as connection:
                 connection.settimeout(max(_CONNECT_MIN_S, self._ends_at_s - time.monotonic()))
                 connection.connect(place)  # type: ignore[arg-type]  # what getaddrinfo gave
+                self._absent.pop(address, None)
+                spoken = self._speaks_other(connection, host)
         except OSError as error:
-            self._reasons[address] = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+            self._absent[address] = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
             return False
+        if spoken is None:
+            self.end()
+        else:
+            self._other[address] = spoken
         return True
+
+    def _speaks_other(self, connection: socket.socket, host: str) -> str | None:
+        if self._uses_tls:
+            return "the port does not speak TLS (SSL)" if speaks_plain_kafka(connection) else None
+        return "the port speaks TLS (SSL)" if speaks_tls(connection, host) else None

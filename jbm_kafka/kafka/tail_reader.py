@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from jbm_kafka.kafka.errors import DAMAGED, OUT_OF_RANGE, REFUSED, UNKNOWN_TOPIC, cause, one_line, trouble
+from jbm_kafka.kafka.errors import DAMAGED, OUT_OF_RANGE, READ_REFUSED, UNKNOWN_TOPIC, cause, one_line, trouble
 from jbm_kafka.kafka.header_names import mend_headers
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.ports import KafkaClientError, KafkaRecord, PositionOutOfRange
@@ -90,7 +90,7 @@ class ConfluentTailReader:
         for record in batch:
             partition = record.partition()
             error = record.error()
-            if error is not None and (error.code() in UNKNOWN_TOPIC or error.code() in REFUSED):
+            if error is not None and (error.code() in UNKNOWN_TOPIC or error.code() in READ_REFUSED):
                 self._errors.append(trouble(error, f"read topic {self._topic}", self._bootstrap))
             elif record.topic() != self._topic or partition not in self._positions or partition in self._stopped:
                 continue

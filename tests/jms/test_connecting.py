@@ -12,6 +12,7 @@ from jbm_kafka import ConnectionFactory
 from jbm_kafka.core.errors import JMSError, JMSSecurityError
 from jbm_kafka.devbroker.ports import free_port
 from tests.support.sasl import PASSWORD, USER, SaslBroker, sasl_broker
+from tests.support.secured import ALICE, SecuredBroker
 
 NOBODY_S = 3.0
 SOON_S = 5.0
@@ -66,17 +67,44 @@ def test_a_wrong_dns_name_is_told_as_one() -> None:
     assert "correct the address" in told
 
 
-def test_a_broker_that_is_there_and_slow_has_its_10_seconds(silent: str) -> None:
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_broker_that_is_there_and_slow_has_its_10_seconds(silent: str, protocol: str) -> None:
     began = time.monotonic()
-    refusal(f"{silent},127.0.0.1:{free_port()}")
+    refusal(f"{silent},127.0.0.1:{free_port()}", {"security.protocol": protocol})
     assert time.monotonic() - began > 9
 
 
-def test_tls_to_a_plain_port_says_so(broker: SaslBroker) -> None:
-    told = refusal(broker.plain, {"security.protocol": "SSL"})
-    assert "SSL" in str(told)
-    assert "the port does not speak TLS" in str(told)
-    assert "security.protocol" in str(told)
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
+def test_tls_to_a_plain_port_says_so_soon(broker: SaslBroker, protocol: str) -> None:
+    began = time.monotonic()
+    kafka: dict[str, object] = {"security.protocol": protocol}
+    if protocol == "SASL_SSL":
+        kafka |= {"sasl.mechanism": "PLAIN", "sasl.username": USER, "sasl.password": PASSWORD}
+    told = refusal(broker.plain if protocol == "SSL" else broker.sasl, kafka)
+    assert time.monotonic() - began < NOBODY_S
+    assert isinstance(told, JMSSecurityError)
+    assert "the port does not speak TLS (SSL); name the broker's TLS port, or set security.protocol to" in str(told)
+
+
+@pytest.mark.parametrize("port", ["sasl", "tls"])
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SASL_PLAINTEXT"])
+def test_no_tls_to_a_tls_port_says_so_soon(secured: SecuredBroker, port: str, protocol: str) -> None:
+    began = time.monotonic()
+    kafka: dict[str, object] = {"security.protocol": protocol}
+    if protocol == "SASL_PLAINTEXT":
+        kafka |= {"sasl.mechanism": "PLAIN", "sasl.username": USER, "sasl.password": PASSWORD}
+    told = refusal(getattr(secured, port), kafka)
+    assert time.monotonic() - began < NOBODY_S
+    assert isinstance(told, JMSSecurityError)
+    assert "the port speaks TLS (SSL); set security.protocol to SSL or SASL_SSL in kafka={…}, or name a port" in str(
+        told
+    )
+
+
+def test_one_address_that_speaks_otherwise_does_not_speak_for_the_others(secured: SecuredBroker) -> None:
+    kafka = secured.as_user(ALICE)
+    with ConnectionFactory(f"{secured.open},{secured.sasl}", kafka=kafka).create_connection():
+        pass
 
 
 def test_a_wrong_password_is_a_security_error_with_the_brokers_words(broker: SaslBroker) -> None:
