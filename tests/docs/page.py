@@ -49,7 +49,8 @@ class Page:
     @property
     def needs_broker(self) -> bool:
         """It names the address of one."""
-        return _COMMAND in self.commands or any(BROKER in code for code in [self.program, *self.files.values()])
+        code = [self.program, self.commands, *self.files.values()]
+        return _COMMAND in self.commands or any(BROKER in each for each in code)
 
 
 def read_page(text: str) -> Page:
@@ -91,8 +92,7 @@ def run_page(page: Page, folder: Path, bootstrap: str | None) -> None:
     for line in page.prints:
         assert line in lines, f"not printed, or not in this order: {line!r}\n{output}"
     if any(name.startswith("test_") for name in page.files):
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", *OUR_PLUGIN]
-        _run(command, folder, here)
+        _run([sys.executable, "-m", "pytest", "-q"], folder, here)
 
 
 def pages_with_python(root: Path) -> Iterator[str]:
@@ -109,6 +109,8 @@ def _run(command: list[str], folder: Path, bootstrap: str) -> str:
         "PYTHONPATH": os.pathsep.join(path for path in imports if path),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "JBM_BOOTSTRAP": bootstrap,
+        "JBM_TEST_BROKER": bootstrap,
+        "PYTEST_ADDOPTS": " ".join(["-p", "no:cacheprovider", "--rootdir=.", *OUR_PLUGIN]),
     }
     done = subprocess.run(
         command, check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
