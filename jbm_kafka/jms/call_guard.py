@@ -42,11 +42,14 @@ class ListeningState:
 class CallGuard:
     """Who calls enters, and leaves at the end."""
 
-    __slots__ = ("_caller", "_filled", "_waiting", "is_in_call", "listening")
+    __slots__ = ("_acquire", "_caller", "_filled", "_release", "_waiting", "is_in_call", "listening")
 
     def __init__(self, filled: threading.Condition) -> None:
         self._filled = filled
         """The session's condition: who waits to enter waits there."""
+        # The lock's own: a `with` of the condition goes through two functions of Python's library.
+        self._acquire = filled.acquire
+        self._release = filled.release
         self._waiting = 0
         self.is_in_call = False
         """Anybody may look, without the lock; True is to be trusted, False only under it."""
@@ -85,8 +88,11 @@ class CallGuard:
         """Begin a call; False when another one runs."""
         if self.is_in_call:  # before the lock, which a forked process may never get
             return False
-        with self._filled:
+        self._acquire()
+        try:
             return self.enter()
+        finally:
+            self._release()
 
     def wait_enter(self, timeout_s: float | None) -> bool:
         """Begin a call when the one that runs has ended; False when it did not end in time."""

@@ -39,7 +39,7 @@ class Completions:
         self._lock = threading.Lock()
         """Of who takes sends out of `_pending`. Putting one in and reporting one are single acts of the interpreter."""
         self._pending: deque[Pending] = deque()
-        self._thread: threading.Thread | None = None
+        self._runner: threading.Thread | None = None
         self._all_done = threading.Condition(self._lock)
         self._running = 0
         self._wake = threading.Event()
@@ -48,7 +48,7 @@ class Completions:
 
     def expect(self, message: Message, listener: CompletionListener) -> Pending:
         """Note a send about to be made; returns what `report` or `withdraw` is to be told."""
-        if self._thread is None:
+        if self._runner is None:
             self._start()
         pending = Pending(message, listener)
         self._pending.append(pending)
@@ -91,7 +91,7 @@ class Completions:
 
     def refuse_inside(self, call: str) -> None:
         """Raises IllegalStateError when called inside a callback."""
-        if threading.current_thread() is self._thread:
+        if threading.current_thread() is self._runner:
             raise IllegalStateError(f"{call} inside a completion callback would wait for itself")
 
     def stop(self) -> None:
@@ -101,9 +101,9 @@ class Completions:
 
     def _start(self) -> None:
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="jbm-completions", daemon=True)
-                self._thread.start()
+            if self._runner is None:
+                self._runner = threading.Thread(target=self._run, name="jbm-completions", daemon=True)
+                self._runner.start()
 
     def _take(self) -> list[Pending]:
         """What is due: all that are reported and have no unreported one before them. What was taken before has run."""

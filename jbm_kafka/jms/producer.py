@@ -23,6 +23,7 @@ from jbm_kafka.jms.routing import Routing, UnitOfOrder
 from jbm_kafka.jms.send_reports import CallbackReport, WaitedReport
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.stamping import (
+    SendOptions,
     as_message,
     check_duplicate_id,
     checked_delivery_mode,
@@ -105,7 +106,8 @@ class MessageProducer(KnownAttributes):
         if isinstance(message, Destination):
             raise wrong_type("message", message, "the message comes first, as in send(message, destination=…)")
         session = self._session
-        with session.in_use():
+        has_begun = session.begin_call()
+        try:
             self._check_open()
             target = self._target(destination)
             options = checked_options(
@@ -114,24 +116,18 @@ class MessageProducer(KnownAttributes):
                 self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
                 self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
             )
-            outgoing_message, given = as_message(message), checked_properties(properties)
+            sent, given = as_message(message), checked_properties(properties)
             check_duplicate_id(duplicate_id)
             check_callable("on_completion", on_completion)
-            set_headers(outgoing_message, correlation_id=correlation_id, type=type, reply_to=reply_to)
+            set_headers(sent, correlation_id=correlation_id, type=type, reply_to=reply_to)
             info = session.connection.provider.ensure(target)
-            unit = self._routing.unit(unit_of_order, self.unit_of_order, outgoing_message, given, target)
-            connection = session.connection
-            stamp(
-                outgoing_message,
-                options,
-                destination=target,
-                now_ms=connection.provider.clock.now_ms(),
-                message_id=None if self.disable_message_id else connection.next_message_id(),
-            )
-            outgoing_message.unit_of_order = unit.name
-            record = self._record(outgoing_message, info, unit.key, duplicate_id, given)
-            self._dispatch(outgoing_message, record, info, on_completion)
-            return outgoing_message
+            unit = self._routing.unit(unit_of_order, self.unit_of_order, sent, given, target)
+            self._stamp(sent, options, target, unit.name)
+            self._dispatch(sent, self._record(sent, info, unit.key, duplicate_id, given), info, on_completion)
+            return sent
+        finally:
+            if has_begun:
+                session.guard.leave()
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until every send is confirmed or has failed, and its callback has run.
@@ -174,6 +170,17 @@ class MessageProducer(KnownAttributes):
         if destination is None:
             raise InvalidDestinationError("the producer has no destination: name one in send(destination=…)")
         return as_destination(destination)
+
+    def _stamp(self, message: Message, options: SendOptions, target: Destination, unit: str | None) -> None:
+        connection = self._session.connection
+        stamp(
+            message,
+            options,
+            destination=target,
+            now_ms=connection.provider.clock.now_ms(),
+            message_id=None if self.disable_message_id else connection.next_message_id(),
+            unit=unit,
+        )
 
     def _record(
         self,

@@ -9,7 +9,7 @@ from jbm_kafka.codec.identity import GROUP_ID, unit_name
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError, OrderError
-from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker, Unset
+from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.ports.provider import TopicInfo
@@ -51,8 +51,8 @@ class Routing:
 
     def unit(
         self,
-        given: UnitOfOrder | Unset,
-        of_producer: UnitOfOrder | Unset,
+        given: object,
+        of_producer: object,
         message: Message,
         properties: Mapping[str, object],
         target: Destination,

@@ -51,22 +51,31 @@ class SessionCore:
 
     @contextmanager
     def in_use(self, *, beside_listener: bool = False) -> Iterator[None]:
+        """Around a call; see `begin_call`."""
+        has_begun = self.begin_call(beside_listener=beside_listener)
+        try:
+            yield
+        finally:
+            if has_begun:
+                self.guard.leave()
+
+    def begin_call(self, *, beside_listener: bool = False) -> bool:
         """One call at a time: a second thread's is refused (CONN-1), and any other's than a listener's own.
 
-        `beside_listener`: the call takes part in setting listeners up.
+        True: the caller ends it with `guard.leave()`; False: it is part of a listener's call, and nothing is to be
+        ended. `beside_listener`: the call takes part in setting listeners up. For what every send passes, to which a
+        `with` of Python's own costs ten times as much.
         """
         if self.is_listener_thread():
             self.check_open()
-            yield
-            return
+            return False
         if (self._is_listening() and not beside_listener) or not self.guard.try_enter():
             self.check_open()
             raise self.busy()
-        try:
-            self.check_open()
-            yield
-        finally:
+        if self.is_closed:
             self.guard.leave()
+            self.check_open()
+        return True
 
     @contextmanager
     def finished_call(self) -> Iterator[None]:

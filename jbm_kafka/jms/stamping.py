@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
@@ -18,6 +18,18 @@ from jbm_kafka.jms.arguments import as_destination
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 
 
+class _AnyHeaders(Protocol):
+    """A message's headers as an application may have set them: compiled code refuses what is not as declared, in words
+    of its own."""
+
+    @property
+    def correlation_id(self) -> object: ...
+    @property
+    def type(self) -> object: ...
+    @property
+    def reply_to(self) -> object: ...
+
+
 class SendOptions(NamedTuple):
     """How one message is sent; checked by `checked_options`."""
 
@@ -28,7 +40,7 @@ class SendOptions(NamedTuple):
 
 
 def checked_options(
-    delivery_mode: DeliveryMode, priority: object, time_to_live_ms: object, delivery_delay_ms: object
+    delivery_mode: Any, priority: object, time_to_live_ms: object, delivery_delay_ms: object
 ) -> SendOptions:
     """The options of a send.
 
@@ -97,9 +109,9 @@ def checked_properties(value: object) -> Mapping[str, object]:
 def set_headers(
     message: Message,
     *,
-    correlation_id: str | None,
-    type: str | None,  # noqa: A002 - its name in JMS
-    reply_to: Destination | None,
+    correlation_id: object,
+    type: object,  # noqa: A002 - its name in JMS
+    reply_to: object,
 ) -> None:
     """Set what a send was given; refuse that, and what the message came with, when no record can carry it.
 
@@ -114,13 +126,20 @@ def set_headers(
         message.type = checked_text("type", type)
     if reply_to is not None:
         message.reply_to = checked_reply_to(reply_to)
-    checked_text("correlation_id", message.correlation_id)
-    checked_text("type", message.type)
-    checked_reply_to(message.reply_to)
+    set_before: _AnyHeaders = message
+    checked_text("correlation_id", set_before.correlation_id)
+    checked_text("type", set_before.type)
+    checked_reply_to(set_before.reply_to)
 
 
 def stamp(
-    message: Message, options: SendOptions, *, destination: Destination, now_ms: int, message_id: str | None
+    message: Message,
+    options: SendOptions,
+    *,
+    destination: Destination,
+    now_ms: int,
+    message_id: str | None,
+    unit: str | None,
 ) -> None:
     """Set the headers a send sets."""
     message.destination = destination
@@ -131,18 +150,19 @@ def stamp(
     message.timestamp = now_ms
     message.message_id = message_id
     message.redelivered = False
+    message.unit_of_order = unit
 
 
-def as_message(message: Message | str | bytes | Mapping[str, object]) -> Message:
+def as_message(message: object) -> Message:
     """A str is a text message, bytes are a bytes message.
 
     Raises:
         MessageFormatError: it is nothing that can be sent.
     """
-    if isinstance(message, Message):
-        return message
     if isinstance(message, str):
         return TextMessage(message)
+    if isinstance(message, Message):
+        return message
     if isinstance(message, bytes | bytearray | memoryview):
         return BytesMessage(bytes(message))
     if isinstance(message, Mapping):

@@ -73,8 +73,8 @@ class ConfluentSender:
         self._is_broken = False
         """librdkafka's producer has failed for good and must be replaced."""
         self._producer = Producer(settings)
-        self._thread = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
-        self._thread.start()
+        self._poller = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
+        self._poller.start()
 
     # -- any thread --------------------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class ConfluentSender:
 
     def _wait_for_room(self, record: Outgoing, deadline: float) -> None:
         # A report that sends runs on the thread that alone could make room.
-        is_reporter = threading.current_thread() is self._thread
+        is_reporter = threading.current_thread() is self._poller
         if is_reporter or time.monotonic() > deadline:
             text = f"send to {record.topic}[{record.partition}]: the send queue is full"
             raise Unreachable(f"{text} and Kafka at {self._bootstrap} takes nothing")
@@ -139,8 +139,8 @@ class ConfluentSender:
         self.flush(timeout_s)
         with self._progress:
             self._is_open = False
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        if threading.current_thread() is not self._poller:
+            self._poller.join()
 
     # -- under the lock ----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
 
@@ -34,9 +34,8 @@ class KafkaRecord(Protocol):
         """(kind, ms since the epoch), kind as Kafka numbers it: 0 none, 1 create time, 2 log append time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """One record to produce."""
+class Outgoing(NamedTuple):
+    """One record to produce. Each message sent makes one: a frozen dataclass takes three times as long."""
 
     topic: str
     partition: int
