@@ -23,8 +23,9 @@ _ALERT = re.compile(r"SSL alert number (?:40|4[2-6]|48|70|116)\b")
 
 _FAIL = re.compile(
     r"FAIL \[[^\]]*\] \[thrd:[^\]]*\]: (?:\w+://)?(?P<broker>\S+?)(?:/\w+)?: (?P<reason>.*?)"
-    r"(?: \(after \d+ms in state (?P<state>\w+)[^)]*\))?"
+    r"(?: \(after \d+ms in state (?P<state>\w+).*\))?"
 )
+"""librdkafka before 2.16 adds ", 1 identical error(s) suppressed" behind the state, so a bracket does not end it."""
 
 
 @dataclass(frozen=True, slots=True)
