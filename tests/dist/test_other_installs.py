@@ -11,7 +11,7 @@ import jbm_kafka
 from jbm_kafka.devbroker import LocalBroker
 from tests.dist.conftest import Built, Environment, build, environment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dist")]
 
 ARE_USED = "from jbm_kafka import compiled; print(compiled.are_used())"
 
@@ -47,6 +47,16 @@ def test_the_sdist_installs(built: Built, tmp_path: Path) -> None:
     done = made.run("jbm-kafka", "--version")
     assert (done.returncode, done.stdout) == (0, f"jbm-kafka {jbm_kafka.__version__}\n"), done.stderr
     assert made.run("python", "-c", ARE_USED).stdout == "False\n"
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
+def test_the_sdist_installs_compiled_where_pip_builds_it_alone(
+    built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HATCH_BUILD_HOOK_ENABLE_CUSTOM", "1")
+    made = environment(tmp_path)
+    made.install(built.sdist)
+    assert made.run("python", "-c", ARE_USED).stdout == "True\n"
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
