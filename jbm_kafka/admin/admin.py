@@ -178,17 +178,22 @@ class Admin:
             for seen in self._seen(queue, selector, include_all=include == "all"):
                 yield _message(seen, queue)
 
-    def dead_letters(self, queue: Queue | str = SHIPPED_DEAD_LETTERS) -> Iterator[tuple[DeadLetter, Message]]:
+    def dead_letters(
+        self, queue: Queue | str = SHIPPED_DEAD_LETTERS, *, selector: str | None = None
+    ) -> Iterator[tuple[DeadLetter, Message]]:
         """Every message of a dead-letter or expiry queue, with where it was and why it left; nothing is consumed.
 
         Raises:
-            InvalidDestinationError: there is no such queue.
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            InvalidDestinationError: when the first is asked for: there is no such queue.
         """
-        queue = _queue(queue)
+        return self._dead_letters(_queue(queue), parse_selector(selector))
+
+    def _dead_letters(self, queue: Queue, selector: Selector | None) -> Iterator[tuple[DeadLetter, Message]]:
         with _told(f"list dead letters of {queue}"):
             if not self._is_unused(queue):
                 self._existing(queue)
-                for seen in self._seen(queue):
+                for seen in self._seen(queue, selector):
                     yield letter_of(seen.record), _message(seen, queue)
 
     def retry_dead_letters(

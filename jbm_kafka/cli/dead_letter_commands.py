@@ -1,19 +1,18 @@
 """`jbm-kafka dead-letters list | retry`: what was given up, and another try for it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from jbm_kafka.admin import Admin, DeadLetter, KeptLetter, LetterFilter, RetryReport
+from jbm_kafka.admin import DeadLetter, KeptLetter, LetterFilter, RetryReport
 from jbm_kafka.cli.browse import first_rows, tell_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue, later
-from jbm_kafka.cli.options import Seconds, check_unit, json_option
+from jbm_kafka.cli.options import Seconds, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.jms.messages import Message
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 KEPT_NAMED = 5
@@ -23,7 +22,6 @@ KEPT_NAMED = 5
 def _filters(function: Function) -> Function:
     """`--from`, and which letters are meant; passed as `source`, `origin`, `reason`, `unit`, `message_id`."""
     for option in (
-        click.option("--selector", metavar="S", help="Comes with a later version."),
         click.option("--id", "message_id", metavar="ID", help="Only messages of this id."),
         click.option("--unit", metavar="U", callback=check_unit, help="Only messages of this unit of order."),
         click.option("--reason", metavar="R", help="Only for this reason, as `list` shows it."),
@@ -42,6 +40,7 @@ def dead_letters() -> None:
 
 @dead_letters.command(name="list")
 @_filters
+@selector_option
 @cluster_options
 @json_option
 def list_dead_letters(
@@ -55,17 +54,18 @@ def list_dead_letters(
     as_json: bool,
 ) -> None:
     """List dead letters with where they came from and why. They stay where they are."""
-    later("--selector", selector)
     wanted = LetterFilter(origin, reason, unit, message_id)
     with admin_of(cluster) as admin:
-        found = _found(admin, source, wanted)
+        letters = admin.dead_letters(source, selector=selector)
+        found = ((letter, message) for letter, message in letters if wanted.matches(letter))
         if as_json:
             for letter, message in found:
                 click.echo(json_line({**as_values(message), "dead_letter": _values(letter)}))
             return
         rows, more = first_rows(found)
     if not rows:
-        click.echo(f"no dead letters in {source} {wanted}".rstrip())
+        of = "" if selector is None else " that the selector chooses"
+        click.echo(f"no dead letters in {source} {wanted}".rstrip() + of)
         return
     cells = [
         (when(letter.died_at_ms), _text(letter.origin.destination), _text(letter.reason), letter.origin.delivery_count,
@@ -78,6 +78,7 @@ def list_dead_letters(
 
 @dead_letters.command()
 @_filters
+@click.option("--selector", metavar="S", help="Comes with a later version.")
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Only the N that died first. [all]")
 @click.option("--timeout", type=Seconds(0, 1e6), default=10.0, show_default=True, metavar="S",
               help="End when none came for S seconds.")  # fmt: skip
@@ -114,10 +115,6 @@ def retry(
         _tell(report, LetterFilter(origin, reason, unit, message_id))
     if report.kept:
         raise click.exceptions.Exit(1)
-
-
-def _found(admin: Admin, source: Queue, wanted: LetterFilter) -> Iterator[tuple[DeadLetter, Message]]:
-    return ((letter, message) for letter, message in admin.dead_letters(source) if wanted.matches(letter))
 
 
 def _tell(report: RetryReport, wanted: LetterFilter) -> None:

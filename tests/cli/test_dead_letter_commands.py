@@ -68,6 +68,11 @@ def test_dead_letters_are_listed_by_where_they_came_from(kafka: Run, queue: str,
     assert told["origin"]["destination"] == f"queue:{queue}"
     table = kafka("dead-letters", "list", "--from", dead).out
     assert "max-delivery-attempts" in table
+    for selector, bodies in (("_JBM_DELIVERY_COUNT = 2", ["poison"]), ("_JBM_DELIVERY_COUNT > 2", [])):
+        rows = _rows(kafka("dead-letters", "list", "--from", dead, "--selector", selector, "--json").out)
+        assert [row["body"] for row in rows] == bodies
+    none = kafka("dead-letters", "list", "--from", dead, "--selector", "_JBM_DELIVERY_COUNT > 2")
+    assert none.out == f"no dead letters in queue:{dead} that the selector chooses\n"
     none = kafka("dead-letters", "list", "--from", dead, "--origin", dead)
     assert none.out == f"no dead letters in queue:{dead} from queue:{dead}\n"
 

@@ -15,6 +15,7 @@ PAGES = [
     "docs/other-producers.md",
     "docs/processes-and-containers.md",
     "docs/retries-and-dead-letters.md",
+    "docs/selectors.md",
     "docs/testing.md",
     "docs/tutorial.md",
     "docs/api.md",
