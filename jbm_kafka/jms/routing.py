@@ -83,7 +83,7 @@ class Routing:
             found = self._routes.get(info.topic)
             if found is None or found[0] is not info:
                 if info.partitions != info.unit_partitions:
-                    raise _other_count(info)
+                    raise other_count(info)
                 found = self._routes[info.topic] = (info, {})
             partitions = found[1]
             partition = partitions.get(key)
@@ -121,7 +121,7 @@ def _utf8(text: str) -> bytes:
         raise MessageFormatError(f"{text!r} cannot be sent as UTF-8: {fault}") from None
 
 
-def _other_count(info: TopicInfo) -> OrderError:
+def other_count(info: TopicInfo) -> OrderError:
     """What is said to who sends a unit to a topic that has got more partitions."""
     return OrderError(
         f"{info.topic} has {info.partitions} partitions now, and its units are routed by {info.unit_partitions}: by "

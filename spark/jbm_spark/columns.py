@@ -47,7 +47,7 @@ def message_columns(records: DataFrame) -> DataFrame:
         _body_kind().alias("body_kind"),
         F.when(_body_kind() == "text", F.col("value").cast("string")).alias("body_text"),
         F.col("value").alias("body_bytes"),
-        _unit_of_order().alias("unit_of_order"),
+        unit_name(F.col("key")).alias("unit_of_order"),
         _text_header("JBMDuplicateID").alias("duplicate_id"),
         _properties().alias("properties"),
         F.struct("topic", "partition", "offset", "timestamp", "key", "headers").alias("kafka"),
@@ -129,8 +129,8 @@ def _body_kind() -> Column:
     return F.when(value.isNull(), without_value).when(is_as_said, said).otherwise(F.lit("bytes"))
 
 
-def _unit_of_order() -> Column:
-    key = F.col("key")
+def unit_name(key: Column) -> Column:
+    """The unit that a record's key stands for: `codec.identity.unit_name`."""
     text = key.cast("string")
     named = F.when(F.is_valid_utf8(text), text).otherwise(F.concat(F.lit("0x"), F.lower(F.hex(key))))
     return F.when(F.length(key) > 0, named)
@@ -138,21 +138,32 @@ def _unit_of_order() -> Column:
 
 def _properties() -> Column:
     """Name to text: plain headers first, typed ones over them, of several the last."""
-    plain = F.transform(F.filter(F.col("headers"), _is_plain), lambda header: _entry(header["key"], header["value"]))
-    typed = F.transform(F.filter(F.col("headers"), _is_typed), _typed_entry)
+    plain = F.transform(F.filter(F.col("headers"), is_plain), lambda header: _entry(header["key"], header["value"]))
+    typed = F.transform(F.filter(F.col("headers"), is_typed), _typed_entry)
     entries = F.concat(F.coalesce(plain, F.array()), F.coalesce(typed, F.array()))
     return F.map_from_entries(entries)
 
 
-def _is_typed(header: Column) -> Column:
+def is_typed(header: Column) -> Column:
+    """Whether the header shows as a property with a type."""
     name = F.substring_index(header["key"], ".", -1)
     return header["key"].rlike(_TYPED_HEADER) & ~F.upper(name).isin(*_NO_NAMES) & _is_text_or_null(header["value"])
 
 
-def _is_plain(header: Column) -> Column:
+def is_plain(header: Column) -> Column:
+    """Whether the header, somebody else's, shows as a string property."""
     key = header["key"]
-    is_property = key.rlike(_PLAIN_HEADER) & ~F.upper(key).isin(*_NO_NAMES) & ~key.isin(*sorted(OWN_HEADERS))
-    return is_property & _is_text_or_null(header["value"])
+    return is_property_name(key) & ~key.isin(*sorted(OWN_HEADERS)) & _is_text_or_null(header["value"])
+
+
+def is_property_name(name: Column) -> Column:
+    """Whether a property may have the name: `codec.properties.is_legal_name`."""
+    return name.rlike(_PLAIN_HEADER) & ~F.upper(name).isin(*_NO_NAMES)
+
+
+def property_name(header: Column) -> Column:
+    """The name that a header shows as, if it shows as a property."""
+    return F.when(is_typed(header), F.substring_index(header["key"], ".", -1)).otherwise(header["key"])
 
 
 def _is_text_or_null(value: Column) -> Column:

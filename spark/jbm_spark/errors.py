@@ -1,7 +1,9 @@
 """What can go wrong before or during a Spark job, each with the remedy in its message."""
 
+from jbm_kafka.core.errors import JMSError
 
-class SparkJobError(Exception):
+
+class SparkJobError(JMSError):
     """A job could not be done. The message is one line that says why and what to do."""
 
 
@@ -15,6 +17,14 @@ class SessionError(SparkJobError):
 
 class OptionRefusedError(SparkJobError, ValueError):
     """A Kafka source option that would break order or safety, or that means nothing here."""
+
+
+class FrameRefusedError(SparkJobError, ValueError):
+    """A frame whose columns are no messages to write, or that has no order to write them in."""
+
+
+class WriteError(SparkJobError):
+    """Spark failed while it wrote: a row that is no message, or Kafka. Some rows may be written."""
 
 
 class TopicError(SparkJobError):

@@ -1,13 +1,23 @@
-"""A queue's or topic's messages as a DataFrame, straight from its Kafka topic."""
+"""A queue's or topic's messages as a DataFrame, straight from its Kafka topic; and a DataFrame's rows as messages."""
 
-from collections.abc import Mapping
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_spark.columns import message_columns
-from jbm_spark.errors import OptionRefusedError
-from jbm_spark.options import Position, checked, ending_options, starting_options
+from jbm_spark.errors import FrameRefusedError, OptionRefusedError
+from jbm_spark.kafka_properties import kafka_options
+from jbm_spark.options import Position, checked, ending_options, starting_options, stream_starting_options
+from jbm_spark.sink import sink_for
+from jbm_spark.unfinished_batch import finish_batch
+
+_QUERY_STARTS_S = 60.0
 
 
 def messages(
@@ -18,32 +28,171 @@ def messages(
     namespace: str = "",
     starting: Position = "earliest",
     ending: Position = "latest",
+    kafka: Mapping[str, object] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Everything committed that the topic holds between the two positions, settled or not, one row a message.
 
     Nothing is read or checked before an action, and every action reads anew (an `ending` of "latest" may then be
     later): `cache()` what two results must agree on. Within a partition rows come in offset order.
-    Spark's own options may be given (`groupIdPrefix`, `kafka.security.protocol`, ...).
+    `kafka` are librdkafka's properties, as a ConnectionFactory takes them; `options` are Spark's own.
 
     Raises:
         InvalidDestinationError: no legal name for a queue or topic.
         OptionRefusedError: an option or position that would break order or safety; the message says why.
     """
+    topic = _named(destination).kafka_topic(namespace)
+    reader = spark.read.format("kafka").options(**_source_options(spark, topic, bootstrap, kafka, options))
+    reader = reader.options(**starting_options(topic, starting)).options(**ending_options(topic, ending))
+    return message_columns(reader.load())
+
+
+def message_stream(
+    spark: SparkSession,
+    destination: str | Destination,
+    *,
+    bootstrap: str,
+    namespace: str = "",
+    starting: Position = "earliest",
+    kafka: Mapping[str, object] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """What is committed to the topic from the position on, as a stream: the rows and columns of `messages`.
+
+    `starting` ("earliest", "latest", an instant in ms, an offset for each partition) holds when a query is started
+    without a checkpoint; with one the query goes on where it was. Partitions that are added later are read from their
+    beginning. A query fails when messages that it has not read are gone.
+
+    Raises:
+        InvalidDestinationError: no legal name for a queue or topic.
+        OptionRefusedError: an option or position that would break order or safety; the message says why.
+    """
+    topic = _named(destination).kafka_topic(namespace)
+    reader = spark.readStream.format("kafka").options(
+        **_source_options(spark, topic, bootstrap, kafka, options, is_stream=True)
+    )
+    return message_columns(reader.options(**stream_starting_options(topic, starting)).load())
+
+
+def write_messages(
+    frame: DataFrame,
+    destination: str | Destination,
+    *,
+    bootstrap: str,
+    namespace: str = "",
+    order_by: str | Sequence[str] | None = None,
+    job: str | None = None,
+    kafka: Mapping[str, object] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Send the rows of a batch frame to a queue; returns when Kafka has them all.
+
+    The columns are those of `messages`, as many as wanted: `body_text`, or `body_bytes` with `body_kind`;
+    `unit_of_order`, `properties` (a map, or a struct for types), `priority`, `expiration`, ... (docs/spark.md).
+    Within a unit rows are sent by `order_by`, else by their place in the source (column `kafka`), else as
+    `frame.collect()` would give them. Rows without `message_id` get one; a call with the same `job` and the same rows
+    gives the same ids.
+
+    Args:
+        kafka: librdkafka's properties, as a ConnectionFactory takes them: who we are, and the security.
+        options: of Spark's sink: Java's properties with `kafka.` in front, such as `kafka.compression.type`.
+
+    Raises:
+        InvalidDestinationError: no legal name, or no such queue.
+        OrderError: the queue's topic has another count of partitions than its units are routed by.
+        FrameRefusedError: no body, a column of a wrong type; nothing is written.
+        OptionRefusedError: an option that would break order or safety.
+        TopicError: the brokers do not answer.
+        WriteError: a value of a row is none that a message can have, and nothing is written; or Spark or Kafka failed,
+            and some rows may be.
+    """
+    if frame.isStreaming:
+        raise FrameRefusedError("this frame is a stream: use write_stream()")
+    sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
+                    options=options, order_by=order_by)  # fmt: skip
+    sink.write(frame, job=_checked_job(job) if job is not None else uuid.uuid4().hex)
+
+
+def write_stream(
+    frame: DataFrame,
+    destination: str | Destination,
+    *,
+    bootstrap: str,
+    checkpoint: str | os.PathLike[str],
+    trigger: Mapping[str, Any] | None = None,
+    namespace: str = "",
+    order_by: str | Sequence[str] | None = None,
+    output_mode: str = "append",
+    kafka: Mapping[str, object] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> StreamingQuery:
+    """Start a query that sends the rows of a stream to a queue, batch by batch; columns as for `write_messages`.
+
+    Returns when the query runs; a batch that a crash interrupted is finished before.
+    At least once: after a failure a query that is started again with its `checkpoint` writes its last batch again,
+    with the same ids. Of every id the first record stands in the order of its unit.
+
+    Args:
+        checkpoint: a folder of this query alone, kept between its runs; it holds the position and the query's identity.
+        trigger: `{"availableNow": True}` (the default) ends when everything is written that was there at the start;
+            `{"processingTime": "1 second"}` runs until it is stopped.
+        output_mode: Spark's, for streams that aggregate.
+
+    Raises:
+        As `write_messages`, before the query is started. Later failures are the query's: `query.exception()`.
+    """
+    if not frame.isStreaming:
+        raise FrameRefusedError("this frame is no stream: use write_messages()")
+    sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
+                    options=options, order_by=order_by)  # fmt: skip
+    sink.look()  # a missing queue is told now, not by a query that fails later
+
+    def start(trigger: Mapping[str, Any]) -> StreamingQuery:
+        job: Future[str] = Future()
+
+        def write(batch: DataFrame, number: int) -> None:
+            sink.write(batch, job=job.result(_QUERY_STARTS_S), batch=number)
+
+        writer = frame.writeStream.foreachBatch(write).outputMode(output_mode)
+        writer = writer.option("checkpointLocation", os.fspath(checkpoint))
+        query = writer.trigger(**dict(trigger)).start()
+        job.set_result(query.id)  # of the checkpoint: the same in the next run
+        return query
+
+    finish_batch(frame.sparkSession, os.fspath(checkpoint), start)
+    return start({"availableNow": True} if trigger is None else trigger)
+
+
+def _named(destination: str | Destination) -> Destination:
+    return Queue(destination) if isinstance(destination, str) else destination
+
+
+def _checked_job(job: str) -> str:
+    if not isinstance(job, str) or not job or not job.isprintable():
+        raise FrameRefusedError(f"job is {job!r}: it is a name, printable and not empty")
+    return job
+
+
+def _source_options(
+    spark: SparkSession,
+    topic: str,
+    bootstrap: str,
+    kafka: Mapping[str, object] | None,
+    options: Mapping[str, str] | None,
+    *,
+    is_stream: bool = False,
+) -> dict[str, str]:
     if spark.conf.get("spark.sql.mapKeyDedupPolicy") != "LAST_WIN":
         raise OptionRefusedError(
             "this session fails at a record that has a header name twice: "
             "use build_session(), or set spark.sql.mapKeyDedupPolicy to LAST_WIN"
         )
-    named = Queue(destination) if isinstance(destination, str) else destination
-    topic = named.kafka_topic(namespace)
-    reader = spark.read.format("kafka").options(**checked(options))
-    reader = reader.options(**starting_options(topic, starting)).options(**ending_options(topic, ending))
-    reader = reader.options(**{
+    return {
+        **kafka_options(kafka or {}),
+        **checked(options, is_stream=is_stream),
         "kafka.bootstrap.servers": bootstrap,
         "subscribe": topic,
         "includeHeaders": "true",
         "failOnDataLoss": "true",
         "kafka.isolation.level": "read_committed",
-    })  # fmt: skip
-    return message_columns(reader.load())
+    }

@@ -35,12 +35,13 @@ _REFUSED = {
 )  # fmt: skip
 
 _KNOWN = {"groupidprefix", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries", "fetchoffset.retryintervalms"}
+_OF_STREAMS = {"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"}
 
 _SAFE_VALUES = {"failondataloss": "true", "kafka.isolation.level": "read_committed", "includeheaders": "true"}
 """Saying what holds anyway is no fault."""
 
 
-def checked(options: Mapping[str, str] | None) -> dict[str, str]:
+def checked(options: Mapping[str, str] | None, *, is_stream: bool = False) -> dict[str, str]:
     """The options, each one harmless to order and safety.
 
     Raises:
@@ -53,10 +54,12 @@ def checked(options: Mapping[str, str] | None) -> dict[str, str]:
             continue
         if lower in _REFUSED:
             raise OptionRefusedError(f"option {name}={value} is refused: {_REFUSED[lower]}")
-        if lower not in _KNOWN and not lower.startswith("kafka."):
+        if lower in _OF_STREAMS and not is_stream:
+            raise OptionRefusedError(f"option {name}={value} is for streams; a batch has `starting` and `ending`")
+        if lower not in _KNOWN | _OF_STREAMS and not lower.startswith("kafka."):
             raise OptionRefusedError(
-                f"option {name} is none of Spark's Kafka source; Kafka's own begin with `kafka.`, and "
-                "kafka_options(…) makes them of librdkafka's"
+                f"option {name} is none of Spark's Kafka source; of Kafka's client give librdkafka's names in `kafka`, "
+                "or Java's here, with `kafka.` in front"
             )
         passed[name] = value
     return passed
@@ -72,6 +75,15 @@ def starting_options(topic: str, starting: Position) -> dict[str, str]:
         # Without the strategy a partition with nothing that late would fail the query.
         return {"startingTimestamp": str(starting), "startingOffsetsByTimestampStrategy": "latest"}
     return {"startingOffsets": _named_or_offsets(topic, starting, "starting", "earliest")}
+
+
+def stream_starting_options(topic: str, starting: Position) -> dict[str, str]:
+    """Spark's options for a stream that starts there; "latest" is what comes from now on.
+
+    Raises:
+        OptionRefusedError: no position at all.
+    """
+    return {"startingOffsets": starting} if starting == "latest" else starting_options(topic, starting)
 
 
 def ending_options(topic: str, ending: Position) -> dict[str, str]:

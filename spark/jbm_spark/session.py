@@ -20,6 +20,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from jbm_spark import jars
+from jbm_spark.causes import cause_line
 from jbm_spark.errors import SessionError
 
 LOG_PATH = "spark.jbm.logPath"
@@ -145,14 +146,7 @@ def job_session(app_name: str) -> Iterator[SparkSession]:
         yield spark
     except (PySparkException, Py4JError) as error:
         details = f"; the whole story is in {log}" if _holds_errors(log) else ""
-        raise SessionError(f"Spark failed: {_innermost(error)}{details}") from error
+        raise SessionError(f"Spark failed: {cause_line(error)}{details}") from error
     finally:
         with suppress(Py4JError):  # a JVM that died has nothing to stop
             spark.stop()
-
-
-def _innermost(error: Exception) -> str:
-    # The outer messages name a stage and an executor; the innermost "Caused by:" is what happened.
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes[-1:] or lines[:1] or [type(error).__name__])[0][:500]

@@ -16,6 +16,7 @@ PAGES = [
     "docs/processes-and-containers.md",
     "docs/retries-and-dead-letters.md",
     "docs/selectors.md",
+    "docs/spark.md",
     "docs/testing.md",
     "docs/tutorial.md",
     "docs/api.md",
@@ -25,7 +26,6 @@ PAGES = [
 
 ELSEWHERE = {
     "README.md": "tests/jms/test_readme.py",
-    "docs/spark.md": "tests/spark/test_messages.py does the same; it needs Spark's jars",
 }
 """Pages whose Python something else proves."""
 

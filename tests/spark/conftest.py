@@ -6,12 +6,13 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 
 from jbm_spark.session import build_session
 from tests.spark.records import Record
-from tests.support.topics import create_topic
+from tests.support.topics import admin_client, create_topic, delete_topics
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -60,6 +61,40 @@ class Topics:
             )
         assert producer.flush(30) == 0
         return producer
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """As Kafka's tools do it, behind our back."""
+        admin = admin_client(self.bootstrap)
+        for future in admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            future.result(30)
+
+    def make_anew(self, topic: str) -> None:
+        """Delete it, with all that is in it, and create it with one partition."""
+        delete_topics(self.bootstrap, [topic])
+        create_topic(self.bootstrap, topic, config={"retention.ms": "-1"})
+
+    def read(self, topic: str) -> list[Message]:
+        """Every committed record that the topic holds now, partition by partition, in the order of the log."""
+        settings = {"bootstrap.servers": self.bootstrap, "group.id": "reads-only", "enable.partition.eof": True,
+                    "isolation.level": "read_committed", "enable.auto.commit": False}  # fmt: skip
+        consumer = Consumer(settings)
+        try:
+            partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+            found: list[Message] = []
+            at_end: set[int | None] = set()
+            while len(at_end) < len(partitions):
+                message = consumer.poll(30)
+                assert message is not None, f"{topic}: its end was not reached"
+                error = message.error()
+                if error is None:
+                    found.append(message)
+                else:
+                    assert error.code() == KafkaError._PARTITION_EOF, error
+                    at_end.add(message.partition())
+        finally:
+            consumer.close()
+        return sorted(found, key=lambda each: (each.partition(), each.offset()))
 
 
 @pytest.fixture(scope="session")

@@ -12,29 +12,15 @@ from datetime import UTC, datetime
 from pyspark.sql import Row, SparkSession
 
 from jbm_kafka.codec.bodies import decode_body
-from jbm_kafka.codec.headers import DECODE_ERROR, OWN_HEADERS, JmsHeaders, decode_headers
+from jbm_kafka.codec.headers import DECODE_ERROR, JmsHeaders, decode_headers
 from jbm_kafka.codec.identity import foreign_message_id, unit_name
-from jbm_kafka.codec.properties import PROPERTY_TYPES, Property, parse_property
+from jbm_kafka.codec.properties import Property, parse_property
 from jbm_spark.messages import messages
+from tests.spark.any_record import any_record
 from tests.spark.conftest import Topics
 from tests.spark.records import Record
 
 RECORDS = 600
-VALUES = (
-    b"", b"0", b"7", b"-1", b"+3", b"10", b"1700000000000", b"1800000000000", b"9223372036854775808", b"1.5", b"1e3",
-    b"NaN", b"-Infinity", b"true", b"text", b"none", b"bytes", b"surprise", b"NON_PERSISTENT", b"PERSISTENT", b"x y",
-    "ü".encode(), b"\xff\x00", None,
-)  # fmt: skip
-NAMES = ("a", "b", "größe", "a-b", "like", "JMSOther", "JMSXGroupID", "JMS_x", "$1", "1st", "_")
-HEADERS = (
-    *sorted(OWN_HEADERS - {"JMSReplyTo"}), *NAMES, "jms.decimal.a", "jms.int.", "jms.int.a.b", "jms.", "trace-id",
-    *(f"jms.{kind}.{name}" for kind in sorted(PROPERTY_TYPES) for name in NAMES[:5]),
-)  # fmt: skip
-
-
-def any_record(chance: random.Random) -> Record:
-    headers = tuple((chance.choice(HEADERS), chance.choice(VALUES)) for _ in range(chance.randint(0, 9)))
-    return Record(key=chance.choice(VALUES), value=chance.choice(VALUES), headers=headers)
 
 
 def ms(instant: datetime | None) -> int:

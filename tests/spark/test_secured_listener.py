@@ -7,13 +7,13 @@ from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_spark.errors import OptionRefusedError, TopicError
 from jbm_spark.kafka_properties import kafka_options
-from jbm_spark.messages import messages
+from jbm_spark.messages import messages, write_messages
 from jbm_spark.topics import check_topics
 from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, SecuredBroker
 
 
 @pytest.mark.parametrize("who", ["SCRAM-SHA-512", "PLAIN", "certificate"])
-def test_messages_are_read_with_librdkafkas_properties(
+def test_messages_are_read_and_written_with_librdkafkas_properties(
     secured: SecuredBroker, spark: SparkSession, kafka_name: str, who: str
 ) -> None:
     bootstrap, kafka = {
@@ -24,8 +24,10 @@ def test_messages_are_read_with_librdkafkas_properties(
     with ConnectionFactory(bootstrap, kafka=kafka).create_connection() as connection:
         connection.create_session().create_producer(Queue(kafka_name)).send("hello")
     check_topics(bootstrap, [kafka_name], kafka=kafka)
-    frame = messages(spark, kafka_name, bootstrap=bootstrap, options=kafka_options(kafka))
+    frame = messages(spark, kafka_name, bootstrap=bootstrap, kafka=kafka)
     assert [row["body_text"] for row in frame.collect()] == ["hello"]
+    write_messages(frame, kafka_name, bootstrap=bootstrap, kafka=kafka)
+    assert [row["body_text"] for row in frame.collect()] == ["hello", "hello"]
 
 
 def test_a_plan_shows_no_password(
@@ -48,5 +50,5 @@ def test_a_wrong_password_is_told_before_a_jvm_is_started(secured: SecuredBroker
 
 
 def test_librdkafkas_names_as_options_are_told_how_to_be_given(spark: SparkSession) -> None:
-    with pytest.raises(OptionRefusedError, match=r"kafka_options\(…\)"):
+    with pytest.raises(OptionRefusedError, match="librdkafka's names in `kafka`"):
         messages(spark, "orders", bootstrap="localhost:9092", options={"sasl.password": PASSWORD})

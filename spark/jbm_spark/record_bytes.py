@@ -1,0 +1,30 @@
+"""How large a record is for its topic: `jbm_kafka.codec.record_size.batch_bytes` as a Spark expression."""
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_kafka.codec.record_size import BATCH_BYTES, FIXED_FIELDS_BYTES
+
+
+def batch_bytes(key: Column, value: Column, headers: Column) -> Column:
+    """A batch with this record alone and uncompressed: to the byte."""
+    of_headers = F.aggregate(
+        headers,
+        F.lit(0).cast("bigint"),
+        lambda size, found: size + _field_bytes(found["key"].cast("binary")) + _field_bytes(found["value"]),
+    )
+    size = F.lit(FIXED_FIELDS_BYTES) + _field_bytes(key) + _field_bytes(value) + _number_bytes(F.size(headers))
+    return F.lit(BATCH_BYTES) + _number_bytes(size + of_headers) + size + of_headers
+
+
+def _field_bytes(content: Column) -> Column:
+    length = F.length(content)
+    return F.when(content.isNull(), F.lit(1)).otherwise(_number_bytes(length) + length).cast("bigint")
+
+
+def _number_bytes(number: Column) -> Column:
+    """As a zigzag varint: six bits in the first byte, seven in each further one."""
+    return (
+        F.when(number < 1 << 6, 1).when(number < 1 << 13, 2).when(number < 1 << 20, 3).when(number < 1 << 27, 4)
+        .otherwise(5)
+    )  # fmt: skip

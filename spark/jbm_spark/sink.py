@@ -1,0 +1,158 @@
+"""Writes the rows of a frame to a queue so that each unit stays in order, whatever is repeated.
+
+All rows of a partition are written by one Spark task, one after the other, in their order. A task that fails is begun
+again from its first row, and a batch from its first task; so of every id the first record in the log stands in the
+order of its unit, and what was repeated follows with ids that were there before.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_spark.causes import cause_line
+from jbm_spark.errors import FrameRefusedError, WriteError
+from jbm_spark.frame_check import checked_columns
+from jbm_spark.kafka_properties import kafka_options
+from jbm_spark.message_ids import with_message_ids
+from jbm_spark.outgoing import HEADERS_TYPE, header, message_id_header, outgoing_columns
+from jbm_spark.record_bytes import batch_bytes
+from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_compressing
+from jbm_spark.target import target
+from jbm_spark.unit_partition import partition_of
+
+_ORDER = "out_order_{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A queue, and how frames of one shape are written to it; checked when it is made."""
+
+    destination: Destination
+    bootstrap: str
+    namespace: str
+    kafka: Mapping[str, object] = field(repr=False)
+    """librdkafka's properties, for the look at the queue; they may be secrets."""
+    options: Mapping[str, str] = field(repr=False)
+    """Of Spark's sink; checked."""
+    columns: frozenset[str]
+    order_by: Sequence[str]
+
+    def look(self) -> TopicInfo:
+        """The queue as it is now; raises as `target` does."""
+        return target(self.destination, bootstrap=self.bootstrap, namespace=self.namespace, kafka=self.kafka)
+
+    def write(self, frame: DataFrame, *, job: str, batch: int | None = None) -> None:
+        """All rows of the frame; returns when Kafka has them.
+
+        Raises:
+            InvalidDestinationError, OrderError, TopicError: the queue is not as it must be; nothing is written.
+            WriteError: a row is no message, and nothing is written; or Spark or Kafka failed, and some rows may be.
+        """
+        info = self.look()
+        try:
+            self._save(frame, info, job=job, batch=batch)
+        except (PySparkException, Py4JError) as error:
+            raise WriteError(f"write to {self.destination}: {cause_line(error)}") from error
+
+    def _save(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> None:
+        sparks = int(cast(str, frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))
+        placed = self._placed(frame, info, job=job, batch=batch)
+        order = [name for name in placed.columns if name.startswith(_ORDER.format(""))]
+        options = {**self.options, **fixed_sink_options(
+            bootstrap=self.bootstrap, topic=info.topic, max_message_bytes=info.max_message_bytes
+        )}  # fmt: skip
+        (
+            placed.repartition(min(info.partitions, sparks), "partition")
+            .sortWithinPartitions("partition", *order, "out_row")
+            .select("partition", "key", "value", "headers")
+            .write.format("kafka")
+            .options(**options)
+            .save()
+        )
+
+    def _placed(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> DataFrame:
+        """Records with their partition and their order. Everything that can be wrong with a row is told here, before
+        the first one is written: repartitioning waits for all."""
+        ordered = frame.withColumns(
+            {
+                **{_ORDER.format(place): column for place, column in enumerate(self._order())},
+                # The place of a row in the frame, as collect() would give it.
+                "out_row": F.monotonically_increasing_id(),
+            }
+        )
+        told = with_message_ids(outgoing_columns(ordered, self.columns), self.columns, job=job, batch=batch)
+        now = F.unix_millis(F.current_timestamp()) if info.is_log_append_time else F.lit(None).cast("bigint")
+        stamp = F.array_compact(F.array(header("JMSTimestamp", now))).cast(HEADERS_TYPE)
+        headers = F.concat("out_carried", message_id_header(F.col("out_id")), stamp, "out_own")
+        records = told.select(
+            *[name for name in ordered.columns if name.startswith(_ORDER.format(""))],
+            "out_row",
+            F.col("out_key").alias("key"),
+            headers.alias("headers"),
+            F.col("out_value").alias("value"),
+            F.coalesce("out_key", self._without_unit()).alias("routed_by"),
+        )
+        sized = records.withColumn("value", self._fitting(info))
+        return sized.withColumn("partition", partition_of(F.col("routed_by"), info.unit_partitions))
+
+    def _order(self) -> list[Column]:
+        if self.order_by:
+            return [F.col(name) for name in self.order_by]
+        if "kafka" in self.columns:
+            return [F.col(f"kafka.{name}") for name in ("topic", "partition", "offset")]
+        return []
+
+    def _without_unit(self) -> Column:
+        """By its id, so that a repeated record comes to the same partition."""
+        by_id = F.col("out_id").cast("binary")
+        if "duplicate_id" not in self.columns:
+            return by_id
+        duplicate = F.nullif(F.col("duplicate_id"), F.lit("")).cast("binary")
+        return F.coalesce(duplicate, by_id)
+
+    def _fitting(self, info: TopicInfo) -> Column:
+        """The value of a record that its topic takes. One that comes too large to the broker fails alone there, and
+        what is behind it goes through."""
+        if is_compressing(self.options):
+            return F.col("value")
+        size = batch_bytes(F.col("key"), F.col("value"), F.col("headers"))
+        refusal = F.concat(
+            F.lit("a message takes "), size.cast("string"),
+            F.lit(f" bytes, and {self.destination} takes {info.max_message_bytes}: write less, or raise "
+                  f"max.message.bytes of the topic; its key: "), F.coalesce(F.col("key").cast("string"), F.lit("none")),
+        )  # fmt: skip
+        return F.when(size <= info.max_message_bytes, F.col("value")).otherwise(F.raise_error(refusal))
+
+
+def sink_for(
+    frame: DataFrame,
+    destination: Destination,
+    *,
+    bootstrap: str,
+    namespace: str,
+    kafka: Mapping[str, object] | None,
+    options: Mapping[str, str] | None,
+    order_by: str | Sequence[str] | None,
+) -> Sink:
+    """The sink for frames of this one's shape. Nothing is asked of the cluster yet.
+
+    Raises:
+        FrameRefusedError: the columns are no message's, or a stream's units have no order.
+        OptionRefusedError: an option that would break order or safety.
+    """
+    names = [order_by] if isinstance(order_by, str) else list(order_by or ())
+    columns = checked_columns(frame, names)
+    if frame.isStreaming and "unit_of_order" in columns and "kafka" not in columns and not names:
+        raise FrameRefusedError(
+            "the rows of a stream have no order of their own: keep the column `kafka` of message_stream(), or name a "
+            "column to order each unit by with order_by="
+        )
+    all_options = {**kafka_options(kafka or {}), **checked_sink_options(options)}
+    return Sink(destination, bootstrap, namespace, dict(kafka or {}), all_options, columns, tuple(names))

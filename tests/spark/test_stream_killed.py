@@ -1,0 +1,169 @@
+"""A query from queue to queue beside live senders and receivers, killed and started again from its checkpoint."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory
+from jbm_kafka.admin import Admin
+from jbm_kafka.devbroker import LocalBroker
+from jbm_spark.messages import message_stream, write_stream
+from tests.spark.conftest import Topics
+from tests.spark.copying_query import BATCH
+from tests.spark.records import Record, headers
+from tests.support.waiting import wait_until
+
+UNITS = 12
+PATIENCE_S = 150.0
+
+
+class Received:
+    """What a receiver of the target got: unit, number and id, in the order of handing over."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int, str]] = []
+
+    def receive(self, factory: ConnectionFactory, queue: str) -> None:
+        """Until its context is closed."""
+        with factory.create_context(AcknowledgeMode.CLIENT) as jms:
+            consumer = jms.create_consumer(jms.create_queue(queue))
+            while not (self.seen and self.seen[-1][0] == "the end"):
+                message = consumer.receive(timeout=1.0)
+                if message is not None:
+                    self.seen.append((str(message.unit_of_order), int(str(message.body)), str(message.message_id)))
+                    message.acknowledge()
+
+
+def send(factory: ConnectionFactory, queue: str, begin: int, end: int) -> None:
+    """Numbers, one after the other, each of the unit of its number."""
+    with factory.create_context() as jms:
+        producer, here = jms.create_producer(), jms.create_queue(queue)
+        for number in range(begin, end):
+            producer.send(here, str(number), unit_of_order=f"u{number % UNITS}")
+
+
+@contextmanager
+def query_process(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The query with its JVM; both are killed at the end, if not before."""
+    command = [sys.executable, "-m", "tests.spark.copying_query", *arguments]
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        yield process
+    finally:
+        kill(process)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL for Python and its JVM at once, as a crash of the machine would."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def written(bootstrap: str, queue: str) -> int:
+    """Records in the queue's topic."""
+    with Admin(bootstrap) as admin:
+        return sum(part.end for part in admin.counts(queue).partitions)
+
+
+def wait_copied(bootstrap: str, queue: str, count: int, process: subprocess.Popen[bytes]) -> None:
+    """Until so many records are in the queue's topic."""
+
+    def is_far() -> bool:
+        assert process.poll() is None, "the query ended by itself"
+        return written(bootstrap, queue) >= count
+
+    wait_until(is_far, about=f"{count} messages copied", timeout_s=PATIENCE_S)
+
+
+def copy_with_kills(spark: SparkSession, topics: Topics, folder: Path, *, kills: int, messages: int) -> Received:
+    """Everything sent is copied, the query killed so often on the way; what the target's receiver got."""
+    source, queue = topics.create(3), topics.create(4)
+    checkpoint = str(folder / "checkpoint")
+    factory = ConnectionFactory(topics.bootstrap)
+    received = Received()
+    receiver = threading.Thread(target=received.receive, args=(factory, queue))
+    sender = threading.Thread(target=send, args=(factory, source, 0, messages))
+    sender.start()
+    receiver.start()
+    try:
+        for number in range(1, kills + 1):
+            with query_process(topics.bootstrap, source, queue, checkpoint) as process:
+                wait_copied(topics.bootstrap, queue, messages * number // (kills + 1), process)
+        sender.join()
+        frame = message_stream(spark, source, bootstrap=topics.bootstrap, options=BATCH).drop("message_id")
+        query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=checkpoint)
+        assert query.awaitTermination(int(PATIENCE_S)), "the last run did not end"
+        wait_until(lambda: len({number for _, number, _ in received.seen}) == messages,
+                   about="every message received", timeout_s=30.0)  # fmt: skip
+    finally:
+        with factory.create_context() as jms:
+            jms.create_producer().send(jms.create_queue(queue), "-1", unit_of_order="the end")
+        receiver.join()
+        sender.join()
+    return received
+
+
+def check(received: Received, messages: int) -> int:
+    """Nothing is lost, what came twice has one id, and units are in order; how many came twice."""
+    seen = [each for each in received.seen if each[0] != "the end"]
+    assert {number for _, number, _ in seen} == set(range(messages))
+    ids = {message_id for _, _, message_id in seen}
+    assert len({(number, message_id) for _, number, message_id in seen}) == len(ids) == messages
+    for unit in range(UNITS):
+        numbers = dict.fromkeys(number for name, number, _ in seen if name == f"u{unit}")
+        assert [*numbers] == [*range(unit, messages, UNITS)]
+    return len(seen) - messages
+
+
+def test_a_killed_query_loses_nothing_and_repeats_with_the_same_ids(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """SPARK-3, SPARK-4: with a live sender on the source and a live receiver on the target."""
+    check(copy_with_kills(spark, topics, tmp_path, kills=1, messages=600), 600)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_many_kills(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    """SPARK-3, SPARK-4: the same, killed in the midst of many batches."""
+    check(copy_with_kills(spark, topics, tmp_path, kills=8, messages=6_000), 6_000)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_query_outlives_a_broker_that_is_killed(
+    spark: SparkSession, dedicated_broker: Callable[[], LocalBroker], tmp_path: Path
+) -> None:
+    """SPARK-3, SPARK-4: the one broker is away for some seconds, again and again."""
+    broker = dedicated_broker()
+    topics = Topics(broker.bootstrap)
+    source, queue = topics.create(2), topics.create(2)
+    count = 3_000
+    topics.write(source, [Record(key=b"u%d" % (n % UNITS), value=b"%d" % n) for n in range(count)])
+    frame = message_stream(spark, source, bootstrap=broker.bootstrap, options=BATCH).drop("message_id")
+    query = write_stream(frame, queue, bootstrap=broker.bootstrap, checkpoint=tmp_path / "checkpoint",
+                         trigger={"processingTime": "0 seconds"})  # fmt: skip
+    try:
+        for goal in (count // 4, count // 2):
+            wait_until(lambda goal=goal: not query.isActive or written(broker.bootstrap, queue) >= goal,  # type: ignore[misc]
+                       about=f"{goal} copied", timeout_s=PATIENCE_S)  # fmt: skip
+            broker.kill()
+            broker.start()
+        wait_until(lambda: not query.isActive or written(broker.bootstrap, queue) >= count,
+                   about="all copied", timeout_s=PATIENCE_S)  # fmt: skip
+        assert query.exception() is None
+    finally:
+        query.stop()
+    received = Received()
+    received.seen = [(str(r.key().decode()), int(r.value()), headers(r)["JMSMessageID"].decode())  # type: ignore[union-attr,arg-type]
+                     for r in topics.read(queue)]  # fmt: skip
+    check(received, count)

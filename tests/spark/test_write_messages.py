@@ -1,0 +1,324 @@
+"""What Spark writes is what our own senders write: records, partitions, order, refusals."""
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_kafka import ConnectionFactory
+from jbm_kafka.codec.identity import unit_name
+from jbm_kafka.codec.record_size import batch_bytes
+from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.errors import InvalidDestinationError, OrderError
+from jbm_spark import record_bytes
+from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
+from jbm_spark.frame_check import checked_columns
+from jbm_spark.message_ids import with_message_ids
+from jbm_spark.messages import message_stream, messages, write_messages
+from jbm_spark.outgoing import outgoing_columns
+from tests.jms.test_golden_records import CASES, to_bytes
+from tests.spark.any_record import any_record
+from tests.spark.conftest import Topics
+from tests.spark.records import Record, headers
+
+LATER = datetime(2033, 5, 18, 3, 33, 20, tzinfo=UTC)
+
+
+def texts(spark: SparkSession, *rows: tuple[str | None, str]) -> DataFrame:
+    """Rows of a unit and a text."""
+    return spark.createDataFrame(list(rows), "unit_of_order string, body_text string")
+
+
+def test_every_column_becomes_the_header_that_the_wire_has_for_it(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-2, of LOG-1: the records that our own senders write."""
+    queue = topics.create()
+    properties = F.struct(
+        F.lit("EU").alias("region"), F.lit(5).alias("qty"), F.lit(True).alias("paid"), F.lit(1.5).alias("weight"),
+        F.lit(None).cast("string").alias("left_out"), F.lit(7).cast("bigint").alias("total"),
+    )  # fmt: skip
+    frame = spark.range(1).select(
+        F.lit("hällo").alias("body_text"), F.lit("joe").alias("unit_of_order"), properties.alias("properties"),
+        F.lit("c").alias("correlation_id"), F.lit("t").alias("type"), F.lit("queue:replies").alias("reply_to"),
+        F.lit(9).alias("priority"), F.lit(LATER).alias("expiration"), F.lit(LATER).alias("delivery_time"),
+        F.lit("ID:mine").alias("message_id"), F.lit("d").alias("duplicate_id"),
+        F.lit("NON_PERSISTENT").alias("delivery_mode"),
+    )  # fmt: skip
+    write_messages(frame, queue, bootstrap=topics.bootstrap)
+    [record] = topics.read(queue)
+    assert (record.key(), record.value()) == (b"joe", "hällo".encode())
+    assert headers(record) == {
+        "JMSMessageID": b"ID:mine", "JBMBody": b"text", "JMSCorrelationID": b"c", "JMSType": b"t",
+        "JMSReplyTo": b"queue:replies", "JMSDeliveryMode": b"NON_PERSISTENT", "JMSPriority": b"9",
+        "JMSExpiration": b"2000000000000", "JMSDeliveryTime": b"2000000000000", "JBMDuplicateID": b"d",
+        "jms.string.region": b"EU", "jms.int.qty": b"5", "jms.boolean.paid": b"true", "jms.double.weight": b"1.5",
+        "jms.long.total": b"7",
+    }  # fmt: skip
+
+
+def test_a_text_alone_is_a_text_message_with_an_id(spark: SparkSession, topics: Topics) -> None:
+    queue = topics.create()
+    write_messages(spark.createDataFrame([("one",)], "body_text string"), queue, bootstrap=topics.bootstrap, job="load")
+    [record] = topics.read(queue)
+    assert (record.key(), record.value(), headers(record)["JBMBody"]) == (None, b"one", b"text")
+    assert (headers(record)["JMSMessageID"] or b"").startswith(b"ID:spark:load:")
+
+
+def test_bytes_go_as_the_kind_that_the_row_names(spark: SparkSession, topics: Topics) -> None:
+    rows: list[tuple[str | None, bytes | None, bytes | None, bytes | None]] = [
+        ("bytes", b"\x00\xff", b"\x00\xff", None),
+        (None, b"\x00\xff", b"\x00\xff", None),
+        (None, None, None, None),
+        ("none", b"ignored", None, None),
+        ("bytes", None, b"", None),
+        ("text", b"x", b"x", b"text"),
+        ("map", b"m", b"m", b"map"),
+    ]
+    given = [(kind, None if content is None else bytearray(content)) for kind, content, _, _ in rows]
+    queue = topics.create()
+    frame = spark.createDataFrame(given, "body_kind string, body_bytes binary")
+    write_messages(frame, queue, bootstrap=topics.bootstrap)
+    found = [(record.value(), headers(record).get("JBMBody")) for record in topics.read(queue)]
+    assert found == [(value, header) for _, _, value, header in rows]
+
+
+def test_a_text_that_was_changed_wins_over_the_bytes_it_was_read_from(spark: SparkSession, topics: Topics) -> None:
+    source, queue = topics.create(), topics.create()
+    topics.write(source, [Record(value=b"one", headers=(("JBMBody", b"text"),)), Record(value=b"two")])
+    frame = messages(spark, source, bootstrap=topics.bootstrap)
+    loud = frame.withColumn("body_text", F.upper(F.decode("body_bytes", "UTF-8")))
+    write_messages(loud, queue, bootstrap=topics.bootstrap)
+    assert [(record.value(), headers(record)["JBMBody"]) for record in topics.read(queue)] == [
+        (b"ONE", b"text"), (b"TWO", b"text"),
+    ]  # fmt: skip
+
+
+def shown(row: Any) -> dict[str, Any]:
+    """A row without what a send makes anew."""
+    values: dict[str, Any] = row.asDict()
+    if values["body_kind"] == "none":
+        values["body_bytes"] = None  # nothing and no bytes are the same body
+    values["unit_of_order"] = values["unit_of_order"] or values["properties"].get("JMSXGroupID")  # UNIT-10
+    return {name: value for name, value in values.items() if name not in ("timestamp", "kafka")}
+
+
+def test_what_spark_reads_and_writes_on_is_the_same_message(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-2, of MSG-1: any record at all, with its key's bytes, property types and headers that JMS cannot show."""
+    chance = random.Random(15)
+    source, queue = topics.create(), topics.create()
+    topics.write(source, [any_record(chance) for _ in range(400)])
+    topics.write(source, [
+        Record(key=to_bytes(case["key"]), value=to_bytes(case["value"]),
+               headers=tuple((name, to_bytes(value)) for name, value in case["headers"])) for case in CASES
+    ])  # fmt: skip
+    frame = messages(spark, source, bootstrap=topics.bootstrap)
+    write_messages(frame, queue, bootstrap=topics.bootstrap)
+    before = frame.orderBy("kafka.offset").collect()
+    after = messages(spark, queue, bootstrap=topics.bootstrap).orderBy("kafka.offset").collect()
+    assert len(before) == 400 + len(CASES)
+    assert [shown(row) for row in after] == [shown(row) for row in before]
+    has_key = [row.unit_of_order is not None for row in before]
+    assert [row.kafka.key for row, has in zip(after, has_key, strict=True) if has] == [
+        row.kafka.key for row in before if row.unit_of_order is not None
+    ]
+    for old, new in zip(before, after, strict=True):
+        typed = {header.key for header in old.kafka.headers or [] if header.key.startswith("jms.")}
+        assert {header.key for header in new.kafka.headers if header.key.startswith("jms.")} <= typed
+
+
+def test_a_unit_goes_where_our_own_senders_send_it(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-2, of UNIT-11: all messages of a unit live in one partition, whoever sends them."""
+    queue = topics.create(7)
+    units = [f"kunde-{number}ü" for number in range(60)]
+    with ConnectionFactory(topics.bootstrap).create_context() as jms:
+        producer, here = jms.create_producer(), jms.create_queue(queue)
+        for unit in units:
+            producer.send(here, "python", unit_of_order=unit)
+    write_messages(texts(spark, *((unit, "spark") for unit in units)), queue, bootstrap=topics.bootstrap)
+    places: dict[bytes | None, list[int | None]] = {}
+    for record in topics.read(queue):
+        places.setdefault(record.key(), []).append(record.partition())
+    assert places == {unit.encode(): [partition_for(unit.encode(), 7)] * 2 for unit in units}
+
+
+def test_a_queue_that_got_more_partitions_is_refused_until_they_are_admitted(
+    spark: SparkSession, topics: Topics
+) -> None:
+    """SPARK-2, of UNIT-11: as our own senders refuse it."""
+    queue = topics.create(2)
+    write_messages(texts(spark, ("joe", "1")), queue, bootstrap=topics.bootstrap)
+    topics.grow(queue, 5)
+    with pytest.raises(OrderError, match=f"5 partitions now, .* routed by 2.*admit-partitions {queue}"):
+        write_messages(texts(spark, ("joe", "2")), queue, bootstrap=topics.bootstrap)
+    assert len(topics.read(queue)) == 1
+
+
+def test_messages_without_a_unit_are_spread(spark: SparkSession, topics: Topics) -> None:
+    queue = topics.create(4)
+    write_messages(texts(spark, *((None, str(number)) for number in range(40))), queue, bootstrap=topics.bootstrap)
+    found = topics.read(queue)
+    assert {record.partition() for record in found} == {0, 1, 2, 3}
+    assert {record.key() for record in found} == {None}
+
+
+def test_a_unit_is_written_in_the_order_asked_for(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-3: by a column, by the source's offsets, else as the frame has them."""
+    queue, again = topics.create(3), topics.create(3)
+    rows = [(f"u{number % 5}", f"{number:03}") for number in range(100)]
+    frame = texts(spark, *rows).repartition(4, "body_text")
+    write_messages(frame, queue, bootstrap=topics.bootstrap, order_by="body_text")
+    by_unit = units_of(topics, queue)
+    assert by_unit == {f"u{unit}": [text for name, text in rows if name == f"u{unit}"] for unit in range(5)}
+
+    shuffled = messages(spark, queue, bootstrap=topics.bootstrap).repartition(4, "message_id")
+    write_messages(shuffled, again, bootstrap=topics.bootstrap)
+    assert units_of(topics, again) == by_unit
+
+    write_messages(texts(spark, *rows), again, bootstrap=topics.bootstrap)
+    assert units_of(topics, again) == {unit: found * 2 for unit, found in by_unit.items()}
+
+
+def units_of(topics: Topics, queue: str) -> dict[str | None, list[str]]:
+    found: dict[str | None, list[str]] = {}
+    for record in topics.read(queue):
+        found.setdefault(unit_name(record.key()), []).append((record.value() or b"").decode())
+    return found
+
+
+def ids_of(topics: Topics, queue: str) -> list[str]:
+    return [(headers(record)["JMSMessageID"] or b"").decode() for record in topics.read(queue)]
+
+
+def test_the_same_rows_of_the_same_job_have_the_same_ids(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-4: equal rows are told apart by a count, and who writes them again writes the same ids."""
+    queue = topics.create()
+    frame = texts(spark, ("u", "a"), ("u", "a"), ("u", "b"))
+    write_messages(frame, queue, bootstrap=topics.bootstrap, job="monday")
+    write_messages(frame.repartition(2, "body_text"), queue, bootstrap=topics.bootstrap, job="monday")
+    write_messages(frame, queue, bootstrap=topics.bootstrap)
+    ids = ids_of(topics, queue)
+    assert len(set(ids[:3])) == 3
+    assert sorted(ids[3:6]) == sorted(ids[:3])
+    assert not set(ids[6:]) & set(ids[:6])
+
+
+def test_several_messages_made_of_one_have_ids_of_their_own(spark: SparkSession, topics: Topics) -> None:
+    source, queue = topics.create(), topics.create()
+    topics.write(source, [Record(value=b"a,b,a")])
+    frame = messages(spark, source, bootstrap=topics.bootstrap)
+    parts = F.explode(F.split(F.decode("body_bytes", "UTF-8"), ","))
+    write_messages(frame.select(parts.alias("body_text"), "kafka"), queue, bootstrap=topics.bootstrap, job="split")
+    assert [record.value() for record in topics.read(queue)] == [b"a", b"b", b"a"]
+    place = f"ID:spark:split:{source}:0:0"
+    assert sorted(ids_of(topics, queue)) == [place, f"{place}:2", f"{place}:3"]
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ("cast(10 as int) priority", "priority is '10': it is an int from 0 to 9"),
+        ("'' unit_of_order", "unit_of_order is ''"),
+        ("'replies' reply_to", "reply_to is 'replies': write queue:<name>"),
+        ("'queue:jbm.events' reply_to", "reply_to is 'queue:jbm.events'"),
+        ("'NOW' delivery_mode", "delivery_mode is 'NOW'"),
+        ("cast('x' as binary) body_bytes, 'video' body_kind", "body_kind is 'video'"),
+        ("timestamp'1969-12-31' expiration", "expiration is '-86400000'"),
+        ("map('JMSMine','1') properties", "'JMSMine' is no name of a property"),
+        ("cast(null as string) message_id", "message_id is null or empty"),
+    ],
+)
+def test_a_value_that_no_message_has_is_named(spark: SparkSession, column: str, told: str) -> None:
+    text = [] if "body_bytes" in column else ["'bad' body_text"]
+    frame = spark.range(1).selectExpr(*text, *column.split(", "))
+    columns = checked_columns(frame)
+    ordered = outgoing_columns(frame.withColumn("out_row", F.lit(0)), columns)
+    with pytest.raises(PySparkException, match=told):
+        with_message_ids(ordered, columns, job="j", batch=None).collect()
+
+
+def test_of_a_batch_with_a_bad_row_nothing_is_written(spark: SparkSession, topics: Topics) -> None:
+    """SPARK-3: also one that is too large, which the broker would refuse alone."""
+    queue = topics.create()
+    large = F.repeat(F.lit("x"), F.when(F.col("id") == 19, 2_000_000).otherwise(1))
+    frame = spark.range(20).select(large.alias("body_text"), F.lit("u").alias("unit_of_order"))
+    with pytest.raises(
+        WriteError, match=r"^write to queue:.*: a message takes 2000.* bytes, and queue:.* takes 1048588"
+    ):
+        write_messages(frame, queue, bootstrap=topics.bootstrap)
+    assert topics.read(queue) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ("1 priority", "no body among its columns"),
+        ("1 body_text", "column body_text is int: it must be a string"),
+        ("'x' body_bytes", "column body_bytes is string: it must be binary"),
+        ("'x' body_text, '4' priority", "column priority is string: it must be an int, 0 to 9"),
+        ("'x' body_text, 5 expiration", "column expiration is int: it must be a timestamp"),
+        ("'x' body_text, timestamp_ntz'2030-01-01' delivery_time", "column delivery_time is timestamp_ntz"),
+        ("'x' body_text, 1 unit_of_order", "column unit_of_order is int: it must be a string"),
+        ("'x' body_text, 'a=1' properties", "must be a map of strings, or a struct"),
+        ("'x' body_text, struct(current_date() as day) properties", "its field day must be one of string, boolean"),
+        ("'x' body_text, struct(1 as JMSMine) properties", "'JMSMine' is no property's name"),
+        ("'x' body_text, 'x' kafka", "column kafka is string: it must be what messages"),
+    ],
+)
+def test_a_column_of_a_wrong_type_is_named(spark: SparkSession, columns: str, told: str) -> None:
+    with pytest.raises(FrameRefusedError, match=told):
+        write_messages(spark.range(1).selectExpr(*columns.split(", ")), "orders", bootstrap="127.0.0.1:1")
+
+
+def test_columns_that_no_message_has_are_named_in_a_warning(spark: SparkSession, topics: Topics) -> None:
+    queue = topics.create()
+    frame = spark.range(1).selectExpr("'x' body_text", "1 qty", "2 place")
+    with pytest.warns(UserWarning, match="no message has such a column: qty; "):
+        write_messages(frame, queue, bootstrap=topics.bootstrap, order_by="place")
+    assert len(topics.read(queue)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("kafka.transactional.id", "t", "no transactions"),
+        ("kafka.partitioner.class", "RoundRobin", "nobody looks"),
+        ("kafka.acks", "1", "always all"),
+        ("kafka.delivery.timeout.ms", "1000", "break the unit's order"),
+        ("topic", "other", "destination"),
+        ("linger.ms", "5", "with `kafka.` in front"),
+    ],
+)
+def test_an_option_that_breaks_order_is_refused_with_its_reason(
+    spark: SparkSession, name: str, value: str, reason: str
+) -> None:
+    with pytest.raises(OptionRefusedError, match=reason):
+        write_messages(texts(spark, ("u", "x")), "orders", bootstrap="127.0.0.1:1", options={name: value})
+
+
+def test_a_queue_that_is_not_there_is_named_with_the_command_that_makes_it(spark: SparkSession, topics: Topics) -> None:
+    with pytest.raises(InvalidDestinationError, match="jbm-kafka create no-such-queue"):
+        write_messages(texts(spark, ("u", "x")), "no-such-queue", bootstrap=topics.bootstrap)
+
+
+def test_brokers_that_do_not_answer_are_told_in_one_line(spark: SparkSession) -> None:
+    with pytest.raises(TopicError, match=r"127\.0\.0\.1:1") as told:
+        write_messages(texts(spark, ("u", "x")), "orders", bootstrap="127.0.0.1:1")
+    assert "\n" not in str(told.value)
+
+
+def test_a_stream_is_no_batch(spark: SparkSession) -> None:
+    stream = message_stream(spark, "orders", bootstrap="127.0.0.1:1")
+    with pytest.raises(FrameRefusedError, match="write_stream"):
+        write_messages(stream, "orders", bootstrap="127.0.0.1:1")
+
+
+def test_a_record_is_measured_as_brokers_do(spark: SparkSession) -> None:
+    rows = [(b"k" * n, b"v" * (n * n), [("h" * n, b"x" * (70 * n)), ("n", None)] * (n % 70)) for n in range(1, 300, 37)]
+    rows += [(None, None, []), (None, b"v" * 2_100_000, [])]  # type: ignore[list-item]
+    packed = [(key and bytearray(key), value and bytearray(value), found) for key, value, found in rows]
+    frame = spark.createDataFrame(packed, "key binary, value binary, headers array<struct<key:string,value:binary>>")
+    sizes = frame.select(record_bytes.batch_bytes(F.col("key"), F.col("value"), F.col("headers")).alias("n")).collect()
+    assert [row.n for row in sizes] == [batch_bytes(key, value, found) for key, value, found in rows]

@@ -1,0 +1,165 @@
+"""From queue to queue as a stream: batches, restarts, and what ends a query."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_spark.errors import FrameRefusedError
+from jbm_spark.messages import message_stream, write_stream
+from tests.spark.conftest import Topics
+from tests.spark.records import Record, headers
+from tests.support.topics import admin_client
+
+END_S = 120
+
+
+@pytest.fixture
+def copy(spark: SparkSession, topics: Topics, tmp_path: Path) -> Callable[..., None]:
+    """Runs a query from one queue to another until all is written that is there."""
+
+    def run(source: str, queue: str, change: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> None:
+        frame = change(
+            message_stream(spark, source, bootstrap=topics.bootstrap, options={"maxOffsetsPerTrigger": "20"})
+        )
+        query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint")
+        try:
+            assert query.awaitTermination(END_S), "the query did not end"
+        finally:
+            query.stop()
+
+    return run
+
+
+def numbered(begin: int, end: int) -> list[Record]:
+    return [Record(key=b"u%d" % (number % 5), value=b"%d" % number) for number in range(begin, end)]
+
+
+def seen(topics: Topics, queue: str) -> list[tuple[bytes | None, int, bytes]]:
+    """Unit, number and id of every record, in the order of the log."""
+    found = topics.read(queue)
+    return [(r.key(), int(r.value() or b""), headers(r)["JMSMessageID"] or b"") for r in found]
+
+
+def test_a_query_goes_on_where_it_was(topics: Topics, copy: Callable[..., None]) -> None:
+    """SPARK-3: in small batches and over restarts every unit stays in order, and nothing comes twice."""
+    source, queue = topics.create(3), topics.create(2)
+    topics.write(source, numbered(0, 50))
+    copy(source, queue)
+    topics.write(source, numbered(50, 70))
+    topics.write(source, [Record(value=b"aborted")], transactional_id=f"{source}-a").abort_transaction()
+    copy(source, queue)
+    found = seen(topics, queue)
+    for unit in range(5):
+        assert [number for key, number, _ in found if key == b"u%d" % unit] == [*range(unit, 70, 5)]
+    assert len({message_id for _, _, message_id in found}) == 70
+
+
+def test_a_batch_that_is_written_again_has_the_same_ids(
+    topics: Topics, copy: Callable[..., None], tmp_path: Path
+) -> None:
+    """SPARK-4: Spark crashed when its last batch was written; ids made of places in the source, and of content."""
+    source, queue = topics.create(2), topics.create(2)
+    topics.write(source, numbered(0, 30))
+
+    def without_ids(frame: DataFrame) -> DataFrame:
+        return frame.select(
+            "unit_of_order", "body_bytes", F.when(F.col("kafka.offset") > 3, F.col("kafka")).alias("kafka")
+        )
+
+    copy(source, queue, without_ids)
+    before = seen(topics, queue)
+    commits = sorted((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    commits[-1].unlink()
+    for checksum in (tmp_path / "checkpoint" / "commits").glob(".*.crc"):
+        checksum.unlink()
+    copy(source, queue, without_ids)
+    after = seen(topics, queue)
+    assert len(before) == len(set(before)) == 30
+    assert len(after) > 30
+    assert set(after) == set(before)
+    for unit in range(5):
+        first = dict.fromkeys(number for key, number, _ in after if key == b"u%d" % unit)
+        assert [*first] == [*range(unit, 30, 5)]
+
+
+def test_a_stream_without_an_order_is_refused(spark: SparkSession) -> None:
+    rate = spark.readStream.format("rate").load()
+    frame = rate.selectExpr("string(value) body_text", "'u' unit_of_order")
+    with pytest.raises(FrameRefusedError, match="order_by="):
+        write_stream(frame, "orders", bootstrap="127.0.0.1:1", checkpoint="unused")
+
+
+def test_a_batch_is_no_stream(spark: SparkSession) -> None:
+    with pytest.raises(FrameRefusedError, match="write_messages"):
+        write_stream(spark.range(1), "orders", bootstrap="127.0.0.1:1", checkpoint="unused")
+
+
+def test_partitions_that_are_added_to_the_source_are_read_from_their_beginning(
+    topics: Topics, copy: Callable[..., None]
+) -> None:
+    source, queue = topics.create(1), topics.create(1)
+    topics.write(source, numbered(0, 5))
+    copy(source, queue)
+    topics.grow(source, 4)
+    topics.write(source, numbered(5, 40))
+    copy(source, queue)
+    assert sorted(number for _, number, _ in seen(topics, queue)) == [*range(40)]
+
+
+def test_a_query_ends_when_its_queue_got_more_partitions(topics: Topics, copy: Callable[..., None]) -> None:
+    """SPARK-2, of UNIT-11: told by the query, before it writes; with the command that admits them."""
+    source, queue = topics.create(1), topics.create(2)
+    topics.write(source, numbered(0, 5))
+    copy(source, queue)
+    topics.grow(queue, 4)
+    topics.write(source, numbered(5, 10))
+    with pytest.raises(Exception, match="admit-partitions"):
+        copy(source, queue)
+    assert len(seen(topics, queue)) == 5
+
+
+def test_a_query_ends_when_messages_are_gone_that_it_has_not_read(topics: Topics, copy: Callable[..., None]) -> None:
+    """SPARK-1: nothing is skipped in silence."""
+    source, queue = topics.create(1), topics.create(1)
+    topics.write(source, numbered(0, 5))
+    copy(source, queue)
+    topics.write(source, numbered(5, 20))
+    admin = admin_client(topics.bootstrap)
+    for future in admin.delete_records([TopicPartition(source, 0, 10)]).values():
+        future.result(30)
+    with pytest.raises(StreamingQueryException, match=r"data may have been lost|failOnDataLoss"):
+        copy(source, queue)
+    assert len(seen(topics, queue)) == 5
+
+
+def test_the_checkpoint_is_plain_json_with_the_identity_that_ids_are_made_of(
+    topics: Topics, copy: Callable[..., None], tmp_path: Path
+) -> None:
+    source, queue = topics.create(1), topics.create(1)
+    topics.write(source, numbered(0, 1))
+    copy(source, queue, lambda frame: frame.drop("message_id"))
+    identity = json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"]
+    assert seen(topics, queue) == [(b"u0", 0, f"ID:spark:{identity}:{source}:0:0".encode())]
+
+
+@pytest.mark.slow
+def test_a_source_made_anew_ends_a_query_unless_it_holds_more_than_the_old_one(
+    topics: Topics, copy: Callable[..., None]
+) -> None:
+    """What docs/spark.md warns of: Spark goes by offsets alone."""
+    source, queue = topics.create(1), topics.create(1)
+    topics.write(source, numbered(0, 5))
+    copy(source, queue)
+    topics.make_anew(source)
+    topics.write(source, numbered(5, 8))
+    with pytest.raises(StreamingQueryException, match="data may have been lost"):
+        copy(source, queue)
+    topics.write(source, numbered(8, 15))
+    copy(source, queue)
+    assert [number for _, number, _ in seen(topics, queue)] == [*range(5), *range(10, 15)]
