@@ -1,4 +1,4 @@
-"""A group of commands that imports a command's module only when that command runs.
+"""A group of commands that imports a command's module only when that command runs: `jbm-kafka`, and `jbm-spark`.
 
 `jbm-kafka broker` must not wait for RocksDB, Spark or the JMS API to be loaded, and must work while they are missing.
 """
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 
 import click
+
+from jbm_kafka.version import version
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,11 @@ class LazyGroup(click.Group):
     """Lists its commands from a table, in its order, and loads the one that is called."""
 
     def __init__(self, *, table: Mapping[str, LazyCommand], help: str) -> None:  # noqa: A002 - click's own word
-        super().__init__(name="jbm-kafka", help=help, no_args_is_help=True)
+        version_option = click.Option(
+            ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version,
+            help="Print the version and end.",
+        )  # fmt: skip
+        super().__init__(help=help, no_args_is_help=True, params=[version_option])
         self.table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -47,3 +53,9 @@ class LazyGroup(click.Group):
         """Writes the table's summaries; click's own way would import every module."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in self.table.items()])
+
+
+def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        click.echo(f"{context.info_name} {version()}")
+        context.exit()

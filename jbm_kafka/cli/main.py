@@ -12,7 +12,6 @@ import click
 
 from jbm_kafka.cli.lazy import LazyCommand, LazyGroup
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.version import version
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 
@@ -44,24 +43,17 @@ COMMANDS = {
 cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.")
 
 
-def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
-    if is_asked and not context.resilient_parsing:
-        click.echo(f"jbm-kafka {version()}")
-        context.exit()
-
-
-cli.params.append(
-    click.Option(["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version,
-                 help="Print the version and end.")
-)  # fmt: skip
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code. Raises nothing."""
+    return run(cli, "jbm-kafka", arguments)
+
+
+def run(group: click.Group, program: str, arguments: Sequence[str] | None) -> int:
+    """Runs one command of the group, as the program of that name; its exit code. Raises nothing."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a message may hold what the terminal's encoding does not
     try:
-        code = cli.main(args=arguments, prog_name="jbm-kafka", standalone_mode=False)
+        code = group.main(args=arguments, prog_name=program, standalone_mode=False)
         sys.stdout.flush()  # a closed pipe must be noticed here, not while the interpreter shuts down
     except BrokenPipeError:
         return _reader_is_gone()
@@ -72,12 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return WRONG_USAGE
     except (KeyboardInterrupt, click.Abort):
-        _say("interrupted")
+        _say(program, "interrupted")
         return FAILED
     except Exception as error:
         if os.environ.get("JBM_TRACEBACK"):
             raise
-        _say(describe(error))
+        _say(program, describe(error))
         return FAILED
     return code if isinstance(code, int) else DONE
 
@@ -109,8 +101,8 @@ def _reader_is_gone() -> int:
     return DONE
 
 
-def _say(text: str) -> None:
-    click.echo(f"jbm-kafka: {text}", err=True)
+def _say(program: str, text: str) -> None:
+    click.echo(f"{program}: {text}", err=True)
 
 
 if __name__ == "__main__":

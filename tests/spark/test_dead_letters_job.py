@@ -8,6 +8,7 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
+from jbm_kafka.version import version
 from jbm_spark.cli.job_command import main
 from jbm_spark.jobs.dead_letters import EXAMPLES_MAX, dead_letter_groups, queue_content
 from jbm_spark.messages import messages
@@ -69,7 +70,7 @@ def test_a_queue_is_counted_by_body_kind_and_unit(spark: SparkSession, topics: T
 
 
 def test_the_command_prints_one_json_line_and_nothing_else(topics: Topics, dead_letters: str) -> None:
-    command = [sys.executable, "-m", "jbm_spark.jobs.dead_letters", "--dead-letters", dead_letters, "--json"]
+    command = [sys.executable, "-m", "jbm_spark.cli", "dead-letters", "--dead-letters", dead_letters, "--json"]
     environment = os.environ | {"JBM_BOOTSTRAP": topics.bootstrap}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
@@ -91,7 +92,23 @@ def test_an_unreachable_broker_is_one_line_and_exit_1(capfd: pytest.CaptureFixtu
     assert told.count("\n") == 1
 
 
-def test_no_bootstrap_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.delenv("JBM_BOOTSTRAP", raising=False)
-    assert main(["dead-letters"]) == 2
-    assert "--bootstrap" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (["--top", "0"], "--top"),
+        (["--bootstrap", "localhost"], "HOST:PORT"),
+        (["--kafka-property", "enable.idempotence=false"], "enable.idempotence"),
+        (["--dead-letters", "a b"], "not allowed"),
+        (["--nosuch"], "--nosuch"),
+    ],
+)
+def test_wrong_usage_is_named_and_exit_2(wrong: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dead-letters", *wrong]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_command_has_a_version_and_lists_its_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"jbm-spark {version()}\n"
+    assert main(["--help"]) == 0
+    assert "dead-letters" in capsys.readouterr().out

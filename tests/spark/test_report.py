@@ -2,7 +2,7 @@
 
 import json
 
-from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, QueueContent, as_json, as_text
+from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, QueueContent, as_json_line, as_text
 
 GROUP = DeadLetterGroup(
     reason="max-delivery-attempts",
@@ -58,7 +58,7 @@ def test_the_queue_is_told_by_body_kind_and_largest_unit() -> None:
 
 
 def test_the_json_is_one_line_with_the_total() -> None:
-    line = as_json(REPORT)
+    line = as_json_line(REPORT)
     assert "\n" not in line
     told = json.loads(line)
     assert told["count"] == 5

@@ -1,17 +1,26 @@
-"""`jbm-spark JOB ...`: the jobs by name, each in a local Spark of its own."""
+"""`jbm-spark JOB ...`: the jobs by name, each in a local Spark of its own; in the manner of `jbm-kafka`.
 
-import argparse
+0: done. 1: it could not be done; one line on standard error says why and what to do. 2: wrong usage. 3: done, and an
+audit found violations.
+"""
+
 from collections.abc import Sequence
 
-from jbm_kafka.version import version
-from jbm_spark.jobs import dead_letters
+from jbm_kafka.cli.lazy import LazyCommand, LazyGroup
+from jbm_kafka.cli.main import run
+
+# A new job is one line here.
+JOBS = {
+    "dead-letters": LazyCommand(
+        "jbm_spark.jobs.dead_letters:dead_letters", "Why messages died, and what a queue's topic holds."
+    ),
+}
+
+cli = LazyGroup(
+    table=JOBS, help="Spark jobs over jbm-kafka's topics. They read; what they report acknowledges nothing."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; the exit code: 0 done, 1 it could not be done (one line says why), 2 wrong usage."""
-    parser = argparse.ArgumentParser(prog="jbm-spark", description="Spark jobs over jbm-kafka's topics")
-    parser.add_argument("--version", action="version", version=f"jbm-spark {version()}")
-    jobs = parser.add_subparsers(title="jobs", required=True, metavar="JOB")
-    dead_letters.arguments_of(jobs.add_parser("dead-letters", help="why messages died, and what a queue's topic holds"))
-    chosen = parser.parse_args(arguments)
-    return int(chosen.job(chosen))
+    """Runs one job; its exit code. Raises nothing."""
+    return run(cli, "jbm-spark", arguments)

@@ -1,23 +1,24 @@
 """Why messages died: the dead-letter topic by reason and original destination, and what a queue's topic holds.
 
-    python -m jbm_spark.jobs.dead_letters --bootstrap localhost:9092 [--dead-letters DLQ] [--queue orders] [--json]
+    jbm-spark dead-letters --bootstrap localhost:9092 [--dead-letters DLQ] [--queue orders] [--json]
 
 Reads only committed messages, acknowledges nothing, and can run beside live receivers. The two topics are read one
 after the other, each to its end at that moment.
 """
 
-import argparse
-import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import click
+
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import as_queue
+from jbm_kafka.cli.options import json_option
 from jbm_kafka.codec.dead_letter import DEAD_LETTER_REASON, DELIVERY_COUNT, ORIG_DESTINATION, ORIG_MESSAGE_ID
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import JMSError
-from jbm_spark.errors import SparkJobError
 from jbm_spark.jars import installed_pyspark
-from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, QueueContent, as_json, as_text
+from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, QueueContent, as_json_line, as_text
 from jbm_spark.kafka_properties import kafka_options
 from jbm_spark.topics import check_topics
 
@@ -132,44 +133,16 @@ def run(
         return DeadLetterReport(dead_letters=dead_letters, groups=tuple(groups), queue=content)
 
 
-def arguments_of(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """The parser, with this job's arguments."""
-    parser.add_argument("--bootstrap", default=os.environ.get("JBM_BOOTSTRAP"), metavar="HOST:PORT",
-                        help="the Kafka brokers; default: $JBM_BOOTSTRAP")  # fmt: skip
-    parser.add_argument("--dead-letters", default="DLQ", metavar="NAME", help="dead-letter address (default: DLQ)")
-    parser.add_argument("--queue", metavar="NAME", help="also tell what this queue's topic holds")
-    parser.add_argument("--top", type=int, default=5, metavar="N", help="largest units told of the queue (default: 5)")
-    parser.add_argument("--namespace", default="", help="the installation's namespace")
-    parser.add_argument("--json", action="store_true", help="one line of JSON instead of the table")
-    parser.set_defaults(job=_main)
-    return parser
-
-
-def _main(chosen: argparse.Namespace) -> int:
-    if not chosen.bootstrap:
-        print("name the Kafka brokers: --bootstrap HOST:PORT, or set JBM_BOOTSTRAP", file=sys.stderr)
-        return 2
-    if chosen.top < 1:
-        print(f"--top {chosen.top}: use 1 or more", file=sys.stderr)
-        return 2
-    try:
-        report = run(chosen.bootstrap, dead_letters=chosen.dead_letters, queue=chosen.queue, top=chosen.top,
-                     namespace=chosen.namespace)  # fmt: skip
-    except (SparkJobError, JMSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    print(as_json(report) if chosen.json else as_text(report))
-    return 0
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; the exit code: 0 done, 1 it could not be done (one line says why), 2 wrong usage."""
-    parser = argparse.ArgumentParser(prog="python -m jbm_spark.jobs.dead_letters", description="why messages died")
-    chosen = arguments_of(parser).parse_args(arguments)
-    return _main(chosen)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+@click.command(name="dead-letters")
+@click.option("--dead-letters", metavar="NAME", default="DLQ", show_default=True, callback=as_queue,
+              help="The dead-letter address.")  # fmt: skip
+@click.option("--queue", metavar="NAME", callback=as_queue, help="Also tell what this queue's topic holds.")
+@click.option("--top", metavar="N", type=click.IntRange(1, 1_000), default=5, show_default=True,
+              help="So many of the queue's largest units.")  # fmt: skip
+@cluster_options
+@json_option
+def dead_letters(dead_letters: Queue, queue: Queue | None, top: int, cluster: Cluster, as_json: bool) -> None:
+    """Tell why messages died: the dead-letter address by reason and origin. Nothing is received, nothing written."""
+    report = run(cluster.bootstrap, dead_letters=dead_letters.name, queue=None if queue is None else queue.name,
+                 top=top, namespace=cluster.namespace, kafka=cluster.kafka)  # fmt: skip
+    click.echo(as_json_line(report) if as_json else as_text(report))

@@ -55,7 +55,7 @@ class DeadLetterReport:
         return sum(group.count for group in self.groups)
 
 
-def as_json(report: DeadLetterReport) -> str:
+def as_json_line(report: DeadLetterReport) -> str:
     """One line; the field names of the classes above, and the total `count`."""
     return json.dumps({"count": report.count, **asdict(report)}, ensure_ascii=False)
 
