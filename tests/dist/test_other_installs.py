@@ -32,6 +32,17 @@ print(__version__)
 """
 
 
+USERS_TEST = """
+from jbm_kafka import Queue
+
+def test_an_order_comes(jbm_memory):
+    with jbm_memory.factory().create_connection() as connection:
+        session = connection.create_session()
+        session.create_producer(Queue("orders")).send("2 books")
+        assert session.create_consumer(Queue("orders")).receive(timeout=10).body == "2 books"
+"""
+
+
 @pytest.fixture
 def broker_home(tmp_path: Path) -> Iterator[Path]:
     """A folder for JBM_HOME; a broker that is started there is gone when the test ends."""
@@ -80,6 +91,15 @@ def test_a_users_program_is_checked_strictly_against_the_wheel(built: Built, tmp
     assert "Success" in done.stdout
     assert "jbm_kafka.jms.session.Session" in done.stdout
     assert '"str"' in done.stdout or '"builtins.str"' in done.stdout
+
+
+def test_a_users_test_finds_the_fixtures(built: Built, tmp_path: Path) -> None:
+    made = environment(tmp_path)
+    made.install(built.wheel, "pytest")
+    (made.work / "test_orders.py").write_text(USERS_TEST, encoding="utf-8")
+    done = made.run("python", "-m", "pytest", "-q")
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
 
 
 def test_the_demo_of_the_wheel_runs(installed: Environment, broker_home: Path) -> None:

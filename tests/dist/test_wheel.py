@@ -15,6 +15,15 @@ from tests.house.sources import ROOT
 
 pytestmark = pytest.mark.xdist_group("dist")  # one process builds and installs for all of them
 
+IN_MEMORY = """
+from jbm_kafka import ConnectionFactory, Queue
+
+with ConnectionFactory("memory://first").create_connection() as connection:
+    session = connection.create_session()
+    session.create_producer(Queue("orders")).send("hello")
+    print(session.create_consumer(Queue("orders")).receive(timeout=10).body)
+"""
+
 DATA = {".avsc", ".json", ".jsonl", ".properties", ".sha256", ".typed", ".xml"}
 
 
@@ -81,6 +90,13 @@ def test_a_spark_job_without_the_extra_is_refused_in_one_line(installed: Environ
 def test_the_jars_of_spark_without_the_extra_are_refused_in_one_line(installed: Environment, tmp_path: Path) -> None:
     done = installed.run("python", "-m", "jbm_spark.jars", "fetch", JBM_CACHE=str(tmp_path))
     assert (done.returncode, done.stderr) == (1, "PySpark is not installed: pip install 'jbm-kafka[spark]'\n")
+
+
+def test_a_message_in_memory_needs_nothing_but_the_wheel(installed: Environment, tmp_path: Path) -> None:
+    (installed.work / "in_memory.py").write_text(IN_MEMORY, encoding="utf-8")
+    done = installed.run("python", "in_memory.py", PATH=str(tmp_path), HOME=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello\n", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_java_and_a_missing_maven_are_told_in_one_line_each(installed: Environment, tmp_path: Path) -> None:
