@@ -1,0 +1,69 @@
+"""Of many like events: the first ones each, and then a count in each interval."""
+
+from collections.abc import Hashable
+from typing import Generic, NamedTuple, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Burst(NamedTuple, Generic[Key]):
+    """Events of one key that were not told one by one."""
+
+    key: Key
+    events: int
+    duration_ms: int
+    """In so long a time."""
+
+
+class _Window:
+    __slots__ = ("begin_ms", "counted", "told")
+
+    def __init__(self, begin_ms: int, told: int) -> None:
+        self.begin_ms = begin_ms
+        self.told = told
+        self.counted = 0
+
+
+class Bursts(Generic[Key]):
+    """Which events are worth a word of their own. Times are any clock's that does not go back, in milliseconds."""
+
+    def __init__(self, *, interval_ms: int, each_max: int) -> None:
+        """So many events of a key have a word of their own, until a whole interval went by without one."""
+        self._interval_ms = interval_ms
+        self._each_max = each_max
+        self._windows: dict[Key, _Window] = {}
+
+    def note(self, key: Key, now_ms: int) -> bool:
+        """One more: True when it is to be told by itself; else it is counted, and `due` tells."""
+        window = self._windows.get(key)
+        if window is None:
+            window = self._windows[key] = _Window(now_ms, 0)
+        if window.told < self._each_max:
+            window.told += 1
+            return True
+        window.counted += 1
+        return False
+
+    def due(self, now_ms: int) -> list[Burst[Key]]:
+        """What was counted of the keys whose interval is over; one of which nothing came is forgotten."""
+        if not self._windows:
+            return []
+        found: list[Burst[Key]] = []
+        over = [row for row in self._windows.items() if now_ms - row[1].begin_ms >= self._interval_ms]
+        for key, window in over:
+            if window.counted:
+                found.append(Burst(key, window.counted, now_ms - window.begin_ms))
+                self._windows[key] = _Window(now_ms, self._each_max)
+            else:
+                del self._windows[key]
+        return found
+
+    def end(self, now_ms: int) -> list[Burst[Key]]:
+        """All that was counted and not told; then it begins anew."""
+        found = [
+            Burst(key, window.counted, now_ms - window.begin_ms)
+            for key, window in self._windows.items()
+            if window.counted
+        ]
+        self._windows.clear()
+        return found
