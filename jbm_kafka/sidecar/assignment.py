@@ -22,6 +22,7 @@ from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.partition_lines import tell_assigned, tell_given_up, tell_lost, tell_open, tell_revoked
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import Workers
@@ -73,6 +74,13 @@ class Assignment:
         """Recover each channel beside; its partition starts when it is open."""
         if self._is_leaving:
             return {}
+        if partitions or not self._data.channels:
+            tell_assigned(self._data.group, partitions)
+        self._open(partitions, assigned_at_ms=self._data.clock.monotonic_ms())
+        return {}
+
+    def _open(self, partitions: Sequence[int], *, assigned_at_ms: int | None = None) -> None:
+        """`assigned_at_ms`: the group gave them then, monotonic; else they are opened anew."""
         token = object()
         self._data.opening.update((partition, token) for partition in partitions)
         if partitions:
@@ -80,14 +88,13 @@ class Assignment:
             self._opener.open(
                 self._data.group,
                 partitions,
-                opened=lambda channel: post(lambda: self._opened(channel, token)),
+                opened=lambda channel: post(lambda: self._opened(channel, token, assigned_at_ms)),
                 closed=lambda partition, cause: post(lambda: self._stays_closed(partition, token, cause)),
                 failed=lambda error: post(lambda: self._give_up_all(error)),
                 is_wanted=lambda partition: self._data.opening.get(partition) is token,
             )
-        return {}
 
-    def _opened(self, channel: OwnedChannel, token: object) -> None:
+    def _opened(self, channel: OwnedChannel, token: object, assigned_at_ms: int | None) -> None:
         if self._data.opening.get(channel.partition) is not token:
             return
         consumer = self._data.consumer
@@ -99,6 +106,8 @@ class Assignment:
         self._data.channels[channel.partition] = channel
         consumer.seek(channel.partition, channel.state.read_position)
         self._data.notify_links()
+        if not self._data.opening and assigned_at_ms is not None:
+            tell_open(self._data.group, len(self._data.channels), clock.monotonic_ms() - assigned_at_ms)
 
     def _stays_closed(self, partition: int, token: object, cause: str) -> None:
         """Never started, the partition is read by nobody until another member has it."""
@@ -144,7 +153,7 @@ class Assignment:
         if channel is not None:
             self.reopen(channel)
         elif partition not in self._data.opening:
-            self.on_assigned([partition])
+            self._open([partition])
 
     def topic_is(self, topic_id: str, partitions: int) -> None:
         """What the cluster says of the topic: channels of another id are about a log that is gone.
@@ -174,7 +183,7 @@ class Assignment:
         partition = channel.partition
         self.drop(channel)
         if channel.freeze is None:
-            self.on_assigned([partition])
+            self._open([partition])
             return
         # No new generation fences what its checkpoint still writes: that must be there when the changelog is read, or
         # a new topic's messages count as settled by what is told of the old one's.
@@ -183,7 +192,7 @@ class Assignment:
 
     def _open_anew(self, partition: int, token: object) -> None:
         if self._data.opening.get(partition) is token:
-            self.on_assigned([partition])
+            self._open([partition])
 
     # -- going -----------------------------------------------------------------------------------------------------
 
@@ -194,6 +203,10 @@ class Assignment:
         """
         self._forget_opening(partitions)
         self._membership.rebalanced()
+        if partitions:
+            tell_revoked(
+                self._data.group, partitions, self._in_hand(partitions), self._data.config.revoke_drain_ms / 1000
+            )
         self._release(partitions, keep_up=self._pause)
 
     def leave(self, consumer: GroupConsumer) -> None:
@@ -208,9 +221,16 @@ class Assignment:
         consumer.pause(partitions)
         self._release(partitions, keep_up=lambda: self._stay_member(consumer))
 
+    def _in_hand(self, partitions: Sequence[int]) -> int:
+        """Messages of them that sessions hold."""
+        channels = [channel for partition, channel in self._data.channels.items() if partition in partitions]
+        hands = [row for channel in channels for row in channel.state.in_hand.items()]
+        return sum(len(hand) for session, hand in hands if session != DEPARTING)
+
     def _release(self, partitions: Sequence[int], keep_up: Callable[[], None]) -> None:
         """`keep_up` is done again and again meanwhile; it may itself give up or lose some of them."""
         data = self._data
+        begun_ms = data.clock.monotonic_ms()
         channels = [data.channels[partition] for partition in partitions if partition in data.channels]
         for channel in channels:
             channel.is_closing = True
@@ -228,17 +248,20 @@ class Assignment:
             self._settle.take_from_sessions(channel)
             channel.begin_release()
         self._wait_for(channels, _is_unrecorded, keep_up)
-        for channel in channels:
-            if not channel.is_lost:
-                self.drop(channel)
+        kept = [channel for channel in channels if not channel.is_lost]
+        for channel in kept:
+            self.drop(channel)
+        if kept:
+            tell_given_up(data.group, [channel.partition for channel in kept], data.clock.monotonic_ms() - begun_ms)
 
     def on_lost(self, partitions: Sequence[int]) -> None:
         """The group has given them away: drop them, write nothing."""
         self._forget_opening(partitions)
+        if partitions:
+            tell_lost(self._data.group, partitions, self._data.config.session_timeout_ms)
         for partition in partitions:
             channel = self._data.channels.get(partition)
             if channel is not None:
-                log.warning("%s: lost to another member of group %s", channel.name, channel.group)
                 self.drop(channel)
 
     def drop(self, channel: OwnedChannel) -> None:

@@ -195,7 +195,7 @@ class Checkpointer:
         except GroupFenced as error:
             self._finish(frozen, durable=False)
             fenced = frozenset(part.participant for part in frozen if part.group.group_id == error.group)
-            log.info("checkpoint without group %s for now: %s", error.group, error)
+            self._backoff.lines.refused(error.group, error, self._clock.monotonic_ms())
             left.fenced |= fenced
             self._backoff.fenced(fenced)
             return False

@@ -20,6 +20,7 @@ from jbm_kafka.sidecar.checkpoint_parts import Settling
 from jbm_kafka.sidecar.config import COPY_RETRY_MS
 from jbm_kafka.sidecar.copies import copy_of
 from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.message_lines import MessageLines
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Departures:
         self._submit = submit
         self._target_of = target_of
         """The topic of an address; raises JMSError while it is not known."""
+        self.lines = MessageLines()
         self._to_retry: list[tuple[int, OwnedChannel, Departure]] = []
         """(when, channel, message): copies that could not be written; their units stay held."""
 
@@ -54,8 +56,9 @@ class Departures:
             if offset in channel.state.in_hand.get(DEPARTING, {}):
                 channel.state.apply(Acknowledged(DEPARTING, [offset], transition=DEPARTS_BY[fate]))
             channel.note(event)
+            self._tell_left(channel, leaving, None)
             return
-        done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, error)))
+        done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, address, error)))
         try:
             target = self._target_of(address)
         except JMSError as error:
@@ -84,9 +87,12 @@ class Departures:
             )
         return copy
 
-    def _sent(self, channel: OwnedChannel, leaving: Departure, error: Exception | None) -> None:
+    def _sent(self, channel: OwnedChannel, leaving: Departure, address: str, error: Exception | None) -> None:
         """The copy is durable, and so is the end of the original; or it could not be written."""
-        if error is None or channel.is_lost:
+        if error is None:
+            self._tell_left(channel, leaving, address)
+            return
+        if channel.is_lost:
             return
         log.warning(
             "%s offset %d cannot leave for its dead-letter or expiry address: %s; its unit waits, next try in %d ms",
@@ -107,6 +113,9 @@ class Departures:
             for channel in self._data.channels.values()
             for offset in channel.state.in_hand.get(DEPARTING, {})
         )
+
+    def _tell_left(self, channel: OwnedChannel, leaving: Departure, address: str | None) -> None:
+        self.lines.left(channel.topic, channel.partition, leaving, address, self._data.clock.monotonic_ms())
 
     def retry(self, now_ms: int) -> None:
         """Try again what could not be copied."""

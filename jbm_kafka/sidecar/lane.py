@@ -193,6 +193,7 @@ class Lane:
             log.exception("lane %s stopped; what was not checkpointed is delivered again", self.data.group.group_id)
             self._fail(JMSError(f"{self.data.group}: the sidecar failed: {error}", destination=str(self.data.group)))
         self.assignment.end()
+        self.departures.lines.end(self.data.clock.monotonic_ms())
 
     def _fail(self, error: Exception) -> None:
         self._is_stopping = True
@@ -228,6 +229,7 @@ class Lane:
         for channel in self.data.channels.values():
             channel.pass_time(now_ms, set_back_ms)
         self.departures.retry(now_ms)
+        self.departures.lines.tell_counts(self.data.clock.monotonic_ms())
         self.dispatch.take_back_unread()
 
     def keep_within_memory(self, consumer: GroupConsumer) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.reference import DEPARTING, SessionId
-from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
+from jbm_kafka.core.reference import DEPARTING, Reference, SessionId
+from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, GivenBack, decide_return, unknown_offsets
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import refusal, taken_from_session, tell_refused
 from jbm_kafka.ports.unit_barrier import Disposition
+from jbm_kafka.sidecar import partition_lines
 from jbm_kafka.sidecar.departures import Departures, event_of
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
@@ -105,8 +106,15 @@ class Settle:
         for reference, attempts in decision.returned:
             if attempts:
                 channel.note(event_of(MessageFate.RETURNED, reference, attempts, None, "returned"))
+                if channel.settings.on_dead_letter == "hold":
+                    self._tell_held(channel, reference, attempts)
         for leaving in decision.leaving:
             self._departures.send(channel, leaving)
+
+    def _tell_held(self, channel: OwnedChannel, reference: Reference, attempts: int) -> None:
+        past = channel.state.past.get(reference.offset)
+        if past is not None and past.reason == HELD_FOR_OPERATOR:
+            self._departures.lines.held(channel.topic, channel.partition, reference.offset, attempts)
 
     def return_uncounted(self, channel: OwnedChannel, session: SessionId, offsets: Iterable[int]) -> None:
         """Return what never reached the application."""
@@ -170,6 +178,7 @@ class Settle:
             if offsets:
                 for lease in leases:
                     lease.taken = frozenset(offsets)
+                partition_lines.tell_taken(channel.topic, channel.partition, offsets)
                 links[0].on_trouble(taken_from_session(channel, offsets))
 
     def _unread(self, channel: OwnedChannel, session: SessionId) -> frozenset[int]:

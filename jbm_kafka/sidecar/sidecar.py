@@ -66,7 +66,7 @@ class Sidecar:
         self._admin = kafka.admin()
         registry = Registry(kafka, self._admin, with_namespace("jbm.registry", config.namespace))
         self.topics = Topics(self._admin, namespace=config.namespace, registry=registry)
-        self._watch = TopicWatch(topics=self.topics, workers=self._workers, looked=self._tell_lanes)
+        self._watch = TopicWatch(topics=self.topics, workers=self._workers, clock=clock, looked=self._tell_lanes)
         self._targets = Targets(topics=self.topics, ensure=self._ensure_target, workers=self._workers)
         self._repository = AddressSettingsRepository(config.address_settings)
         self._lanes: dict[str, Lane] = {}

@@ -10,12 +10,13 @@ import logging
 import threading
 from collections.abc import Callable
 
-from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports import Clock, KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import Topics
 
 log = logging.getLogger(__name__)
+connections = logging.getLogger("jbm_kafka.connections")
 
 LOOK_S = 5.0
 """How long anything may go by what is not so any more; a look is one question to one broker."""
@@ -27,10 +28,13 @@ STOP_TIMEOUT_S = 10.0
 class TopicWatch:
     """From the first `start` to `stop`; any thread."""
 
-    def __init__(self, *, topics: Topics, workers: Workers, looked: Callable[[TopicInfo], None]) -> None:
+    def __init__(self, *, topics: Topics, workers: Workers, clock: Clock, looked: Callable[[TopicInfo], None]) -> None:
         """`looked` is told at each look what each topic is."""
         self._topics = topics
         self._workers = workers
+        self._clock = clock
+        self._silent_since_ms: int | None = None
+        """Since when the cluster does not answer, monotonic."""
         self._looked = looked
         self._wake = threading.Event()
         self._lock = threading.Lock()
@@ -71,11 +75,25 @@ class TopicWatch:
         try:
             found = self._topics.look()
         except KafkaClientError as error:
-            log.debug("cannot look at topics: %s; it is tried again", error)
+            self._tell_silent(error)
             return False
         except Exception:
             log.exception("a look at the topics failed; it is tried again")
             return True
+        self._tell_answered()
         for info in found:
             self._looked(info)
         return True
+
+    def _tell_silent(self, error: KafkaClientError) -> None:
+        if self._silent_since_ms is None:
+            self._silent_since_ms = self._clock.monotonic_ms()
+            connections.warning("Kafka does not answer: %s; it is asked again until it does", error)
+        else:
+            log.debug("cannot look at topics: %s; it is tried again", error)
+
+    def _tell_answered(self) -> None:
+        if self._silent_since_ms is not None:
+            silent_ms = self._clock.monotonic_ms() - self._silent_since_ms
+            self._silent_since_ms = None
+            connections.info("Kafka answers again, after %.1f s", silent_ms / 1000)

@@ -21,6 +21,7 @@ PAGES = [
     "docs/tutorial.md",
     "docs/api.md",
     "docs/dead-letters.md",
+    "docs/logging.md",
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 

@@ -1,0 +1,103 @@
+"""What the log says of messages that leave a queue without being acknowledged. Their contents are never told.
+
+docs/logging.md lists the lines.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple, cast
+
+from jbm_kafka.codec.identity import message_id_of
+from jbm_kafka.core.bursts import Burst, Bursts
+from jbm_kafka.core.departure import EXPIRED, Departure
+from jbm_kafka.ports import KafkaRecord
+
+log = logging.getLogger("jbm_kafka.messages")
+
+INTERVAL_MS = 5_000
+EACH_MAX = 5
+"""So many of one queue, reason and address have a line of their own; more in an interval are one with a count."""
+
+
+class _Kind(NamedTuple):
+    """What is told together."""
+
+    topic: str
+    reason: str
+    address: str | None
+
+
+class MessageLines:
+    """The lines of one channel group. Times are monotonic milliseconds."""
+
+    def __init__(self) -> None:
+        self._bursts: Bursts[_Kind] = Bursts(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
+
+    def left(self, topic: str, partition: int, leaving: Departure, address: str | None, now_ms: int) -> None:
+        """A message is gone for good: to the address, or nowhere."""
+        kind = _Kind(topic, leaving.reason, address)
+        if self._bursts.note(kind, now_ms):
+            log.log(
+                _level(kind),
+                "%s[%d] offset %d %s %s; id %s",
+                topic,
+                partition,
+                leaving.reference.offset,
+                _why(leaving.reason, leaving.attempts),
+                _where(address),
+                _id(leaving, topic, partition),
+            )
+
+    def held(self, topic: str, partition: int, offset: int, attempts: int) -> None:
+        """A message is out of attempts, and stays for an operator: seldom, for its unit sends no more after it."""
+        log.warning(
+            "%s[%d] offset %d failed %d times and is held with its unit, as on_dead_letter='hold' asks",
+            topic,
+            partition,
+            offset,
+            attempts,
+        )
+
+    def tell_counts(self, now_ms: int) -> None:
+        """Tell of those that had no line of their own; costs nothing while there are none."""
+        _tell(self._bursts.due(now_ms))
+
+    def end(self, now_ms: int) -> None:
+        """Tell of all of them: no more come."""
+        _tell(self._bursts.end(now_ms))
+
+
+def _tell(bursts: Iterable[Burst[_Kind]]) -> None:
+    for kind, count, duration_ms in bursts:
+        log.log(
+            _level(kind),
+            "%s: %d more %s %s within %.1f s",
+            kind.topic,
+            count,
+            _why(kind.reason),
+            _where(kind.address),
+            duration_ms / 1000,
+        )
+
+
+def _level(kind: _Kind) -> int:
+    return logging.INFO if kind.reason == EXPIRED else logging.WARNING
+
+
+def _why(reason: str, attempts: int = 0) -> str:
+    if reason == EXPIRED:
+        return "expired"
+    times = f" after {attempts} {'attempt' if attempts == 1 else 'attempts'}" if attempts else ""
+    return f"given up{times} ({reason})"
+
+
+def _where(address: str | None) -> str:
+    return "and removed, for there is no address for it" if address is None else f"and moved to {address}"
+
+
+def _id(leaving: Departure, topic: str, partition: int) -> str:
+    record = cast("KafkaRecord | None", leaving.reference.record)
+    headers = None if record is None else record.headers()
+    return message_id_of(headers, topic, partition, leaving.reference.offset)

@@ -1,0 +1,93 @@
+"""What the log says of partitions that come and go. docs/logging.md lists the lines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from jbm_kafka.core.bursts import Bursts
+from jbm_kafka.sidecar.account import ranges_of
+
+log = logging.getLogger("jbm_kafka.partitions")
+
+INTERVAL_MS = 5_000
+
+
+def tell_assigned(queue: object, partitions: Sequence[int]) -> None:
+    """The group gave them to this process; an empty assignment may come before its share does."""
+    if partitions:
+        log.info("%s: %s assigned to this process, opening", queue, named(partitions))
+    else:
+        log.info("%s: no partition assigned to this process now", queue)
+
+
+def tell_open(queue: object, count: int, duration_ms: int) -> None:
+    """All that was assigned can be received from."""
+    log.info("%s: open, %d %s in %.1f s", queue, count, _word(count), duration_ms / 1000)
+
+
+def tell_revoked(queue: object, partitions: Sequence[int], in_hand: int, wait_s: float) -> None:
+    """The group wants them back."""
+    waits = f"; waiting up to {wait_s:g} s for {in_hand} messages that sessions here hold" if in_hand else ""
+    log.info("%s: %s revoked%s", queue, named(partitions), waits)
+
+
+def tell_given_up(queue: object, partitions: Sequence[int], duration_ms: int) -> None:
+    """What could be recorded of them is, and others may have them."""
+    log.info("%s: %s given up after %.1f s", queue, named(partitions), duration_ms / 1000)
+
+
+def tell_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int) -> None:
+    """Others have them already."""
+    log.warning(
+        "%s: %s lost: this process did not answer its group for session_timeout_ms=%d and others have them; what was "
+        "not recorded is delivered again there",
+        queue,
+        named(partitions),
+        session_timeout_ms,
+    )
+
+
+def tell_taken(topic: str, partition: int, offsets: Sequence[int]) -> None:
+    """A session holds them in vain. Its exception listener hears of it too, and warns where there is none."""
+    log.info(
+        "%s[%d]: %d messages that a session holds are taken from it, offsets %d to %d; they are delivered again",
+        topic,
+        partition,
+        len(offsets),
+        min(offsets),
+        max(offsets),
+    )
+
+
+class FenceLines:
+    """Checkpoints that a group refused: one is nothing in a rebalance; many in a row are. The checkpoint thread's."""
+
+    def __init__(self) -> None:
+        self._bursts: Bursts[str] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
+
+    def refused(self, group: str, error: Exception, now_ms: int) -> None:
+        """The group refused one, at this time of the monotonic clock."""
+        for burst in self._bursts.due(now_ms):
+            log.warning(
+                "group %s refused %d more checkpoints of this process within %.1f s: what it settled is not recorded "
+                "and comes again (%s)",
+                burst.key,
+                burst.events,
+                burst.duration_ms / 1000,
+                error,
+            )
+        if self._bursts.note(group, now_ms):
+            log.info("group %s refused a checkpoint of this process, which is tried again: %s", group, error)
+
+
+def named(partitions: Sequence[int]) -> str:
+    """`partition 3`, `partitions 0-3, 7`."""
+    runs = [
+        str(run.first) if run.first == run.last else f"{run.first}-{run.last}" for run in ranges_of(sorted(partitions))
+    ]
+    return f"{_word(len(partitions))} {', '.join(runs)}"
+
+
+def _word(count: int) -> str:
+    return "partition" if count == 1 else "partitions"

@@ -1,0 +1,255 @@
+"""What stands in the log of messages that leave, of partitions that come and go, and of a Kafka that is silent."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import pytest
+
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.memory.memory_admin import MemoryAdmin
+from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.memory.memory_process import Process
+from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
+from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.partition_lines import FenceLines, named
+from jbm_kafka.sidecar.topic_watch import TopicWatch
+from jbm_kafka.sidecar.topics import Topics
+from tests.house.sources import ROOT
+from tests.sidecar.stepped import SteppedSidecar
+from tests.simulation.workers import SteppedWorkers
+from tests.support.manual_clock import ManualClock
+
+ONCE = AddressSettings(max_delivery_attempts=1)
+MESSAGES, PARTITIONS, CONNECTIONS = "jbm_kafka.messages", "jbm_kafka.partitions", "jbm_kafka.connections"
+Start = Callable[..., SteppedSidecar]
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    return MemoryCluster(ManualClock(), waits=False)
+
+
+@pytest.fixture
+def start(cluster: MemoryCluster) -> Iterator[Start]:
+    """Makes processes that end with the test."""
+    started: list[SteppedSidecar] = []
+
+    def make(name: str, **options: object) -> SteppedSidecar:
+        started.append(SteppedSidecar(name, cluster, **options))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield make
+    for sidecar in started:
+        sidecar.crash()
+
+
+@pytest.fixture(autouse=True)
+def all_lines(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "jbm_kafka")
+
+
+def refuse(process: SteppedSidecar, link: Link, count: int) -> None:
+    """Receive so many, and give each back as failed."""
+    link.credit = count
+    process.run(lambda: len(link.buffer) >= count)
+    taken = [delivery for delivery in (link.pop() for _ in range(count)) if delivery is not None]
+    link.give_back([(delivery, GivenBack(delivery.offset, counted=True)) for delivery in taken])
+
+
+def lines(caplog: pytest.LogCaptureFixture, logger: str) -> list[tuple[str, str]]:
+    """(level, text) of a logger's lines."""
+    return [(row.levelname, row.getMessage()) for row in caplog.records if row.name == logger]
+
+
+def test_a_message_that_is_given_up_is_in_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """Where it went and why was in the dead-letter queue only, and nobody heard that there was something."""
+    process = start("one", settings=ONCE)
+    link = process.attach("s")
+    process.send("a secret", unit=b"joe", headers=[("JMSMessageID", b"ID:c1:5"), ("card", b"4711")])
+    refuse(process, link, 1)
+    process.run(lambda: bool(lines(caplog, MESSAGES)))
+    assert lines(caplog, MESSAGES) == [
+        (
+            "WARNING",
+            "orders[0] offset 0 given up after 1 attempt (max-delivery-attempts) and moved to DLQ; id ID:c1:5",
+        )
+    ]
+    assert not [text for text in caplog.messages if "secret" in text or "4711" in text or "joe" in text]
+
+
+def test_a_message_that_is_removed_is_in_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    process = start("one", settings=AddressSettings(max_delivery_attempts=1, dead_letter_address=None))
+    link = process.attach("s")
+    process.send("x")
+    refuse(process, link, 1)
+    process.run(lambda: bool(lines(caplog, MESSAGES)))
+    [(level, text)] = lines(caplog, MESSAGES)
+    assert level == "WARNING"
+    assert "given up after 1 attempt (max-delivery-attempts) and removed, for there is no address for it" in text
+
+
+def test_a_message_that_expired_is_in_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    process = start("one")
+    process.attach("s").credit = 1
+    process.send("x", headers=[("JMSExpiration", b"1")])
+    process.run(lambda: bool(lines(caplog, MESSAGES)))
+    [(level, text)] = lines(caplog, MESSAGES)
+    assert (level, text) == ("INFO", "orders[0] offset 0 expired and moved to ExpiryQueue; id ID:kafka:orders:0:0")
+
+
+def test_a_unit_that_is_held_for_an_operator_is_in_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """It waited in silence, for ever."""
+    process = start("one", settings=AddressSettings(max_delivery_attempts=2, on_dead_letter="hold"))
+    link = process.attach("s")
+    process.send("x", unit=b"joe")
+    refuse(process, link, 1)
+    process.run_for(100)
+    assert lines(caplog, MESSAGES) == []
+    refuse(process, link, 1)
+    process.run(lambda: bool(lines(caplog, MESSAGES)))
+    assert lines(caplog, MESSAGES) == [
+        ("WARNING", "orders[0] offset 0 failed 2 times and is held with its unit, as on_dead_letter='hold' asks")
+    ]
+
+
+def test_a_flood_of_dead_letters_is_a_few_lines_and_a_count(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """Each had a line, and the log was all about them."""
+    process = start("one", settings=ONCE)
+    link = process.attach("s")
+    process.send(*(f"poison {number}" for number in range(300)))
+    for _ in range(30):
+        refuse(process, link, 10)
+    process.run(lambda: len(lines(caplog, MESSAGES)) == 6)
+    *each, (level, text) = lines(caplog, MESSAGES)
+    assert [line.split(" given")[0] for _, line in each] == [f"orders[0] offset {number}" for number in range(5)]
+    assert level == "WARNING"
+    assert text.startswith("orders: 295 more given up (max-delivery-attempts) and moved to DLQ within ")
+    process.run_for(20_000)
+    assert len(lines(caplog, MESSAGES)) == 6
+
+
+def test_what_was_counted_is_told_when_the_process_ends(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    process = start("one", settings=ONCE)
+    link = process.attach("s")
+    process.send(*(f"poison {number}" for number in range(20)))
+    refuse(process, link, 20)
+    lane = process.lane
+    process.run(lambda: not lane.data.channels[0].state.in_hand)
+    process.run_for(50)
+    link.is_closed = True
+    lane.detach(link.link_id)
+    lane.stop()
+    process.run(lambda: not lane.is_alive)
+    assert "orders: 15 more given up" in lines(caplog, MESSAGES)[-1][1]
+
+
+def test_partitions_that_come_and_go_are_in_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """Why a worker got nothing any more, or everything, was not to be seen."""
+    one = start("one", partitions=2)
+    one.attach("s")
+    one.run(lambda: len(one.lane.data.channels) == 2)
+    assert [text for _, text in lines(caplog, PARTITIONS) if "assigned" in text or "open" in text] == [
+        "queue:orders: partitions 0-1 assigned to this process, opening",
+        "queue:orders: open, 2 partitions in 0.0 s",
+    ]
+    caplog.clear()
+    two = start("two", partitions=2)
+    two.attach("t")
+    one.run(lambda: _both(one, two))
+    texts = [text for _, text in lines(caplog, PARTITIONS)]
+    assert any("revoked" in text for text in texts), texts
+    assert any("given up after" in text for text in texts), texts
+
+
+def _both(one: SteppedSidecar, two: SteppedSidecar) -> bool:
+    for worker in two.workers.ready():
+        worker.step()
+    return len(one.lane.data.channels) == 1 and len(two.lane.data.channels) == 1
+
+
+def test_partitions_that_others_have_already_are_in_the_log_and_what_sessions_lose_with_them(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was a line for each partition, and the session's messages were named to its exception listener only."""
+    process = start("one", partitions=2)
+    link = process.attach("s")
+    process.send("a", "b")
+    process.receive(link, 2)
+    caplog.clear()
+    process.lane.assignment.on_lost([0, 1])
+    lost, taken = lines(caplog, PARTITIONS)
+    assert lost[0] == "WARNING"
+    assert lost[1].startswith("queue:orders: partitions 0-1 lost: this process did not answer its group for ")
+    assert taken == (
+        "INFO",
+        "orders[0]: 2 messages that a session holds are taken from it, offsets 0 to 1; they are delivered again",
+    )
+
+
+def test_a_checkpoint_refused_in_a_rebalance_is_no_warning_and_many_in_a_row_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fenced = GroupFenced("unknown member", group="jbm.queue.orders")
+    fences = FenceLines()
+    for at_ms in range(0, 5_100, 100):
+        fences.refused("jbm.queue.orders", fenced, at_ms)
+    [(first, _), (second, text)] = lines(caplog, PARTITIONS)
+    assert (first, second) == ("INFO", "WARNING")
+    assert text.startswith("group jbm.queue.orders refused 49 more checkpoints of this process within 5.0 s")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "text"),
+    [([3], "partition 3"), ([0, 1, 2, 3, 7], "partitions 0-3, 7"), ([5, 4], "partitions 4-5")],
+)
+def test_partitions_are_named_shortly(partitions: list[int], text: str) -> None:
+    assert named(partitions) == text
+
+
+class SilentAdmin(MemoryAdmin):
+    """A cluster that does not answer while it is cut off."""
+
+    is_cut_off = False
+
+    def describe(self, topics: Sequence[str], *, with_config: bool = False) -> Mapping[str, TopicDescription]:
+        if self.is_cut_off:
+            raise Unreachable("no answer from Kafka at localhost:9092")
+        return super().describe(topics, with_config=with_config)
+
+
+def test_a_kafka_that_is_silent_and_back_is_two_lines(cluster: MemoryCluster, caplog: pytest.LogCaptureFixture) -> None:
+    """It was seen at the level of debugging only, and its end not at all."""
+    clock = cluster.clock
+    assert isinstance(clock, ManualClock)
+    admin = SilentAdmin(Process(cluster), timeout_s=1.0)
+    workers = SteppedWorkers(clock, lambda _: None)
+    watch = TopicWatch(topics=Topics(admin, namespace=""), workers=workers, clock=clock, looked=lambda _: None)
+    watch.start()
+
+    def pass_ms(duration_ms: int) -> None:
+        for _ in range(duration_ms // 100):
+            for worker in workers.ready():
+                worker.step()
+            clock.advance(100)
+
+    pass_ms(20_000)
+    assert lines(caplog, CONNECTIONS) == []
+    admin.is_cut_off = True
+    pass_ms(12_000)
+    admin.is_cut_off = False
+    pass_ms(20_000)
+    (lost, why), (back, after) = lines(caplog, CONNECTIONS)
+    assert (lost, back) == ("WARNING", "INFO")
+    assert why.startswith("Kafka does not answer: no answer from Kafka at localhost:9092; it is asked again")
+    assert after.startswith("Kafka answers again, after ")
+
+
+def test_the_page_has_every_logger_that_promises_its_name() -> None:
+    """Who sets a level for one must find it there, and it must be one."""
+    page = (ROOT / "docs" / "logging.md").read_text()
+    for name in (MESSAGES, PARTITIONS, CONNECTIONS, "jbm_kafka.kafka"):
+        assert f"`{name}`" in page
+        assert logging.getLogger(name).name in logging.root.manager.loggerDict
