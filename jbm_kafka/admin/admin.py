@@ -11,16 +11,19 @@ from jbm_kafka.admin.counts import QueueCounts, Tally, counts_of, tallies
 from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of
 from jbm_kafka.admin.retry import carry_out, sort_out
 from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner
+from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
 from jbm_kafka.core.errors import (
     IllegalStateError,
     InvalidDestinationError,
-    InvalidSettingError,
     JMSError,
     JMSSecurityError,
 )
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
-from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.core.wrong_values import checked_int, wrong_type
+from jbm_kafka.jms.arguments import as_queue, checked_flag, checked_seconds
+from jbm_kafka.jms.browser import check_include
+from jbm_kafka.jms.factory import ConnectionFactory, check_namespace
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.kafka import ConfluentKafka
@@ -55,6 +58,12 @@ class Admin:
     def __init__(
         self, bootstrap: str, *, kafka: Mapping[str, object] | None = None, namespace: str = "", timeout_s: float = 10.0
     ) -> None:
+        bootstrap = checked_bootstrap("bootstrap", bootstrap)
+        check_namespace(namespace)
+        if kafka is not None and not isinstance(kafka, Mapping):
+            raise wrong_type("kafka", kafka, "it is a dict of librdkafka properties, or None")
+        timeout_s = checked_seconds("timeout_s", timeout_s)
+        self._is_closed = False
         self._bootstrap, self._settings = bootstrap, kafka
         self._kafka = ConfluentKafka(bootstrap, kafka, admin_timeout_s=timeout_s)
         self._admin = self._kafka.admin()
@@ -67,10 +76,10 @@ class Admin:
         Raises:
             InvalidDestinationError: the name is not legal or not free, or it exists with other partitions.
         """
-        if partitions is not None and not 1 <= partitions <= PARTITIONS_MAX:
-            raise InvalidSettingError(f"partitions is {partitions}: 1 to {PARTITIONS_MAX}", partitions=partitions)
+        if partitions is not None:
+            checked_int("partitions", partitions, 1, PARTITIONS_MAX, "")
         queue = Queue(name)
-        with _told(f"create {queue}"):
+        with self._asking(f"create {queue}"):
             found = self._described(queue)
             if found is not None and partitions not in (None, found.partitions):
                 raise InvalidDestinationError(
@@ -95,8 +104,9 @@ class Admin:
             InvalidDestinationError: there is no such queue.
             IllegalStateError: it still holds messages, whose units would be split, and `force` was not given.
         """
-        queue = _queue(queue)
-        with _told(f"admit partitions of {queue}"):
+        queue, wait_s = _queue(queue), checked_seconds("wait_s", wait_s)
+        checked_flag("force", force)
+        with self._asking(f"admit partitions of {queue}"):
             found = self._existing(queue)
             self._registry.refresh()
             before = self._registry.recorded(queue.name, found.topic_id)
@@ -116,7 +126,7 @@ class Admin:
 
     def destinations(self) -> list[Queue]:
         """Every queue: each Kafka topic that has a changelog. A topic nobody received from yet is not among them."""
-        with _told("list queues"):
+        with self._asking("list queues"):
             topics = self._admin.topic_names()
         prefix = with_namespace("", self._namespace)
         changelogs = [t for t in topics if t.endswith(CHANGELOG_SUFFIX) and t.startswith(prefix)]
@@ -130,7 +140,8 @@ class Admin:
             InvalidDestinationError: there is no such queue.
         """
         queue = _queue(queue)
-        with _told(f"count {queue}"):
+        checked_int("count_max", count_max, 0, None, "messages")
+        with self._asking(f"count {queue}"):
             described = self._existing(queue)
             places = list(range(described.partitions))
             group, topic = queue.group_id(self._namespace), described.name
@@ -170,10 +181,11 @@ class Admin:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             InvalidDestinationError: when the first is asked for: there is no such queue.
         """
+        check_include(include)
         return self._browse(_queue(queue), parse_selector(selector), include)
 
     def _browse(self, queue: Queue, selector: Selector | None, include: str) -> Iterator[Message]:
-        with _told(f"browse {queue}"):
+        with self._asking(f"browse {queue}"):
             self._existing(queue)
             for seen in self._seen(queue, selector, include_all=include == "all"):
                 yield _message(seen, queue)
@@ -190,7 +202,7 @@ class Admin:
         return self._dead_letters(_queue(queue), parse_selector(selector))
 
     def _dead_letters(self, queue: Queue, selector: Selector | None) -> Iterator[tuple[DeadLetter, Message]]:
-        with _told(f"list dead letters of {queue}"):
+        with self._asking(f"list dead letters of {queue}"):
             if not self._is_unused(queue):
                 self._existing(queue)
                 for seen in self._seen(queue, selector):
@@ -223,13 +235,14 @@ class Admin:
             TransactionInDoubtError: nobody knows whether the latest batch, a few hundred, was sent; it was sent whole
                 and left, or neither. Retry again: what was not sent is still there.
         """
-        source = _queue(queue)
-        asked = LetterFilter(None if origin is None else _queue(origin), reason, unit, message_id)
-        with _told(f"retry dead letters of {source}"), closing(self._kafka.log_reader()) as reader:
+        source, timeout_s = _queue(queue), checked_seconds("timeout_s", timeout_s)
+        checked_flag("dry_run", dry_run)
+        if count is not None:
+            checked_int("count", count, 1, None, "letters")
+        asked = _filter(origin, reason=reason, unit=unit, message_id=message_id)
+        with self._asking(f"retry dead letters of {source}"), closing(self._kafka.log_reader()) as reader:
             if source.name == SHIPPED_DEAD_LETTERS and self._described(source) is None:
-                return _report(
-                    source, RetryPlan(), is_dry_run=dry_run
-                )  # it is made with the first receiver of any queue
+                return _report(source, RetryPlan(), is_dry_run=dry_run)  # the first receiver of any queue makes it
             self._existing(source)
             planner = RetryPlanner(source, admin=self._admin, reader=reader, info_of=self._info_of)
             plan = _patiently(lambda: planner.plan((seen.record for seen in self._seen(source)), asked, count))
@@ -259,11 +272,12 @@ class Admin:
     def exists(self, queue: Queue | str) -> bool:
         """Whether there is a Kafka topic for it."""
         queue = _queue(queue)
-        with _told(f"look for {queue}"):
+        with self._asking(f"look for {queue}"):
             return self._described(queue) is not None
 
     def close(self) -> None:
         """Again: nothing happens."""
+        self._is_closed = True
         self._registry.close()
         self._admin.close()
 
@@ -274,6 +288,18 @@ class Admin:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @contextmanager
+    def _asking(self, about: str) -> Iterator[None]:
+        """What Kafka's client raises, as an error for the caller."""
+        if self._is_closed:
+            raise IllegalStateError("the admin is closed; make a new one")
+        try:
+            yield
+        except AccessRefused as error:
+            raise JMSSecurityError(f"{about}: {error}") from None
+        except KafkaClientError as error:
+            raise JMSError(f"{about}: {error}") from None
 
     def _seen(self, queue: Queue, selector: Selector | None = None, *, include_all: bool = True) -> Iterator[Seen]:
         return browse(
@@ -314,8 +340,15 @@ class Admin:
         return found
 
 
+def _filter(origin: Queue | str | None, **texts: str | None) -> LetterFilter:
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise wrong_type(name, text, "it is a str, or None for any")
+    return LetterFilter(None if origin is None else _queue(origin), **texts)
+
+
 def _queue(queue: Queue | str) -> Queue:
-    return Queue(queue) if isinstance(queue, str) else queue
+    return Queue(queue) if isinstance(queue, str) else as_queue(queue, "queue")
 
 
 def _patiently(read: Callable[[], T]) -> T:
@@ -344,14 +377,3 @@ def _report(source: Queue, plan: RetryPlan, *, is_dry_run: bool) -> RetryReport:
     return RetryReport(
         source=source, is_dry_run=is_dry_run, letters=plan.letters, kept=plan.kept, taken=(), warnings=plan.warnings
     )
-
-
-@contextmanager
-def _told(about: str) -> Iterator[None]:
-    """What Kafka's client raises, as an error for the caller."""
-    try:
-        yield
-    except AccessRefused as error:
-        raise JMSSecurityError(f"{about}: {error}") from None
-    except KafkaClientError as error:
-        raise JMSError(f"{about}: {error}") from None

@@ -74,6 +74,11 @@ def _undecodable(kind: bytes, value: bytes) -> DecodedBody:
     return _NONE_SHAPE, None, None
 
 
+def no_utf8(fault: UnicodeEncodeError) -> str:
+    """What is wrong with a text that cannot be encoded."""
+    return f"{fault.object[fault.start : fault.end]!a} at position {fault.start} has no UTF-8 form"
+
+
 def encode_body(shape: BodyShape, body: str | bytes | None) -> tuple[bytes | None, bytes | None]:
     """The value of the `JBMBody` header (None: leave it out) and the value of the record.
 
@@ -87,7 +92,7 @@ def encode_body(shape: BodyShape, body: str | bytes | None) -> tuple[bytes | Non
         try:
             return TEXT, body.encode()
         except UnicodeEncodeError as fault:
-            raise MessageFormatError(f"the text cannot be sent as UTF-8: {fault}; send bytes instead") from None
+            raise MessageFormatError(f"body: {no_utf8(fault)}; send bytes instead") from None
     if shape is BodyShape.BYTES:
         # Bytes without content are a value, not its absence.
         assert isinstance(body, bytes), type(body)

@@ -6,7 +6,8 @@ import re
 
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 
-_HOST_AND_PORT = re.compile(r"[^,/\s]+:\d+")
+_HOST_AND_PORT = re.compile(r"([^,/:\s\[\]]+|\[[^,/\s\[\]]+\]):\d+")
+"""An IPv6 address stands in brackets."""
 SCHEME = "kafka://"
 
 

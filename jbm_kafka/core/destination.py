@@ -135,9 +135,9 @@ def name_fault(name: str) -> str | None:
     if name in (".", ".."):
         return "Kafka allows no topic of this name"
     if name.startswith(RESERVED_PREFIX):
-        return f"names that start with '{RESERVED_PREFIX}' are reserved"
+        return f"names that start with '{RESERVED_PREFIX}' are reserved; choose another"
     if name.endswith(CHANGELOG_SUFFIX):
-        return f"names that end with '{CHANGELOG_SUFFIX}' are reserved"
+        return f"names that end with '{CHANGELOG_SUFFIX}' are reserved; choose another"
     return None
 
 

@@ -30,6 +30,20 @@ def checked_timeout_s(timeout: object, without: str = "to wait for ever") -> flo
     return None if timeout > TIMEOUT_MAX else timeout
 
 
+def checked_seconds(name: str, value: object) -> float:
+    """The time, if it is a number of seconds that a thread can wait.
+
+    Raises:
+        InvalidSettingError: it is not.
+    """
+    rule = "it is a number of seconds, 0 or more"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong_type(name, value, rule)
+    if not 0 <= value <= TIMEOUT_MAX:
+        raise wrong_value(name, value, rule)
+    return value
+
+
 def checked_prefetch(count: object) -> int:
     """The prefetch, if it is one.
 
@@ -46,9 +60,13 @@ def check_callable(name: str, value: object) -> None:
 
 
 def check_kind(kind: object) -> None:
-    """Raises InvalidTypeError when it is not a type: before anything is taken, for afterwards it would be lost."""
+    """Raises InvalidSettingError when no body can be of it: before one is taken, for afterwards it would be lost."""
+    if kind is str or kind is bytes:
+        return
     if not isinstance(kind, type):
         raise wrong_type("kind", kind, "it is a type, str or bytes")
+    if not issubclass(str, kind) and not issubclass(bytes, kind):
+        raise wrong_value("kind", kind, "it is str or bytes, which bodies are")
 
 
 def checked_flag(name: str, value: object) -> bool:

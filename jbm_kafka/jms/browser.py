@@ -15,12 +15,17 @@ from jbm_kafka.ports.provider import Provider
 INCLUDES = ("deliverable", "all")
 
 
+def check_include(include: object) -> None:
+    """Raises InvalidSettingError when it does not say what is to be shown."""
+    if include not in INCLUDES:
+        raise wrong_value("include", include, "it is 'deliverable' or 'all'")
+
+
 class QueueBrowser:
     """Iterate it; each iteration looks anew."""
 
     def __init__(self, provider: Provider, queue: Queue, *, selector: str | None, include: str) -> None:
-        if include not in INCLUDES:
-            raise wrong_value("include", include, "it is 'deliverable' or 'all'")
+        check_include(include)
         self._provider = provider
         self.queue = queue
         self.include = include

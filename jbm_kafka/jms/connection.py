@@ -82,7 +82,9 @@ class Connection(KnownAttributes):
         if not isinstance(value, str):
             raise InvalidClientIDError(f"client_id is {value!r}: it is a str such as 'billing'", client_id=value)
         if self._open_sessions():
-            raise IllegalStateError("client_id must be set before the first session is made")
+            raise IllegalStateError(
+                "client_id must be set before the first session is made; or give it to ConnectionFactory(client_id=…)"
+            )
         self._client_id = value
 
     @property

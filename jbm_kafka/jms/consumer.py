@@ -173,7 +173,10 @@ class MessageConsumer:
         listening = self._guard.listening
         if listening is not None:
             if self.inbox.listener is not None:
-                raise IllegalStateError("the consumer has a listener; it receives for it")
+                raise IllegalStateError(
+                    f"the consumer of {self.destination} has a listener, which gets its messages; set_listener(None) "
+                    f"ends that"
+                )
             if listening.is_needed and not listening.is_current:
                 raise self._session.busy()
         if self._session.is_closed:
@@ -199,6 +202,8 @@ class MessageConsumer:
         A call that runs is waited for when a listener is taken away, unless that is done by the listener itself.
         """
         check_callable("listener", listener)
+        if listener is not None and self._link.is_closed:
+            raise IllegalStateError(f"the consumer of {self.destination} is closed; make a new one")
         self._listening.set_listener(self.inbox, listener)
 
     # -- life --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.known_attributes import unknown_attribute
+from jbm_kafka.jms.known_attributes import KnownAttributes, unknown_attribute
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer
@@ -63,6 +63,8 @@ class ContextProducer:
             hint = "; the arguments are swapped" if isinstance(message, Destination) else ""
             rule = "it is a Queue, as in send(Queue('orders'), message): the destination comes first"
             raise wrong_type("destination", destination, rule + hint)
+        if isinstance(message, Destination):
+            raise wrong_type("message", message, "it is a destination; pass str, bytes or a Message")
         return self._producer.send(
             message,
             destination=destination,
@@ -106,7 +108,7 @@ class ContextProducer:
                 raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
 
 
-class Context:
+class Context(KnownAttributes):
     """Made by `factory.create_context()`. Its first consumer starts it."""
 
     def __init__(self, connection: Connection, acknowledge_mode: AcknowledgeMode) -> None:
@@ -116,6 +118,7 @@ class Context:
         except BaseException:
             connection.close()
             raise
+        self.take_no_other()
 
     # -- of its connection -----------------------------------------------------------------------------------------
 

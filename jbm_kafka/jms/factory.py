@@ -78,7 +78,7 @@ class ConnectionFactory:
         persist_delivery_count_before_delivery: bool | Unset = UNSET,
         prefetch: int = 1000,
     ) -> None:
-        _check_namespace(namespace)
+        check_namespace(namespace)
         _check_type("client_id", client_id, str, "a str, or None")
         _check_type("state_dir", state_dir, str, "the path of a folder as a str, or None")
         _check_type("kafka", kafka, Mapping, "a dict of librdkafka properties, or None")
@@ -121,8 +121,10 @@ class ConnectionFactory:
                 with another value of a setting that this factory was given.
         """
         if username is not None or password is not None:
-            remedy = "leave it out" if self._scheme == "memory" else "give Kafka's in kafka={'sasl.username': …}"
-            raise JMSSecurityError(f"{self._scheme}:// has no users of its own; {remedy}")
+            remedy = "leave them out" if self._scheme == "memory" else "give Kafka's in kafka={'sasl.username': …}"
+            raise JMSSecurityError(
+                f"username or password is given: {self._scheme}:// has no users of its own; {remedy}"
+            )
         return Connection(self._provider.connect(self._installation), self._defaults)
 
     def create_context(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Context:
@@ -146,7 +148,8 @@ def _address(url: str) -> tuple[str, str]:
     return "kafka", checked_bootstrap("url", url)
 
 
-def _check_namespace(value: object) -> None:
+def check_namespace(value: object) -> None:
+    """Raises InvalidSettingError when it cannot be the namespace of our topics and groups."""
     _check_type("namespace", value, str, "a str, '' for none", may_be_none=False)
     try:
         with_namespace("jbm.registry", str(value))

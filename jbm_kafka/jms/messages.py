@@ -19,7 +19,7 @@ from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, Message
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.message_core import MessageCore
-from jbm_kafka.jms.properties import TypedProperties, check_property_name
+from jbm_kafka.jms.properties import TypedProperties, check_group, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
 
 
@@ -171,12 +171,8 @@ class Message(MessageCore, TypedProperties):
             del self._properties[name]
             return
         check_property_name(name)
-        if name == GROUP_ID and held.type not in ("string", "null"):
-            raise MessageFormatError(
-                f"property {GROUP_ID} is {held.value!r}: it is a str, the unit of order",
-                property=name,
-                value=held.value,
-            )
+        if name == GROUP_ID:
+            check_group(held)
         self._properties[name] = held
 
     def __lt__(self, other: "Message") -> bool:

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
-from jbm_kafka.codec.bodies import BodyShape, body_kind, decode_value, encode_body
+from jbm_kafka.codec.bodies import BodyShape, body_kind, decode_value, encode_body, no_utf8
 from jbm_kafka.codec.headers import carried_headers, encode_headers, property_of_header
-from jbm_kafka.codec.properties import Property, property_of
+from jbm_kafka.codec.identity import GROUP_ID
+from jbm_kafka.codec.properties import HEADER_PREFIX, Property, property_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.jms.message_core import receive_into
 from jbm_kafka.jms.messages import BytesMessage, Message, Settler, TextMessage
-from jbm_kafka.jms.properties import check_property_name
+from jbm_kafka.jms.properties import check_group, check_property_name
 from jbm_kafka.jms.received import KafkaRecord
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
@@ -109,7 +110,7 @@ def to_record(
             carried=carried,
         )
     except UnicodeEncodeError as fault:
-        raise MessageFormatError(f"a header or property of {message!r} cannot be sent as UTF-8: {fault}") from None
+        raise MessageFormatError(f"{_name_of(fault.object, message, own)}: {no_utf8(fault)}") from None
     return EncodedMessage(value, headers)
 
 
@@ -124,4 +125,15 @@ def _encoded_body(message: Message) -> tuple[bytes | None, bytes | None]:
 def _checked(properties: Mapping[str, object]) -> dict[str, Property]:
     for name in cast(Mapping[object, object], properties):  # else compiled code refuses one that is not a str, tersely
         check_property_name(name)
-    return {name: property_of(name, value) for name, value in properties.items()}
+    given = {name: property_of(name, value) for name, value in properties.items()}
+    if GROUP_ID in given:
+        check_group(given[GROUP_ID])
+    return given
+
+
+def _name_of(text: str, message: Message, properties: Mapping[str, Property]) -> str:
+    """What of a message has this text."""
+    for name, held in properties.items():
+        if text in (held.value, f"{HEADER_PREFIX}{held.type}.{name}"):
+            return f"property {name!a}"
+    return "correlation_id" if text == message.correlation_id else "type" if text == message.type else "a header"

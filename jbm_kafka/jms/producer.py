@@ -19,7 +19,7 @@ from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.known_attributes import Check, KnownAttributes
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
-from jbm_kafka.jms.routing import Routing, UnitOfOrder
+from jbm_kafka.jms.routing import Routing, UnitOfOrder, check_unit
 from jbm_kafka.jms.send_reports import CallbackReport, WaitedReport
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.stamping import (
@@ -43,6 +43,8 @@ class MessageProducer(KnownAttributes):
     """Made by `session.create_producer`. Attributes are the defaults of its sends."""
 
     checks: ClassVar[Mapping[str, Check]] = {
+        "unit_of_order": check_unit,
+        "destination": lambda _, value: None if value is None else as_destination(value),
         "delivery_mode": lambda _, value: checked_delivery_mode(value),
         "priority": lambda _, value: checked_priority(value),
         "time_to_live_ms": checked_duration_ms,

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping
 from types import MappingProxyType
 
-from jbm_kafka.codec.identity import UNIT_OF_ORDER
+from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER
 from jbm_kafka.codec.properties import (
     INTEGER_BITS,
     NULL,
@@ -42,13 +42,27 @@ def check_property_name(name: object) -> None:
     """Raises MessageFormatError unless an application may set a property of this name."""
     if not isinstance(name, str) or not name:
         raise MessageFormatError(f"property name {shown(name)}: it is a str that is not empty", property=name)
-    if name in (DELIVERY_COUNT, UNIT_OF_ORDER):
-        raise MessageFormatError(f"property {name} is read-only; a unit is given to the send", property=name)
+    if name == DELIVERY_COUNT:
+        raise MessageFormatError(f"property {name} is read-only: the provider counts; leave it out", property=name)
+    if name == UNIT_OF_ORDER:
+        raise MessageFormatError(
+            f"property {name} is read-only: give the unit to the send, as unit_of_order=…", property=name
+        )
     if not is_legal_name(name):
         raise MessageFormatError(
             f"property name {shown(name)}: use letters, digits, '_' and '$', no digit first, no word of the selector "
             "language, and no 'JMS' in front",
             property=name,
+        )
+
+
+def check_group(held: Property) -> None:
+    """Raises MessageFormatError unless this can be the JMSXGroupID, which is a unit of order."""
+    if held.type not in ("string", "null"):
+        raise MessageFormatError(
+            f"property {GROUP_ID} is {held.value!r}: it is a str, the unit of order",
+            property=GROUP_ID,
+            value=held.value,
         )
 
 

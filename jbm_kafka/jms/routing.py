@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from jbm_kafka.codec.bodies import no_utf8
 from jbm_kafka.codec.identity import GROUP_ID, unit_name
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError, OrderError
-from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker
+from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker, Unset
 from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.ports.provider import TopicInfo
 
@@ -110,15 +112,27 @@ class Routing:
         if unit is SYSTEM_GENERATED:
             unit = self._system_unit
         if not isinstance(unit, str) or not unit:
-            raise OrderError(f"unit_of_order is {unit!r}: it is a non-empty str, None, NO_UNIT or SYSTEM_GENERATED")
+            raise wrong_unit(unit)
         return Unit(unit, _utf8(unit))
+
+
+def check_unit(name: str, unit: object) -> None:
+    """Raises OrderError when it cannot be a unit of order, nor stand for one."""
+    if not (unit is None or isinstance(unit, UnitMarker | Unset) or (isinstance(unit, str) and unit)):
+        raise wrong_unit(unit)
+
+
+def wrong_unit(unit: object) -> OrderError:
+    """What is told of a unit that cannot be one."""
+    rule = "it is a str that is not empty, None, NO_UNIT or SYSTEM_GENERATED"
+    return OrderError(f"unit_of_order is {shown(unit)}: {rule}", value=unit)
 
 
 def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as fault:
-        raise MessageFormatError(f"{text!r} cannot be sent as UTF-8: {fault}") from None
+        raise MessageFormatError(f"unit_of_order is {text!a}: {no_utf8(fault)}", value=text) from None
 
 
 def other_count(info: TopicInfo) -> OrderError:

@@ -274,5 +274,5 @@ def _roll_back(session: Session, error: BaseException) -> None:
 def _check_selector(selector: object) -> None:
     if selector is not None and selector != "":
         raise InvalidSelectorError(
-            f"selector is {shown(selector)}: this version has no selectors yet; use None", selector=selector
+            f"selector is {shown(selector)}: only browsers have selectors in this version; use None", selector=selector
         )

@@ -166,7 +166,9 @@ def as_message(message: object) -> Message:
     if isinstance(message, bytes | bytearray | memoryview):
         return BytesMessage(bytes(message))
     if isinstance(message, Mapping):
-        raise MessageFormatError("map messages are not there yet; send JSON text")
+        raise MessageFormatError(
+            f"a {type(message).__name__} is not a message: map messages are not there yet; send JSON text"
+        )
     kind = "None" if message is None else _with_article(type(message).__name__)
     raise MessageFormatError(f"{kind} is not a message: pass str, bytes or a Message", value=message)
 
@@ -196,5 +198,7 @@ def checked_delivery_mode(value: object) -> DeliveryMode:
         raise wrong_value("delivery_mode", value, rule)
     mode = DeliveryMode(value)
     if mode is DeliveryMode.PERSISTENT_GROUPACK:
-        raise IllegalStateError("PERSISTENT_GROUPACK is not there yet; use PERSISTENT with on_completion")
+        raise IllegalStateError(
+            "delivery_mode is PERSISTENT_GROUPACK, which is not there yet: use PERSISTENT with on_completion"
+        )
     return mode

@@ -115,5 +115,6 @@ class Questions:
             if (fault := self._faults.fault) is not None:
                 if fault.is_refusal:
                     return AccessRefused(f"{about}: {fault.text}")
-                return Unreachable(f"{about}: no answer from Kafka at {self._bootstrap}: {fault.text}")
+                reason = fault.text.removeprefix(f"{self._bootstrap}: ")  # named already
+                return Unreachable(f"{about}: no answer from Kafka at {self._bootstrap}: {reason}")
         return trouble(error, about, self._bootstrap)

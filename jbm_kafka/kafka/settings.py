@@ -139,12 +139,14 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
     refused = sorted(CONTROLLED.keys() & client_settings.keys())
     if refused:
         reasons = "; ".join(f"{name!r}: {CONTROLLED[name]}" for name in refused)
-        raise InvalidSettingError(f"client settings that jbm-kafka controls cannot be set ({reasons})", names=refused)
+        raise InvalidSettingError(
+            f"client settings that jbm-kafka controls cannot be set; leave them out ({reasons})", names=refused
+        )
     for name, value in client_settings.items():
         if not isinstance(name, str):
             raise InvalidSettingError(f"client setting {name!r}: names are text", names=[name])
         if value is None:
-            raise InvalidSettingError(f"client setting {name!r}: None is no value; leave it out", names=[name])
+            raise InvalidSettingError(f"client setting {name!r}: None is not a value; leave it out", names=[name])
     if (found := security_fault(client_settings)) is not None:
         raise InvalidSettingError(f"client setting {found[0]!r}: {found[1]}", names=[found[0]])
     if (fault := _client_fault(client_settings)) is not None:

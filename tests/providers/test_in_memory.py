@@ -89,7 +89,7 @@ def test_a_world_needs_a_name(url: str) -> None:
 
 
 def test_there_are_no_users() -> None:
-    with pytest.raises(JMSSecurityError, match=r"^memory:// has no users of its own; leave it out"):
+    with pytest.raises(JMSSecurityError, match=r"memory:// has no users of its own; leave them out"):
         ConnectionFactory("memory://w").create_connection("me", "secret")
 
 
