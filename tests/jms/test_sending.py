@@ -383,8 +383,8 @@ def test_a_producer_without_a_destination_needs_one_for_each_send(session: Sessi
         ("time_to_live_ms", 1.5, "milliseconds"),
         ("time_to_live_ms", -1, "milliseconds"),
         ("delivery_delay_ms", "1s", "milliseconds"),
-        ("unit_of_order", "", "non-empty"),
-        ("unit_of_order", 7, "non-empty"),
+        ("unit_of_order", "", "not empty"),
+        ("unit_of_order", 7, "not empty"),
         ("delivery_mode", 99, "99"),
     ],
 )
