@@ -158,6 +158,11 @@ def _acquire(path: Path) -> FileLock:
         _refuse_foreign_content(path)
     lock = FileLock(path / LOCK_FILE)
     try:
+        if not path.is_dir():
+            # Bodies of waiting messages may lie in it. What its parents and a folder that is there let others do is the
+            # user's to say.
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, exist_ok=True)
         is_acquired = lock.try_acquire()
     except OSError as error:
         raise ResourceAllocationError(

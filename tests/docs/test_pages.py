@@ -27,6 +27,7 @@ PAGES = [
 
 ELSEWHERE = {
     "README.md": "tests/jms/test_readme.py",
+    "docs/security.md": "tests/security/test_page.py",
 }
 """Pages whose Python something else proves."""
 

@@ -9,7 +9,7 @@ from jbm_spark.errors import OptionRefusedError, TopicError
 from jbm_spark.kafka_properties import kafka_options
 from jbm_spark.messages import messages, write_messages
 from jbm_spark.topics import check_topics
-from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, SecuredBroker
+from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, Rule, SecuredBroker
 
 
 @pytest.mark.parametrize("who", ["SCRAM-SHA-512", "PLAIN", "certificate"])
@@ -52,3 +52,17 @@ def test_a_wrong_password_is_told_before_a_jvm_is_started(secured: SecuredBroker
 def test_librdkafkas_names_as_options_are_told_how_to_be_given(spark: SparkSession) -> None:
     with pytest.raises(OptionRefusedError, match="librdkafka's names in `kafka`"):
         messages(spark, "orders", bootstrap="localhost:9092", options={"sasl.password": PASSWORD})
+
+
+def test_spark_needs_read_of_the_topic_and_of_its_own_groups(
+    secured: SecuredBroker, spark: SparkSession, kafka_name: str
+) -> None:
+    """As docs/security.md says."""
+    with Admin(secured.open) as admin:
+        admin.create_queue(kafka_name, partitions=1)
+    secured.add_user(kafka_name)
+    secured.allow(
+        kafka_name, [Rule("topic", kafka_name, ("READ",)), Rule("group", "spark-kafka-", ("READ",), is_prefix=True)]
+    )
+    options = kafka_options(secured.as_user(kafka_name))
+    assert messages(spark, kafka_name, bootstrap=secured.sasl, options=options).count() == 0

@@ -150,6 +150,17 @@ def test_a_kill_in_the_middle_of_writes_leaves_a_folder_that_opens(tmp_path: Pat
         assert not folder.held_store().take("a", b"u", 10)
 
 
+def test_a_folder_that_we_make_is_for_its_user_only(tmp_path: Path) -> None:
+    """Messages that wait beyond the memory budget lie in it, with their bodies."""
+    with StateFolder.open(tmp_path / "new" / "state", cluster_id="C"):
+        assert (tmp_path / "new" / "state").stat().st_mode & 0o777 == 0o700
+    own = tmp_path / "own"
+    own.mkdir()
+    own.chmod(0o750)
+    with StateFolder.open(own, cluster_id="C"):
+        assert own.stat().st_mode & 0o777 == 0o750, "a folder that was there is as its owner made it"
+
+
 def test_a_file_instead_of_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     assert "is a file" in refused(tmp_path / "file")
