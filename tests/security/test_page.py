@@ -52,7 +52,7 @@ def broker(secured: SecuredBroker) -> SecuredBroker:
     """With the page's user, who may not create the topics that are there already."""
     with Admin(secured.open, namespace=NAMESPACE) as admin:
         for name in QUEUES:
-            admin.create_queue(name, partitions=2)
+            admin.create_queue(name)
     # Events and registry come with the first sidecar.
     with ConnectionFactory(secured.open, namespace=NAMESPACE).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.CLIENT)

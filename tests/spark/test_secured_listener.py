@@ -1,5 +1,10 @@
 """Spark on listeners with TLS, passwords and certificates, with the properties that factories and commands take."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -47,6 +52,26 @@ def test_a_wrong_password_is_told_before_a_jvm_is_started(secured: SecuredBroker
     with pytest.raises(TopicError, match=r"check sasl\.username, sasl\.password and sasl\.mechanism$") as told:
         check_topics(secured.sasl, [kafka_name], kafka=secured.as_user(ALICE, "guessed"))
     assert "guessed" not in str(told.value)
+
+
+def test_jbm_spark_reaches_it_with_a_config_file(secured: SecuredBroker, tmp_path: Path) -> None:
+    with ConnectionFactory(secured.open).create_connection() as connection:
+        connection.create_session().create_producer(Queue("DLQ")).send("a letter")
+    config = tmp_path / "jbm.toml"
+    properties = [f"{name} = {json.dumps(value)}" for name, value in secured.as_user(ALICE).items()]
+    config.write_text("\n".join([f'bootstrap = "{secured.sasl}"', "[kafka]", *properties]))
+    config.chmod(0o600)
+    command = [sys.executable, "-m", "jbm_spark.cli", "dead-letters", "--json", "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert json.loads(done.stdout)["count"] >= 1
+    wrong = subprocess.run(
+        [*command, "--kafka-property", "sasl.password=guessed"], capture_output=True, text=True, check=False
+    )
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert wrong.stderr.startswith("jbm-spark: no answer from Kafka at ")
+    assert wrong.stderr.endswith("check sasl.username, sasl.password and sasl.mechanism\n")
+    assert "guessed" not in wrong.stderr
 
 
 def test_librdkafkas_names_as_options_are_told_how_to_be_given(spark: SparkSession) -> None:
