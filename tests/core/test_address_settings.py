@@ -220,6 +220,11 @@ def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
         AddressSettings.from_mapping({"max_attempts": 3})
 
 
+def test_settings_that_are_no_mapping_are_refused() -> None:
+    with pytest.raises(InvalidSettingError, match="values is 'a': it is a mapping from setting to value"):
+        AddressSettings.from_mapping("a")  # type: ignore[arg-type]
+
+
 def test_every_setting_can_be_given_and_reads_back() -> None:
     values: dict[str, Any] = {
         "max_delivery_attempts": -1,
