@@ -21,6 +21,7 @@ ON_BOTH = {
     *("test_extremes", "test_individual", "test_lifecycle", "test_listeners", "test_messages", "test_one_unit"),
     *("test_polling", "test_properties", "test_receive_body", "test_redelivery", "test_send_order", "test_sending"),
     *("test_settling", "test_shared_sidecar", "test_transacted", "test_troubles", "test_unit_barriers", "test_units"),
+    "test_browser_selectors",
 }
 """The files of those tests; what is marked `kafka_only` in them excepted."""
 
