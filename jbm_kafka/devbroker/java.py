@@ -1,4 +1,4 @@
-"""Finds the Java that runs the broker, or says in one line what is missing."""
+"""Finds the Java that runs the broker, or Spark, or says in one line what is missing."""
 
 import os
 import re
@@ -9,20 +9,20 @@ from pathlib import Path
 from jbm_kafka.devbroker.errors import LocalBrokerError
 
 JAVA_VERSION_MIN = 17
-"""What Kafka 4 brokers are compiled for."""
+"""What Kafka 4 brokers and Spark 4 are compiled for."""
 
 _HOW_TO = "install a Java 17 runtime (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME to one"
 
 
-def find_java() -> str:
-    """Path of a `java` new enough for the broker: JAVA_HOME's, else the first on PATH.
+def find_java(who: str = "the local broker") -> str:
+    """Path of a `java` new enough: JAVA_HOME's, else the first on PATH. `who` needs it is for the message.
 
     Raises:
         LocalBrokerError: there is none, it does not run, or it is too old.
     """
     java = _candidate()
     if java is None:
-        raise LocalBrokerError(f"the local broker needs Java {JAVA_VERSION_MIN} or later and found no java: {_HOW_TO}")
+        raise LocalBrokerError(f"{who} needs Java {JAVA_VERSION_MIN} or later and found no java: {_HOW_TO}")
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -31,7 +31,7 @@ def find_java() -> str:
     if version is None or version < JAVA_VERSION_MIN:
         found = f"Java {version}" if version else "of unknown version"
         raise LocalBrokerError(
-            f"the local broker needs Java {JAVA_VERSION_MIN} or later and {java} is {found}: {_HOW_TO}", java=java
+            f"{who} needs Java {JAVA_VERSION_MIN} or later and {java} is {found}: {_HOW_TO}", java=java
         )
     return java
 

@@ -6,7 +6,6 @@ sees the job's output and, if it fails, one line that names the file.
 
 import atexit
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,8 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from jbm_kafka.devbroker.errors import LocalBrokerError
+from jbm_kafka.devbroker.java import find_java
 from jbm_spark import jars
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import SessionError
@@ -47,7 +48,7 @@ def build_session(
 
     Raises:
         JarsError: the jars are missing or wrong, and cannot be fetched.
-        SessionError: no Java, a JVM that does not start, a session that runs already, a setting that is fixed.
+        SessionError: no Java 17, a JVM that does not start, a session that runs already, a setting that is fixed.
     """
     if SparkContext._active_spark_context is not None:
         raise SessionError("a Spark session runs in this process already: use it, or stop() it first")
@@ -68,17 +69,15 @@ def build_session(
 
 
 def java_needed() -> None:
-    """Nothing, if there is a `java` to run.
+    """Nothing, if there is a `java` to run that is new enough.
 
     Raises:
-        SessionError: there is none.
+        SessionError: there is none, it does not run, or it is too old.
     """
-    home = os.environ.get("JAVA_HOME")
-    if home is None and shutil.which("java") is None:
-        raise SessionError("Spark needs Java 17 or newer and there is no `java` on the PATH: install it, "
-                           "e.g. apt-get install openjdk-17-jre-headless, or set JAVA_HOME")  # fmt: skip
-    if home is not None and not (Path(home) / "bin" / "java").exists():
-        raise SessionError(f"JAVA_HOME is {home}, without bin/java: set it to a Java 17 or newer, or unset it")
+    try:
+        find_java("Spark")
+    except LocalBrokerError as error:
+        raise SessionError(str(error)) from None
 
 
 def _fixed_settings(app_name: str, master: str, starts_fast: bool) -> dict[str, str]:

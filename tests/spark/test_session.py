@@ -25,13 +25,23 @@ def test_a_second_session_in_the_process_is_refused(spark: SparkSession) -> None
 def test_without_java_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SessionError, match=r"Java 17 or newer.*install"):
+    with pytest.raises(SessionError, match=r"^Spark needs Java 17 or later and found no java: install"):
         session.java_needed()
 
 
 def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(SessionError, match=f"JAVA_HOME is {tmp_path}"):
+    with pytest.raises(SessionError, match=f"{tmp_path}/bin/java does not run"):
+        session.java_needed()
+
+
+def test_a_java_too_old_is_told_before_a_jvm_fails_to_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SessionError, match=rf"^Spark needs Java 17 or later and {java} is Java 11: install"):
         session.java_needed()
 
 
