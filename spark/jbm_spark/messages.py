@@ -145,6 +145,7 @@ def write_stream(
         raise FrameRefusedError("this frame is no stream: use write_messages()")
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                     options=options, order_by=order_by)  # fmt: skip
+    wanted = _checked_trigger(trigger)
     sink.look()  # a missing queue is told now, not by a query that fails later
 
     def start(trigger: Mapping[str, Any]) -> StreamingQuery:
@@ -160,11 +161,23 @@ def write_stream(
         return query
 
     finish_batch(frame.sparkSession, os.fspath(checkpoint), start)
-    return start({"availableNow": True} if trigger is None else trigger)
+    return start(wanted)
 
 
 def _named(destination: str | Destination) -> Destination:
-    return Queue(destination) if isinstance(destination, str) else destination
+    if isinstance(destination, Destination):
+        return destination
+    return Queue(destination)  # refuses what is no name
+
+
+def _checked_trigger(trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    chosen = {"availableNow": True} if trigger is None else dict(trigger)
+    if len(chosen) != 1 or not chosen.keys() <= {"availableNow", "processingTime"}:
+        raise OptionRefusedError(
+            f'trigger={trigger!r}: it is {{"availableNow": True}}, to end when all is written that is there, or '
+            '{"processingTime": "1 second"}, to go on'
+        )
+    return chosen
 
 
 def _checked_job(job: str) -> str:

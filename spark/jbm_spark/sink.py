@@ -5,6 +5,7 @@ again from its first row, and a batch from its first task; so of every id the fi
 order of its unit, and what was repeated follows with ids that were there before.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -17,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.causes import cause_line
-from jbm_spark.errors import FrameRefusedError, WriteError
+from jbm_spark.errors import FrameRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.kafka_properties import kafka_options
 from jbm_spark.message_ids import with_message_ids
@@ -27,6 +28,8 @@ from jbm_spark.sink_options import checked_sink_options, fixed_sink_options, is_
 from jbm_spark.target import target
 from jbm_spark.unit_partition import partition_of
 
+PATIENCE_S = 120.0
+LOOK_AGAIN_S = 1.0
 _ORDER = "out_order_{}"
 
 
@@ -48,6 +51,17 @@ class Sink:
         """The queue as it is now; raises as `target` does."""
         return target(self.destination, bootstrap=self.bootstrap, namespace=self.namespace, kafka=self.kafka)
 
+    def _patient_look(self) -> TopicInfo:
+        """A stream outlives a broker that is started again, as our connections do."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self.look()
+            except TopicError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(LOOK_AGAIN_S)
+
     def write(self, frame: DataFrame, *, job: str, batch: int | None = None) -> None:
         """All rows of the frame; returns when Kafka has them.
 
@@ -55,7 +69,7 @@ class Sink:
             InvalidDestinationError, OrderError, TopicError: the queue is not as it must be; nothing is written.
             WriteError: a row is no message, and nothing is written; or Spark or Kafka failed, and some rows may be.
         """
-        info = self.look()
+        info = self.look() if batch is None else self._patient_look()
         try:
             self._save(frame, info, job=job, batch=batch)
         except (PySparkException, Py4JError) as error:

@@ -147,7 +147,7 @@ def test_a_query_outlives_a_broker_that_is_killed(
     broker = dedicated_broker()
     topics = Topics(broker.bootstrap)
     source, queue = topics.create(2), topics.create(2)
-    count = 3_000
+    count = 1_500
     topics.write(source, [Record(key=b"u%d" % (n % UNITS), value=b"%d" % n) for n in range(count)])
     frame = message_stream(spark, source, bootstrap=broker.bootstrap, options=BATCH).drop("message_id")
     query = write_stream(frame, queue, bootstrap=broker.bootstrap, checkpoint=tmp_path / "checkpoint",

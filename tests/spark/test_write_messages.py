@@ -298,6 +298,11 @@ def test_an_option_that_breaks_order_is_refused_with_its_reason(
         write_messages(texts(spark, ("u", "x")), "orders", bootstrap="127.0.0.1:1", options={name: value})
 
 
+def test_what_is_no_name_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(InvalidDestinationError, match="a name is a str, not int"):
+        write_messages(texts(spark, ("u", "x")), 5, bootstrap="127.0.0.1:1")  # type: ignore[arg-type]
+
+
 def test_a_queue_that_is_not_there_is_named_with_the_command_that_makes_it(spark: SparkSession, topics: Topics) -> None:
     with pytest.raises(InvalidDestinationError, match="jbm-kafka create no-such-queue"):
         write_messages(texts(spark, ("u", "x")), "no-such-queue", bootstrap=topics.bootstrap)

@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jbm_spark.errors import FrameRefusedError
+from jbm_spark.errors import FrameRefusedError, OptionRefusedError
 from jbm_spark.messages import message_stream, write_stream
 from tests.spark.conftest import Topics
 from tests.spark.records import Record, headers
@@ -95,6 +95,13 @@ def test_a_stream_without_an_order_is_refused(spark: SparkSession) -> None:
         write_stream(frame, "orders", bootstrap="127.0.0.1:1", checkpoint="unused")
 
 
+@pytest.mark.parametrize("trigger", [{"once": True}, {"continuous": "1 second"}, {}, {"availableNow": True, "x": 1}])
+def test_a_trigger_that_is_none_is_refused(spark: SparkSession, trigger: dict[str, object]) -> None:
+    stream = message_stream(spark, "orders", bootstrap="127.0.0.1:1")
+    with pytest.raises(OptionRefusedError, match="processingTime"):
+        write_stream(stream, "orders", bootstrap="127.0.0.1:1", checkpoint="unused", trigger=trigger)
+
+
 def test_a_batch_is_no_stream(spark: SparkSession) -> None:
     with pytest.raises(FrameRefusedError, match="write_messages"):
         write_stream(spark.range(1), "orders", bootstrap="127.0.0.1:1", checkpoint="unused")
@@ -149,17 +156,27 @@ def test_the_checkpoint_is_plain_json_with_the_identity_that_ids_are_made_of(
 
 
 @pytest.mark.slow
-def test_a_source_made_anew_ends_a_query_unless_it_holds_more_than_the_old_one(
-    topics: Topics, copy: Callable[..., None]
-) -> None:
+def test_a_source_made_anew_with_more_is_not_noticed(topics: Topics, copy: Callable[..., None]) -> None:
     """What docs/spark.md warns of: Spark goes by offsets alone."""
     source, queue = topics.create(1), topics.create(1)
     topics.write(source, numbered(0, 5))
     copy(source, queue)
     topics.make_anew(source)
-    topics.write(source, numbered(5, 8))
-    with pytest.raises(StreamingQueryException, match="data may have been lost"):
-        copy(source, queue)
-    topics.write(source, numbered(8, 15))
+    topics.write(source, numbered(5, 15))
     copy(source, queue)
     assert [number for _, number, _ in seen(topics, queue)] == [*range(5), *range(10, 15)]
+
+
+@pytest.mark.slow
+def test_a_source_made_anew_with_less_ends_a_query_for_good(topics: Topics, copy: Callable[..., None]) -> None:
+    """SPARK-1: and its checkpoint cannot be used any more."""
+    source, queue = topics.create(1), topics.create(1)
+    topics.write(source, numbered(0, 5))
+    copy(source, queue)
+    topics.make_anew(source)
+    topics.write(source, numbered(5, 8))
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException, match="data may have been lost"):
+            copy(source, queue)
+        topics.write(source, numbered(8, 15))
+    assert len(seen(topics, queue)) == 5
