@@ -29,3 +29,7 @@ class WriteError(SparkJobError):
 
 class TopicError(SparkJobError):
     """The broker does not answer, or a topic to read does not exist."""
+
+
+class ColumnsIgnoredWarning(UserWarning):
+    """A frame to write has columns that no message has."""

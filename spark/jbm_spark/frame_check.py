@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from jbm_kafka.codec.properties import is_legal_name
-from jbm_spark.errors import FrameRefusedError
+from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError
 
 TEXT_COLUMNS = (
     "body_text", "body_kind", "unit_of_order", "message_id", "correlation_id", "type", "reply_to", "duplicate_id",
@@ -67,6 +67,7 @@ def checked_columns(frame: DataFrame, order_by: Sequence[str] = ()) -> frozenset
         warnings.warn(
             f"not written, for no message has such a column: {', '.join(ignored)}; what receivers shall see goes into "
             "the body or into `properties`",
+            ColumnsIgnoredWarning,
             stacklevel=4,
         )
     return frozenset(fields.keys() & {*WRITTEN})

@@ -14,11 +14,10 @@ JOBS = {
     "dead-letters": LazyCommand(
         "jbm_spark.jobs.dead_letters:dead_letters", "Why messages died, and what a queue's topic holds."
     ),
+    "load": LazyCommand("jbm_spark.jobs.load_file:load", "Send the rows of a file to a queue."),
 }
 
-cli = LazyGroup(
-    table=JOBS, help="Spark jobs over jbm-kafka's topics. They read; what they report acknowledges nothing."
-)
+cli = LazyGroup(table=JOBS, help="Spark jobs over jbm-kafka's topics; none acknowledges anything.")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

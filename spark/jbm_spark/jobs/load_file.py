@@ -1,0 +1,103 @@
+"""Sends the rows of a file to a queue, one message each.
+
+    jbm-spark load orders.json orders [--format json|csv|parquet|text] [--order-by COLUMN] [--job NAME] [--dry-run]
+
+Columns are those of a message (docs/spark.md). Run again after a failure, the same rows have the same ids.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import as_queue
+from jbm_kafka.cli.options import emit, json_option
+from jbm_kafka.core.destination import Queue
+from jbm_spark.errors import ColumnsIgnoredWarning, SparkJobError
+from jbm_spark.jars import installed_pyspark
+from jbm_spark.topics import check_topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMATS = ("json", "csv", "parquet", "text")
+"""json: an object a line; csv: the first line names the columns; text: a line, a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What was done."""
+
+    queue: str
+    rows: int
+    job: str
+    """What the ids are made of, beside the rows."""
+    is_dry_run: bool
+
+
+def rows_of(spark: "SparkSession", path: Path, file_format: str) -> "DataFrame":
+    """The rows of a file or of a folder of files; what cannot be read ends the job and is not left out."""
+    if file_format == "text":
+        return spark.read.text(str(path)).withColumnRenamed("value", "body_text")
+    reader = spark.read.option("mode", "FAILFAST")
+    if file_format == "csv":
+        return reader.option("header", "true").option("inferSchema", "true").csv(str(path))
+    return reader.format(file_format).load(str(path))
+
+
+def run(
+    cluster: Cluster, path: Path, queue: Queue, *, file_format: str, order_by: Sequence[str], job: str, is_dry_run: bool
+) -> Loaded:
+    """Sent, from a Spark session of its own that is stopped again.
+
+    Raises:
+        SparkJobError: the broker, the queue, Java or the jars are not there, a row is no message, or Spark failed.
+        OrderError: the queue's units are routed by another count of partitions.
+    """
+    installed_pyspark()
+    check_topics(cluster.bootstrap, [queue.kafka_topic(cluster.namespace)], kafka=cluster.kafka)
+    from jbm_spark.frame_check import checked_columns
+    from jbm_spark.messages import write_messages
+    from jbm_spark.session import job_session
+
+    with job_session("jbm load") as spark:
+        frame = rows_of(spark, path, file_format)
+        if is_dry_run:
+            checked_columns(frame, order_by)
+        else:
+            write_messages(frame, queue, bootstrap=cluster.bootstrap, namespace=cluster.namespace,
+                           kafka=cluster.kafka, order_by=order_by, job=job)  # fmt: skip
+        return Loaded(queue.name, frame.count(), job, is_dry_run)
+
+
+@click.command()
+@click.argument("path", metavar="FILE", type=click.Path(exists=True, path_type=Path))
+@click.argument("queue", metavar="DEST", callback=as_queue)
+@click.option("--format", "file_format", type=click.Choice(FORMATS), help="What the file is. [by its ending]")
+@click.option("--order-by", metavar="COLUMN", multiple=True, help="Order within a unit. [as the file has the rows]")
+@click.option("--job", metavar="NAME", help="The same rows of the same job have the same ids. [load-FILE]")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Look at the columns, count, and send nothing.")
+@cluster_options
+@json_option
+def load(
+    path: Path, queue: Queue, file_format: str | None, order_by: tuple[str, ...], job: str | None, is_dry_run: bool,
+    cluster: Cluster, as_json: bool,
+) -> None:  # fmt: skip
+    """Send the rows of a file to a queue: a row, a message. Columns: body_text, unit_of_order, properties, ..."""
+    ending = {".jsonl": "json", ".ndjson": "json", ".txt": "text"}.get(path.suffix, path.suffix.removeprefix("."))
+    chosen = file_format or ending
+    if chosen not in FORMATS:
+        raise SparkJobError(f"{path}: its ending does not say what it is; name it with --format {'|'.join(FORMATS)}")
+    with warnings.catch_warnings(record=True) as warned:
+        done = run(cluster, path, queue, file_format=chosen, order_by=order_by, job=job or f"load-{path.name}",
+                   is_dry_run=is_dry_run)  # fmt: skip
+    for each in warned:
+        if each.category is ColumnsIgnoredWarning:
+            click.echo(f"jbm-spark: warning: {each.message}", err=True)
+    word = "would be sent" if is_dry_run else "sent"
+    emit(asdict(done), f"{done.rows} messages {word} to {queue}", as_json=as_json)

@@ -1,0 +1,78 @@
+"""`jbm-spark load`: the rows of a file as messages."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jbm_spark.cli.job_command import main
+from jbm_spark.jobs.load_file import rows_of
+from jbm_spark.messages import write_messages
+from tests.spark.conftest import Topics
+from tests.spark.records import headers
+
+JSON = """
+{"body_text": "one", "unit_of_order": "u", "properties": {"qty": 5, "paid": true}, "priority": 9}
+{"body_text": "two", "unit_of_order": "u", "properties": {"qty": 6}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        ("json", JSON),
+        ("csv", "body_text,unit_of_order,priority\none,u,9\ntwo,u,4\n"),
+    ],
+)
+def test_a_row_is_a_message(spark: SparkSession, topics: Topics, tmp_path: Path, ending: str, content: str) -> None:
+    file = tmp_path / f"orders.{ending}"
+    file.write_text(content)
+    queue = topics.create(2)
+    write_messages(rows_of(spark, file, ending), queue, bootstrap=topics.bootstrap)
+    found = topics.read(queue)
+    assert [(record.key(), record.value()) for record in found] == [(b"u", b"one"), (b"u", b"two")]
+    assert headers(found[0])["JMSPriority"] == b"9"
+    if ending == "json":
+        assert (headers(found[0])["jms.long.qty"], headers(found[0])["jms.boolean.paid"]) == (b"5", b"true")
+        assert "jms.boolean.paid" not in headers(found[1])
+
+
+def test_each_line_of_a_text_is_a_message(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("one\ntwo\n")
+    assert [row["body_text"] for row in rows_of(spark, file, "text").collect()] == ["one", "two"]
+
+
+@pytest.mark.slow
+def test_the_command_sends_and_counts_and_its_second_run_has_the_same_ids(topics: Topics, tmp_path: Path) -> None:
+    file = tmp_path / "orders.json"
+    file.write_text(JSON.replace('"priority": 9', '"colour": "red"'))
+    queue = topics.create()
+    for _ in range(2):
+        command = [sys.executable, "-m", "jbm_spark.cli", "load", str(file), queue, "--json"]
+        command += ["--bootstrap", topics.bootstrap]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.startswith("jbm-spark: warning: not written, for no message has such a column: colour; ")
+        assert done.stderr.count("\n") == 1
+        assert json.loads(done.stdout) == {"queue": queue, "rows": 2, "job": "load-orders.json", "is_dry_run": False}
+    ids = [headers(record)["JMSMessageID"] for record in topics.read(queue)]
+    assert ids[:2] == ids[2:]
+
+
+def test_a_queue_or_a_file_that_is_not_there_is_one_line(
+    topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["load", "no-such-file.json", "orders"]) == 2
+    assert "'no-such-file.json' does not exist" in capsys.readouterr().err
+    file = tmp_path / "orders.xml"
+    file.write_text("<a/>")
+    assert main(["load", str(file), "orders"]) == 1
+    assert "--format json|csv|parquet|text" in capsys.readouterr().err
+    assert main(["load", str(file), "no-such-queue", "--format", "text", "--bootstrap", topics.bootstrap]) == 1
+    told = capsys.readouterr().err
+    assert "jbm-kafka create no-such-queue" in told
+    assert told.count("\n") == 1
