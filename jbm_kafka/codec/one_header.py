@@ -6,9 +6,10 @@ Each answer is what `codec.headers.decode_headers` gives; that alone says what c
 from collections.abc import Sequence
 
 from jbm_kafka.codec.headers import parse_reply_to, property_of_header, shown_property, utf8_or_none
-from jbm_kafka.codec.properties import NULL, Property
+from jbm_kafka.codec.properties import NULL, Property, PropertyValue
 from jbm_kafka.codec.scan import Header, parse_count
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.markers import UNSET, Unset
 
 
 def last_value(headers: Sequence[Header] | None, wanted: str) -> bytes | None:
@@ -56,3 +57,29 @@ def header_property(headers: Sequence[Header] | None, wanted: str) -> Property |
         else:
             return shown
     return plain
+
+
+def header_property_value(headers: Sequence[Header] | None, wanted: str) -> PropertyValue | Unset:
+    """What `header_property` tells of the value alone; UNSET: not set.
+
+    Most are typed text, of which the last one counts: for that nothing is made but the text.
+    """
+    if not headers:
+        return UNSET
+    for index in range(len(headers) - 1, -1, -1):
+        header, value = headers[index]
+        if not header.endswith(wanted):
+            continue
+        kind, name = property_of_header(header)
+        if name != wanted:
+            continue
+        if kind != "string" or value is None:
+            break
+        text = utf8_or_none(value)
+        if text is None:
+            break
+        return text
+    else:
+        return UNSET
+    held = header_property(headers, wanted)
+    return UNSET if held is None else held.value

@@ -15,10 +15,10 @@ from mypy_extensions import mypyc_attr
 
 from jbm_kafka.codec.headers import DECODE_ERROR
 from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER, unit_name
-from jbm_kafka.codec.one_header import header_property
-from jbm_kafka.codec.properties import Property
+from jbm_kafka.codec.one_header import header_property, header_property_value
+from jbm_kafka.codec.properties import Property, PropertyValue
 from jbm_kafka.core.errors import MessageFormatError
-from jbm_kafka.core.markers import UNSET
+from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.jms.properties import DELIVERY_COUNT
 from jbm_kafka.jms.received import KafkaRecord, decoded_properties, received_message_id
 
@@ -99,6 +99,13 @@ class MessageCore:
         if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER or not isinstance(name, str):
             return self._property_of_all(name)
         return header_property(cast(KafkaRecord, self._record).headers(), name)
+
+    def _property_value(self, name: object) -> PropertyValue | Unset:
+        """What `_property` tells of the value alone; UNSET: not set."""
+        if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER or not isinstance(name, str):
+            held = self._property_of_all(name)
+            return UNSET if held is None else held.value
+        return header_property_value(cast(KafkaRecord, self._record).headers(), name)
 
     def _property_of_all(self, name: object) -> Property | None:
         properties = cast(Mapping[object, Property], self._properties)

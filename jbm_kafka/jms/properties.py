@@ -19,6 +19,7 @@ from jbm_kafka.codec.properties import (
     property_text,
 )
 from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
 
 DELIVERY_COUNT = "JMSXDeliveryCount"
@@ -143,6 +144,10 @@ class TypedProperties:
         """The property, also one that is only seen; None: not set."""
 
     @abstractmethod
+    def _property_value(self, name: str) -> PropertyValue | Unset:
+        """Its value alone; UNSET: not set."""
+
+    @abstractmethod
     def _property_names(self) -> Iterator[str]:
         """The names of those that were set."""
 
@@ -258,10 +263,10 @@ class Properties(MutableMapping[str, PropertyValue]):
         self._message = message
 
     def __getitem__(self, name: str) -> PropertyValue:
-        held = self._message._property(name)
-        if held is None:
+        value = self._message._property_value(name)
+        if value is UNSET:
             raise KeyError(name)
-        return held.value
+        return value
 
     def __setitem__(self, name: str, value: PropertyValue) -> None:
         self._message._set_property(name, property_of(name, value))

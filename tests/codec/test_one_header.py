@@ -3,8 +3,15 @@
 from hypothesis import given
 
 from jbm_kafka.codec.headers import DECODE_ERROR, decode_headers
-from jbm_kafka.codec.one_header import header_count, header_property, header_reply_to, header_text
+from jbm_kafka.codec.one_header import (
+    header_count,
+    header_property,
+    header_property_value,
+    header_reply_to,
+    header_text,
+)
 from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.markers import UNSET
 from tests.support.any_headers import property_names, records_headers
 
 
@@ -25,4 +32,6 @@ def test_each_property_alone_reads_as_among_all(headers: list[Header], unset: st
     properties = decode_headers(headers).properties
     for name in {*properties, unset, *(header for header, _ in headers)} - {DECODE_ERROR}:
         # By their text, for NaN is not equal to itself.
-        assert repr(header_property(headers, name)) == repr(properties.get(name)), name
+        held = properties.get(name)
+        assert repr(header_property(headers, name)) == repr(held), name
+        assert repr(header_property_value(headers, name)) == repr(UNSET if held is None else held.value), name
