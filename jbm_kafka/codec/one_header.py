@@ -14,11 +14,13 @@ from jbm_kafka.core.markers import UNSET, Unset
 
 def last_value(headers: Sequence[Header] | None, wanted: str) -> bytes | None:
     """The last value of the header; None: there is none, or only nulls."""
-    found: bytes | None = None
-    for name, value in headers or ():
-        if value is not None and name == wanted:
-            found = value
-    return found
+    if not headers:
+        return None
+    for index in range(len(headers) - 1, -1, -1):
+        name, value = headers[index]
+        if name == wanted and value is not None:
+            return value
+    return None
 
 
 def header_text(headers: Sequence[Header] | None, wanted: str) -> str | None:

@@ -15,12 +15,13 @@ from mypy_extensions import mypyc_attr
 
 from jbm_kafka.codec.headers import DECODE_ERROR
 from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER, unit_name
-from jbm_kafka.codec.one_header import header_property, header_property_value
+from jbm_kafka.codec.one_header import header_property, header_property_value, header_text
 from jbm_kafka.codec.properties import Property, PropertyValue
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.jms.properties import DELIVERY_COUNT
-from jbm_kafka.jms.received import KafkaRecord, decoded_properties, received_message_id
+from jbm_kafka.jms.received import KafkaRecord, decoded_properties, place_id
 
 _FIELDS = (
     "_body",
@@ -75,7 +76,9 @@ class MessageCore:
         """`ID:...`; None of a message that was not sent, or was sent without one."""
         told = self._known_id
         if told is _UNREAD:
-            told = self._known_id = received_message_id(cast(KafkaRecord, self._record))
+            record = cast(KafkaRecord, self._record)
+            told = header_text(record.headers(), MESSAGE_ID_HEADER)
+            self._known_id = told = place_id(record) if told is None else told
         return told
 
     @message_id.setter

@@ -11,7 +11,7 @@ from jbm_kafka.codec.identity import foreign_message_id
 from jbm_kafka.codec.one_header import header_reply_to, header_text
 from jbm_kafka.codec.properties import Property
 from jbm_kafka.codec.record_values import record_delivery_mode, record_timestamp_ms
-from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header, scan
+from jbm_kafka.codec.scan import Header, scan
 
 
 class KafkaRecord(Protocol):
@@ -55,14 +55,9 @@ def decoded_properties(record: KafkaRecord) -> dict[str, Property]:
     return properties
 
 
-def received_message_id(record: KafkaRecord) -> str:
-    """The id of the message: its header's, or where its record is."""
-    told = header_text(record.headers(), MESSAGE_ID_HEADER)
-    return (
-        foreign_message_id(record.topic() or "", record.partition() or 0, record.offset() or 0)
-        if told is None
-        else told
-    )
+def place_id(record: KafkaRecord) -> str:
+    """The id of a message whose record has none: where it is."""
+    return foreign_message_id(record.topic() or "", record.partition() or 0, record.offset() or 0)
 
 
 READERS: Mapping[str, Callable[[KafkaRecord], object]] = MappingProxyType(
