@@ -191,22 +191,35 @@ class Admin:
                 yield _message(seen, queue)
 
     def dead_letters(
-        self, queue: Queue | str = SHIPPED_DEAD_LETTERS, *, selector: str | None = None
+        self,
+        queue: Queue | str = SHIPPED_DEAD_LETTERS,
+        *,
+        origin: Queue | str | None = None,
+        reason: str | None = None,
+        unit: str | None = None,
+        message_id: str | None = None,
+        selector: str | None = None,
     ) -> Iterator[tuple[DeadLetter, Message]]:
-        """Every message of a dead-letter or expiry queue, with where it was and why it left; nothing is consumed.
+        """The messages of a dead-letter or expiry queue, with where each was and why it left; nothing is consumed.
+
+        Filters as of `retry_dead_letters`.
 
         Raises:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             InvalidDestinationError: when the first is asked for: there is no such queue.
         """
-        return self._dead_letters(_queue(queue), parse_selector(selector))
+        return self._dead_letters(
+            _queue(queue), _filter(origin, selector, reason=reason, unit=unit, message_id=message_id)
+        )
 
-    def _dead_letters(self, queue: Queue, selector: Selector | None) -> Iterator[tuple[DeadLetter, Message]]:
+    def _dead_letters(self, queue: Queue, wanted: LetterFilter) -> Iterator[tuple[DeadLetter, Message]]:
         with self._asking(f"list dead letters of {queue}"):
             if not self._is_unused(queue):
                 self._existing(queue)
-                for seen in self._seen(queue, selector):
-                    yield letter_of(seen.record), _message(seen, queue)
+                for seen in self._seen(queue):
+                    letter = letter_of(seen.record)
+                    if wanted.matches(letter, seen.record):
+                        yield letter, _message(seen, queue)
 
     def retry_dead_letters(
         self,
@@ -216,6 +229,7 @@ class Admin:
         reason: str | None = None,
         unit: str | None = None,
         message_id: str | None = None,
+        selector: str | None = None,
         count: int | None = None,
         dry_run: bool = False,
         timeout_s: float = RETRY_TIMEOUT_S,
@@ -227,11 +241,14 @@ class Admin:
 
         Args:
             origin: only what came from there.
+            reason: only what left for this reason, as `dead_letters` tells it.
             message_id: only what has this id; ids may repeat.
+            selector: only what it chooses of the dead letters' properties (docs/selectors.md).
             dry_run: nothing is received nor sent; the report has what would be.
 
         Raises:
             InvalidDestinationError: there is no such queue.
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
             TransactionInDoubtError: nobody knows whether the latest batch, a few hundred, was sent; it was sent whole
                 and left, or neither. Retry again: what was not sent is still there.
         """
@@ -239,10 +256,10 @@ class Admin:
         checked_flag("dry_run", dry_run)
         if count is not None:
             checked_int("count", count, 1, None, "letters")
-        asked = _filter(origin, reason=reason, unit=unit, message_id=message_id)
+        asked = _filter(origin, selector, reason=reason, unit=unit, message_id=message_id)
         with self._asking(f"retry dead letters of {source}"), closing(self._kafka.log_reader()) as reader:
-            if source.name == SHIPPED_DEAD_LETTERS and self._described(source) is None:
-                return _report(source, RetryPlan(), is_dry_run=dry_run)  # the first receiver of any queue makes it
+            if self._is_unused(source):
+                return _report(source, RetryPlan(), is_dry_run=dry_run)
             self._existing(source)
             planner = RetryPlanner(source, admin=self._admin, reader=reader, info_of=self._info_of)
             plan = _patiently(lambda: planner.plan((seen.record for seen in self._seen(source)), asked, count))
@@ -340,11 +357,11 @@ class Admin:
         return found
 
 
-def _filter(origin: Queue | str | None, **texts: str | None) -> LetterFilter:
+def _filter(origin: Queue | str | None, selector: str | None, **texts: str | None) -> LetterFilter:
     for name, text in texts.items():
         if text is not None and not isinstance(text, str):
             raise wrong_type(name, text, "it is a str, or None for any")
-    return LetterFilter(None if origin is None else _queue(origin), **texts)
+    return LetterFilter(None if origin is None else _queue(origin), selector=parse_selector(selector), **texts)
 
 
 def _queue(queue: Queue | str) -> Queue:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from jbm_kafka.codec.dead_letter import Origin, origin_of
 from jbm_kafka.codec.identity import message_id_of, unit_name
+from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.ports import KafkaRecord
 
 EXPIRED = "expired"
@@ -71,19 +74,17 @@ class LetterFilter:
     reason: str | None = None
     unit: str | None = None
     message_id: str | None = None
+    selector: Selector | None = None
 
-    def matches(self, letter: DeadLetter) -> bool:
-        """Whether all that is asked for is so. An id names every message that has it."""
+    def matches(self, letter: DeadLetter, record: KafkaRecord) -> bool:
+        """Whether all that is asked for is so of a letter and its record. An id names every message that has it."""
         return (
             (self.origin is None or letter.origin.destination == str(self.origin))
             and (self.reason is None or letter.reason == self.reason)
             and (self.unit is None or letter.unit == self.unit)
             and (self.message_id is None or self.message_id in (letter.message_id, letter.origin.message_id))
+            and (self.selector is None or self.selector.matches(partial(record_value, record)))
         )
-
-    def __str__(self) -> str:
-        told = {"from": self.origin, "of reason": self.reason, "of unit": self.unit, "with id": self.message_id}
-        return " ".join(f"{word} {value}" for word, value in told.items() if value is not None)
 
 
 @dataclass(frozen=True, slots=True)

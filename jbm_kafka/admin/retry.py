@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from jbm_kafka.admin.letters import DeadLetter, KeptLetter
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.settlement import FOREVER_MS
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.passing_over import PassingOver
@@ -58,12 +59,21 @@ def sort_out(retry: Retry, still_there: Iterable[Seen], timeout_s: float) -> tup
                 f"partition {letter.partition} of {retry.source.name} is with another receiver or retry: when that has "
                 f"ended, retry again"
             )
+        elif seen.due_at_ms >= FOREVER_MS:
+            why = "it is held for an operator there (on_dead_letter='hold')"
         elif seen.due_at_ms:
-            why = f"it is held back until {datetime.fromtimestamp(seen.due_at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+            why = f"it is held back until {_when(seen.due_at_ms)}"
         else:
             why = f"it did not come within {timeout_s:g} s: another receiver had it in hand; retry again"
         kept.append(KeptLetter(letter, why))
     return kept, taken
+
+
+def _when(at_ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):  # a delay may be as long as 64 bits tell
+        return f"{at_ms} ms since 1970"
 
 
 class Retry:

@@ -54,10 +54,11 @@ class RetryPlanner:
         others: dict[tuple[int, str | None, str], int] = {}
         for record in records:
             letter = letter_of(record)
-            why = self._why_kept(letter, record) if wanted.matches(letter) else None
+            is_wanted = wanted.matches(letter, record)
+            why = self._why_kept(letter, record) if is_wanted else None
             if why is not None:
                 kept.append(KeptLetter(letter, why))
-            if wanted.matches(letter) and why is None:
+            if is_wanted and why is None:
                 letters.append(letter)
             elif letter.unit is not None:
                 others.setdefault(_line(letter), letter.offset)

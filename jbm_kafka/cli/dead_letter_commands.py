@@ -5,11 +5,11 @@ from typing import Any, TypeVar
 
 import click
 
-from jbm_kafka.admin import DeadLetter, KeptLetter, LetterFilter, RetryReport
+from jbm_kafka.admin import DeadLetter, KeptLetter, RetryReport
 from jbm_kafka.cli.browse import first_rows, tell_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of, as_queue, later
+from jbm_kafka.cli.connect import admin_of, as_queue
 from jbm_kafka.cli.options import Seconds, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
@@ -20,8 +20,11 @@ KEPT_NAMED = 5
 
 
 def _filters(function: Function) -> Function:
-    """`--from`, and which letters are meant; passed as `source`, `origin`, `reason`, `unit`, `message_id`."""
+    """`--from`, and which letters are meant; passed as `source`, `origin`, `reason`, `unit`, `message_id`,
+    `selector`.
+    """
     for option in (
+        selector_option,
         click.option("--id", "message_id", metavar="ID", help="Only messages of this id."),
         click.option("--unit", metavar="U", callback=check_unit, help="Only messages of this unit of order."),
         click.option("--reason", metavar="R", help="Only for this reason, as `list` shows it."),
@@ -40,7 +43,6 @@ def dead_letters() -> None:
 
 @dead_letters.command(name="list")
 @_filters
-@selector_option
 @cluster_options
 @json_option
 def list_dead_letters(
@@ -54,18 +56,17 @@ def list_dead_letters(
     as_json: bool,
 ) -> None:
     """List dead letters with where they came from and why. They stay where they are."""
-    wanted = LetterFilter(origin, reason, unit, message_id)
     with admin_of(cluster) as admin:
-        letters = admin.dead_letters(source, selector=selector)
-        found = ((letter, message) for letter, message in letters if wanted.matches(letter))
+        found = admin.dead_letters(
+            source, origin=origin, reason=reason, unit=unit, message_id=message_id, selector=selector
+        )
         if as_json:
             for letter, message in found:
                 click.echo(json_line({**as_values(message), "dead_letter": _values(letter)}))
             return
         rows, more = first_rows(found)
     if not rows:
-        of = "" if selector is None else " that the selector chooses"
-        click.echo(f"no dead letters in {source} {wanted}".rstrip() + of)
+        click.echo(f"no dead letters in {source} {_asked(origin, reason, unit, message_id, selector)}".rstrip())
         return
     cells = [
         (when(letter.died_at_ms), _text(letter.origin.destination), _text(letter.reason), letter.origin.delivery_count,
@@ -78,7 +79,6 @@ def list_dead_letters(
 
 @dead_letters.command()
 @_filters
-@click.option("--selector", metavar="S", help="Comes with a later version.")
 @click.option("--count", type=click.IntRange(1), metavar="N", help="Only the N that died first. [all]")
 @click.option("--timeout", type=Seconds(0, 1e6), default=10.0, show_default=True, metavar="S",
               help="End when none came for S seconds.")  # fmt: skip
@@ -103,21 +103,29 @@ def retry(
     Each leaves the dead-letter queue in the transaction that sends it: it is never in both, nor in none. What cannot be
     sent stays, with the reason; then the exit code is 1.
     """
-    later("--selector", selector, "choose by --origin, --reason, --unit or --id")
     with admin_of(cluster) as admin:
         report = admin.retry_dead_letters(
-            source, origin=origin, reason=reason, unit=unit, message_id=message_id, count=count, dry_run=dry_run,
-            timeout_s=timeout,
+            source, origin=origin, reason=reason, unit=unit, message_id=message_id, selector=selector, count=count,
+            dry_run=dry_run, timeout_s=timeout,
         )  # fmt: skip
     if as_json:
         click.echo(json_line(_report_values(report)))
     else:
-        _tell(report, LetterFilter(origin, reason, unit, message_id))
+        _tell(report, _asked(origin, reason, unit, message_id, selector))
     if report.kept:
         raise click.exceptions.Exit(1)
 
 
-def _tell(report: RetryReport, wanted: LetterFilter) -> None:
+def _asked(
+    origin: Queue | None, reason: str | None, unit: str | None, message_id: str | None, selector: str | None
+) -> str:
+    """Which letters were asked for, for people; nothing when all were."""
+    told = {"from": origin, "of reason": reason, "of unit": unit, "with id": message_id}
+    words = [f"{word} {printable(str(value))}" for word, value in told.items() if value is not None]
+    return " ".join([*words, "that the selector chooses"] if selector is not None else words)
+
+
+def _tell(report: RetryReport, asked: str) -> None:
     if report.is_dry_run and report.letters:
         rows, more = first_rows(iter(report.letters))
         cells = [
@@ -136,7 +144,7 @@ def _tell(report: RetryReport, wanted: LetterFilter) -> None:
     if report.taken:
         click.echo(f"{len(report.taken)} were taken by another receiver or retry meanwhile", err=True)
     if not (report.letters or report.kept or report.taken):
-        click.echo(f"no dead letters in {report.source} {wanted}".rstrip())
+        click.echo(f"no dead letters in {report.source} {asked}".rstrip())
         return
     verb = "would be sent" if report.is_dry_run else "sent"
     kept = f", {len(report.kept)} kept" if report.kept else ""

@@ -12,6 +12,7 @@ from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.errors import InvalidDestinationError
 from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaRecord, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
@@ -180,6 +181,7 @@ def test_filters_narrow_and_the_oldest_come_first(cluster: Cluster) -> None:
     assert found(LetterFilter(reason="expired")) == {"ID:a:3"}
     assert found(LetterFilter(unit="ann")) == {"ID:a:2"}
     assert found(LetterFilter(message_id="ID:a:2")) == {"ID:a:2"}
+    assert found(LetterFilter(selector=parse_selector("_JBM_DEAD_LETTER_REASON = 'operator'"))) == {"ID:a:1"}
     assert found(LetterFilter(origin=ORDERS, unit="joe")) == {"ID:a:1"}
     assert found(LetterFilter(origin=Queue("other"))) == set()
 

@@ -140,6 +140,8 @@ def test_a_dry_run_sends_nothing_and_tells_that_a_unit_went_on(
     assert said.err.startswith(f"warning: unit 'joe' of queue:{queue} went on: ")
     assert received(kafka, queue) == []
     assert json.loads(kafka("dead-letters", "retry", "--from", dead, "--dry-run", "--json").out)["sent"] == 0
+    none = kafka("dead-letters", "retry", "--from", dead, "--selector", "_JBM_DELIVERY_COUNT > 5")
+    assert none.out == f"no dead letters in queue:{dead} that the selector chooses\n"
     assert [row["body"] for row in received(kafka, dead)] == ["poison"]
 
 

@@ -89,7 +89,7 @@ def test_an_illegal_name_is_wrong_usage_and_says_why(run: Run, command: str, nam
         ("browse", "q", "--selector", "a == 1"),
         ("dead-letters",),
         ("dead-letters", "list", "--selector", "a = \udcff"),
-        ("dead-letters", "retry", "--selector", "a = 1"),
+        ("dead-letters", "retry", "--selector", "a = = 1"),
         ("dead-letters", "retry", "--count", "0"),
         ("list", "extra"),
     ],
