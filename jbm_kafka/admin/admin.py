@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 from jbm_kafka.admin.counts import QueueCounts, Tally, counts_of, tallies
 from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of
 from jbm_kafka.admin.retry import carry_out, sort_out
-from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner
+from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner, passed_over
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
 from jbm_kafka.core.errors import (
@@ -27,7 +27,7 @@ from jbm_kafka.jms.factory import ConnectionFactory, check_namespace
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import AccessRefused, KafkaClientError, TopicDescription, Unreachable
+from jbm_kafka.ports import AccessRefused, KafkaClientError, LogReader, TopicDescription, Unreachable
 from jbm_kafka.ports.provider import Seen, TopicInfo
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.registry import Registry
@@ -265,26 +265,7 @@ class Admin:
             plan = _patiently(lambda: planner.plan((seen.record for seen in self._seen(source)), asked, count))
             if dry_run or not plan.letters:
                 return _report(source, plan, is_dry_run=dry_run)
-            with TemporaryDirectory(prefix="jbm-retry-") as folder:  # so that it shares no sidecar, nor its settings
-                factory = ConnectionFactory(
-                    self._bootstrap,
-                    kafka=self._settings,
-                    namespace=self._namespace,
-                    state_dir=folder,
-                    auto_create=False,
-                )
-                connection = factory.create_connection()
-                sending = RetryPlanner(source, admin=self._admin, reader=reader, info_of=connection.provider.ensure)
-                done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
-            left, taken = sort_out(done, self._seen(source), timeout_s) if done.wanted else ([], [])
-            return RetryReport(
-                source=source,
-                is_dry_run=False,
-                letters=done.sent,
-                kept=[*plan.kept, *done.kept, *left],
-                taken=taken,
-                warnings=plan.warnings,
-            )
+            return self._send_again(source, plan, reader, timeout_s)
 
     def exists(self, queue: Queue | str) -> bool:
         """Whether there is a Kafka topic for it."""
@@ -327,6 +308,30 @@ class Admin:
             lane=None,
             include_all=include_all,
             selector=selector,
+        )
+
+    def _send_again(self, source: Queue, plan: RetryPlan, reader: LogReader, timeout_s: float) -> RetryReport:
+        """Over a connection of its own: the folder makes that it shares no sidecar, nor its settings."""
+        with TemporaryDirectory(prefix="jbm-retry-") as folder:
+            factory = ConnectionFactory(
+                self._bootstrap,
+                kafka=self._settings,
+                namespace=self._namespace,
+                state_dir=folder,
+                auto_create=False,
+            )
+            connection = factory.create_connection()
+            sending = RetryPlanner(source, admin=self._admin, reader=reader, info_of=connection.provider.ensure)
+            done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
+        left, taken = _patiently(lambda: sort_out(done, self._seen(source), timeout_s)) if done.wanted else ([], [])
+        stayed = [*done.kept, *left]
+        return RetryReport(
+            source=source,
+            is_dry_run=False,
+            letters=done.sent,
+            kept=[*plan.kept, *stayed],
+            taken=taken,
+            warnings=[*plan.warnings, *passed_over(source, done.sent, [row.letter for row in stayed])],
         )
 
     def _is_unused(self, queue: Queue) -> bool:

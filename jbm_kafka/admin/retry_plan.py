@@ -51,7 +51,7 @@ class RetryPlanner:
         """Look at every record of the dead-letter queue, in the order of its log."""
         letters: list[DeadLetter] = []
         kept: list[KeptLetter] = []
-        others: dict[tuple[int, str | None, str], int] = {}
+        first_others: dict[tuple[int, str | None, str], DeadLetter] = {}
         for record in records:
             letter = letter_of(record)
             is_wanted = wanted.matches(letter, record)
@@ -60,14 +60,12 @@ class RetryPlanner:
                 kept.append(KeptLetter(letter, why))
             if is_wanted and why is None:
                 letters.append(letter)
-            elif letter.unit is not None:
-                others.setdefault(_line(letter), letter.offset)
-        chosen = oldest_first(letters)
-        for letter in chosen[count:] if count is not None else ():
-            if letter.unit is not None:
-                others[_line(letter)] = min(letter.offset, others.get(_line(letter), letter.offset))
-        chosen = chosen[:count]
-        return RetryPlan(chosen, kept, [*_passed_over(self._source, chosen, others), *self._gone_on(chosen)])
+            else:
+                first_others.setdefault(_line(letter), letter)
+        oldest = oldest_first(letters)
+        chosen = oldest[:count]
+        stayed = [*first_others.values(), *oldest[len(chosen) :]]
+        return RetryPlan(chosen, kept, [*passed_over(self._source, chosen, stayed), *self._gone_on(chosen)])
 
     def outgoing(self, letter: DeadLetter, record: KafkaRecord) -> Outgoing:
         """The record that sends a letter again.
@@ -191,13 +189,13 @@ def _line(letter: DeadLetter) -> tuple[int, str | None, str]:
     return letter.partition, letter.origin.destination, letter.unit or ""
 
 
-def _passed_over(
-    source: Queue, chosen: Iterable[DeadLetter], others: Mapping[tuple[int, str | None, str], int]
-) -> Iterator[str]:
-    """Units of which a letter is sent, and an earlier one stays."""
-    units = {
-        letter.unit for letter in chosen if letter.unit and others.get(_line(letter), letter.offset) < letter.offset
-    }
+def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Iterable[DeadLetter]) -> Iterator[str]:
+    """A warning of units of which a letter is sent, and an earlier one stays."""
+    first: dict[tuple[int, str | None, str], int] = {}
+    for letter in stayed:
+        if letter.unit is not None:
+            first[_line(letter)] = min(letter.offset, first.get(_line(letter), letter.offset))
+    units = {each.unit for each in sent if each.unit and first.get(_line(each), each.offset) < each.offset}
     if units:
         yield (
             f"{_several(units)}: earlier letters stay in {source.name} while later ones are sent, so their order is "
