@@ -154,7 +154,7 @@ class Admin:
             is_countable = sum(max(ends[p] - settled[p], 0) for p in places) <= count_max
             self._registry.refresh()
             routes = self._registry.recorded(queue.name, described.topic_id) or described.partitions
-            found = tallies(self._seen(queue), routes) if is_countable else {}
+            found = tallies(self._seen(queue), routes, time.time_ns() // 1_000_000) if is_countable else {}
             return QueueCounts(
                 name=queue.name,
                 group=group,

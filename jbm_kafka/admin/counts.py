@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.settlement import FOREVER_MS
 from jbm_kafka.ports.provider import Seen
 
 
@@ -26,6 +29,10 @@ class PartitionCounts:
     """Of them, those that wait for a time."""
     retried: int = 0
     """Of them, those that were handed over before."""
+    for_operator: int = 0
+    """Of them, those that are out of attempts and held, each with its unit (`on_dead_letter="hold"`)."""
+    expired: int = 0
+    """Of them, those that have expired: they leave as soon as somebody receives."""
     misplaced: int = 0
     """Of them, those whose unit belongs into another partition: another client hashes keys otherwise."""
     oldest_at_ms: int | None = None
@@ -69,6 +76,16 @@ class QueueCounts:
         return sum(part.retried for part in self.partitions)
 
     @property
+    def for_operator(self) -> int:
+        """Messages that are out of attempts and held, each with its unit."""
+        return sum(part.for_operator for part in self.partitions)
+
+    @property
+    def expired(self) -> int:
+        """Messages that leave as soon as somebody receives."""
+        return sum(part.expired for part in self.partitions)
+
+    @property
     def misplaced(self) -> int:
         """Messages whose unit belongs into another partition by its hash."""
         return sum(part.misplaced for part in self.partitions)
@@ -91,26 +108,31 @@ class Tally:
     held: int = 0
     delayed: int = 0
     retried: int = 0
+    for_operator: int = 0
+    expired: int = 0
     misplaced: int = 0
     oldest_at_ms: int | None = None
 
-    def add(self, seen: Seen, partitions: int) -> None:
+    def add(self, seen: Seen, partitions: int, now_ms: int) -> None:
         """One more message of a queue whose units are routed by so many partitions."""
         key = seen.record.key()
         self.misplaced += bool(key) and partition_for(key or b"", partitions) != seen.record.partition()
         self.held += 1
-        self.delayed += seen.due_at_ms > 0
+        is_for_operator = seen.due_at_ms >= FOREVER_MS
+        self.for_operator += is_for_operator
+        self.delayed += seen.due_at_ms > 0 and not is_for_operator
+        self.expired += is_expired(scan(seen.record.headers()).expiration_ms, now_ms)
         self.retried += seen.attempts > 0
         sent_at_ms = seen.record.timestamp()[1]
         if self.oldest_at_ms is None or sent_at_ms < self.oldest_at_ms:
             self.oldest_at_ms = sent_at_ms
 
 
-def tallies(messages: Iterable[Seen], partitions: int) -> dict[int, Tally]:
+def tallies(messages: Iterable[Seen], partitions: int, now_ms: int) -> dict[int, Tally]:
     """The tally of each partition that holds anything."""
     found: dict[int, Tally] = {}
     for seen in messages:
-        found.setdefault(seen.record.partition() or 0, Tally()).add(seen, partitions)
+        found.setdefault(seen.record.partition() or 0, Tally()).add(seen, partitions, now_ms)
     return found
 
 
@@ -123,6 +145,8 @@ def counts_of(tally: Tally | None, **positions: int) -> PartitionCounts:
         held=tally.held,
         delayed=tally.delayed,
         retried=tally.retried,
+        for_operator=tally.for_operator,
+        expired=tally.expired,
         misplaced=tally.misplaced,
         oldest_at_ms=tally.oldest_at_ms,
     )

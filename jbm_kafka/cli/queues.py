@@ -80,6 +80,13 @@ def show(queue: Queue, cluster: Cluster, as_json: bool) -> None:
     retried = f", {counts.retried} tried before" if counts.retried else ""
     click.echo(f"{queue}: {_held(counts)} held{delayed}{retried}; {counts.members} receivers, {in_hand}")
     click.echo(f"consumer group {counts.group}")
+    if counts.for_operator:
+        click.echo(
+            f"{counts.for_operator} are out of attempts and held, each with its unit (on_dead_letter='hold'); "
+            f"jbm-kafka browse {queue.name} --all shows them"
+        )
+    if counts.expired:
+        click.echo(f"{counts.expired} have expired, and leave for the expiry address as soon as somebody receives")
     if counts.misplaced:
         click.echo(
             f"{counts.misplaced} are in another partition than their unit's hash says: a client hashes keys otherwise, "
@@ -110,6 +117,8 @@ def _summary(counts: QueueCounts) -> dict[str, object]:
         "held_is_exact": counts.is_exact,
         "delayed": counts.delayed,
         "retried": counts.retried,
+        "for_operator": counts.for_operator,
+        "expired": counts.expired,
         "misplaced": counts.misplaced,
         "in_hand": counts.in_hand,
         "receivers": counts.members,
