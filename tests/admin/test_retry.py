@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue
-from jbm_kafka.admin.letters import LetterFilter
+from jbm_kafka.admin.letters import DeadLetter, LetterFilter, letter_of
 from jbm_kafka.admin.retry import Retry, carry_out
 from jbm_kafka.admin.retry_plan import RetryPlanner, passed_over
 from jbm_kafka.memory.memory_kafka import MemoryKafka
@@ -104,6 +104,22 @@ def test_what_another_took_meanwhile_is_left_to_it(shop: Shop) -> None:
     done = shop.retry(meanwhile=lambda: shop.received(DLQ))
     assert (done.sent, len(done.wanted)) == ([], 2)
     assert shop.received(ORDERS) == []
+
+
+def test_a_retry_that_is_interrupted_leaves_letters_as_they_were(shop: Shop) -> None:
+    """Of REDELIVER-9: Ctrl-C counted an attempt of what it had taken and not sent."""
+    shop.give_up(*(("joe", str(number)) for number in range(4)))
+    letters = [letter_of(record) for record in shop.records()]
+
+    def interrupted(letter: DeadLetter, record: KafkaRecord) -> Outgoing:
+        if record.value() == b"2":
+            raise KeyboardInterrupt
+        return Outgoing("orders", 0, None, None)
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(shop.factory.create_connection(), DLQ, letters, interrupted, TIMEOUT_S)
+    assert shop.received(ORDERS) == []
+    assert shop.received(DLQ) == [("joe", str(number), 1, False) for number in range(4)]
 
 
 def test_what_dies_again_meanwhile_is_left_for_another_time(shop: Shop) -> None:
