@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from jbm_kafka.cli.options import emit, json_option
+from jbm_kafka.cli.options import Whole, emit, json_option
 from jbm_kafka.devbroker import LocalBroker, LocalBrokerError
 from jbm_kafka.devbroker.broker import BrokerStatus
 from jbm_kafka.devbroker.running import running_brokers
@@ -33,7 +33,7 @@ def broker() -> None:
 
 
 @broker.command()
-@click.option("--port", type=click.IntRange(1024, 65535), help="[that of the last run, else 9092, else a free one]")
+@click.option("--port", type=Whole(1024, 65535), help="[that of the last run, else 9092, else a free one]")
 @data_dir_option
 @json_option
 def start(port: int | None, data_dir: Path | None, as_json: bool) -> None:

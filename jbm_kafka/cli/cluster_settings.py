@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.kafka.settings import CONTROLLED, check_client_settings
@@ -167,19 +168,17 @@ def settle(sources: Iterable[Source], otherwise: str) -> Cluster:
 
 
 def _checked_bootstrap(given: Given) -> str:
-    value = given.value.removeprefix("kafka://")
-    for address in value.split(","):
-        host, _, port = address.rpartition(":")
-        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:9]) < 65_536:
-            raise SettingsFault(f"{given.origin}: {given.value!a}: write HOST:PORT, several separated by commas")
-    return value
+    try:
+        return checked_bootstrap(given.origin, given.value)
+    except InvalidSettingError as error:
+        raise SettingsFault(str(error)) from None
 
 
 def _checked_namespace(given: Given) -> str:
     try:
         with_namespace("jbm.registry", given.value)
     except InvalidDestinationError as error:
-        raise SettingsFault(f"{given.origin}: {error}") from None
+        raise SettingsFault(f"{given.origin} is {given.value!a}: {str(error).partition(': ')[2]}") from None
     return given.value
 
 

@@ -10,7 +10,7 @@ from jbm_kafka.cli.browse import first_rows, tell_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
-from jbm_kafka.cli.options import Seconds, check_unit, json_option, selector_option
+from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
 
@@ -79,7 +79,7 @@ def list_dead_letters(
 
 @dead_letters.command()
 @_filters
-@click.option("--count", type=click.IntRange(1), metavar="N", help="Only the N that died first. [all]")
+@click.option("--count", type=Whole(1), metavar="N", help="Only the N that died first. [all]")
 @click.option("--timeout", type=Seconds(0, 1e6), default=10.0, show_default=True, metavar="S",
               help="End when none came for S seconds.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and where; send nothing.")

@@ -3,6 +3,7 @@
 `jbm-kafka broker` must not wait for RocksDB, Spark or the JMS API to be loaded, and must work while they are missing.
 """
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -48,6 +49,17 @@ class LazyGroup(click.Group):
         """The command of that name, None when there is none."""
         entry = self.table.get(cmd_name)
         return entry.load() if entry is not None else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; wrong usage with the likely one when there is none of that name."""
+        name = args[0]
+        if name not in self.table and not name.startswith("-"):
+            likely = difflib.get_close_matches(name, self.table, n=1)
+            hint = f"; {likely[0]!r} is meant, probably" if likely else f"; see {ctx.info_name} --help"
+            ctx.fail(f"there is no command {name!r}{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the table's summaries; click's own way would import every module."""

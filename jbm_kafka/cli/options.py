@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable
-from math import isnan
+from contextlib import suppress
+from math import inf
 from typing import Any, TypeVar
 
 import click
@@ -17,10 +18,25 @@ class Seconds(click.FloatRange):
     """A duration; `nan`, which is in any range, is wrong usage."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        seconds = super().convert(value, param, ctx)
-        if isnan(seconds):
-            self.fail(f"{value} is no number of seconds.", param, ctx)
-        return seconds
+        """The seconds; wrong usage for what is not a number of them."""
+        least, most = self.min or 0.0, self.max or inf
+        with suppress(ValueError):
+            if least <= float(value) <= most:
+                return float(value)
+        raise click.BadParameter(f"{value!r} is not a number of seconds from {least:g} to {most:g}", ctx, param)
+
+
+class Whole(click.IntRange):
+    """A whole number of a size."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; wrong usage for any other text."""
+        with suppress(ValueError):
+            number = int(value)
+            if (self.min is None or number >= self.min) and (self.max is None or number <= self.max):
+                return number
+        reach = f"of at least {self.min}" if self.max is None else f"from {self.min} to {self.max}"
+        raise click.BadParameter(f"{value!r} is not a whole number {reach}", ctx, param)
 
 
 def check_unit(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

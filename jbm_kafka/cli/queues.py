@@ -8,7 +8,7 @@ from jbm_kafka.admin import QueueCounts
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
-from jbm_kafka.cli.options import emit, json_option
+from jbm_kafka.cli.options import Whole, emit, json_option
 from jbm_kafka.cli.render import json_line, table, when
 from jbm_kafka.core.destination import Queue
 
@@ -18,7 +18,7 @@ UNKNOWN = "?"
 
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="NAME")
-@click.option("--partitions", metavar="N", type=click.IntRange(1, 10_000),
+@click.option("--partitions", metavar="N", type=Whole(1, 10_000),
               help="How many receivers can share it at most; fixed from then on. [16]")  # fmt: skip
 @cluster_options
 @json_option

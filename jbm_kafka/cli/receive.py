@@ -8,7 +8,7 @@ import click
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import as_queue, connect, later
-from jbm_kafka.cli.options import Seconds, check_unit, json_option
+from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option
 from jbm_kafka.cli.render import as_values, json_line, printable
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
@@ -19,7 +19,7 @@ from jbm_kafka.jms.one_unit import OneUnit
 
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="DEST")
-@click.option("--count", type=click.IntRange(0), metavar="N", default=1, show_default=True,
+@click.option("--count", type=Whole(0), metavar="N", default=1, show_default=True,
               help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
 @click.option("--timeout", type=Seconds(0, 1e9), default=5.0, show_default=True, metavar="S",
               help="Seconds to wait for each.")  # fmt: skip

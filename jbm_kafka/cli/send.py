@@ -9,7 +9,7 @@ import click
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import as_queue, connect
-from jbm_kafka.cli.options import check_unit, emit, json_option
+from jbm_kafka.cli.options import Whole, check_unit, emit, json_option
 from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_property
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.durations import LONGEST_MS
@@ -54,19 +54,17 @@ def _property(value: str) -> Typed:
               help="Unit of order: messages of one unit are received one at a time, in order.")  # fmt: skip
 @click.option("--property", "properties", callback=as_properties, multiple=True, metavar="K=V",
               help="A property, as text; K:int=3 for other types. Again for more.")  # fmt: skip
-@click.option("--priority", type=click.IntRange(0, 9), metavar="0..9", default=4, show_default=True,
+@click.option("--priority", type=Whole(0, 9), metavar="0..9", default=4, show_default=True,
               help="The higher first, between units.")  # fmt: skip
-@click.option(
-    "--delay-ms", metavar="MS", type=click.IntRange(0, LONGEST_MS), default=0, help="Not to be received earlier."
-)
+@click.option("--delay-ms", metavar="MS", type=Whole(0, LONGEST_MS), default=0, help="Not to be received earlier.")
 @click.option(
     "--time-to-live-ms",
     metavar="MS",
-    type=click.IntRange(0, LONGEST_MS),
+    type=Whole(0, LONGEST_MS),
     default=0,
     help="Expires after that; 0: never.",
 )
-@click.option("--count", metavar="N", type=click.IntRange(1), default=1, show_default=True, help="Send each so often.")
+@click.option("--count", metavar="N", type=Whole(1), default=1, show_default=True, help="Send each so often.")
 @cluster_options
 @json_option
 def send(

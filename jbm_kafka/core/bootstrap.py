@@ -6,7 +6,7 @@ import re
 
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 
-_HOST_AND_PORT = re.compile(r"([^,/:\s\[\]]+|\[[^,/\s\[\]]+\]):\d+")
+_HOST_AND_PORT = re.compile(r"([^,/:\s\[\]]+|\[[^,/\s\[\]]+\]):[0-9]+")
 """An IPv6 address stands in brackets."""
 SCHEME = "kafka://"
 

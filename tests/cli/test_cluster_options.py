@@ -143,8 +143,8 @@ def test_a_cluster_shows_no_secrets(tell: Tell, seen: list[Cluster], file: Path)
         ('boostrap = "a:1"', "'boostrap' is not known; a config file has bootstrap, namespace and"),
         ('security.protocol = "SSL"', "'security' is not known; a config file has bootstrap, namespace and, for"),
         ('bootstrap = ["a:1"]', 'bootstrap is not a text; write bootstrap = "..."'),
-        ('bootstrap = "a"', "bootstrap: 'a': write HOST:PORT, several separated by commas"),
-        ('namespace = "a b"', "namespace: namespace 'a b': use at most"),
+        ('bootstrap = "a"', "bootstrap is 'a': the port is missing; write 'host:port', as in 'a:9092'"),
+        ('namespace = "a b"', "namespace is 'a b': use at most"),
         ('kafka = "x"', "kafka is not a table; write [kafka] and the properties below it"),
         ('[kafka]\n"group.id" = "x"', "group.id cannot be set: it decides who owns a partition"),
         ("[kafka]\nenable.idempotence = false", "enable.idempotence cannot be set: it decides which partition"),
@@ -194,9 +194,9 @@ def test_a_file_that_cannot_be_read_is_one_line(tell: Tell, tmp_path: Path) -> N
             "Kafka's properties: client setting 'sasl.mechanism': security.protocol SASL_SSL needs it: set it to PLAIN",
         ),
         ((), {"JBM_KAFKA_GROUP_ID": "secret"}, "JBM_KAFKA_GROUP_ID (group.id) cannot be set: it decides who owns"),
-        ((), {"JBM_BOOTSTRAP": "nowhere"}, "JBM_BOOTSTRAP: 'nowhere': write HOST:PORT"),
-        ((), {"JBM_NAMESPACE": "a/b"}, "JBM_NAMESPACE: namespace 'a/b': use at most"),
-        (("--namespace", ".x"), {}, "--namespace: namespace '.x': use at most"),
+        ((), {"JBM_BOOTSTRAP": "nowhere"}, "JBM_BOOTSTRAP is 'nowhere': the port is missing; write"),
+        ((), {"JBM_NAMESPACE": "a/b"}, "JBM_NAMESPACE is 'a/b': use at most"),
+        (("--namespace", ".x"), {}, "--namespace is '.x': use at most"),
     ],
 )
 def test_a_wrong_option_or_variable_is_one_line_that_names_it_and_no_value_of_kafka(

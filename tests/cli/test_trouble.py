@@ -118,7 +118,7 @@ def test_what_comes_later_names_a_remedy_that_loses_nothing(run: Run, arguments:
 def test_an_address_that_is_none_is_wrong_usage(run: Run, address: str) -> None:
     said = run("list", "--bootstrap", address)
     assert said.code == 2
-    assert "write HOST:PORT" in said.err
+    assert "write 'host:port'" in said.err
 
 
 def test_a_body_too_large_for_the_topic_is_told_with_the_remedy(kafka: Run, queue: str, tmp_path: Path) -> None:

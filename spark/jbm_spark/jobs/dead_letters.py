@@ -14,7 +14,7 @@ import click
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import as_queue
-from jbm_kafka.cli.options import json_option
+from jbm_kafka.cli.options import Whole, json_option
 from jbm_kafka.codec.dead_letter import DEAD_LETTER_REASON, DELIVERY_COUNT, ORIG_DESTINATION, ORIG_MESSAGE_ID
 from jbm_kafka.core.destination import Queue
 from jbm_spark.jars import installed_pyspark
@@ -137,7 +137,7 @@ def run(
 @click.option("--dead-letters", metavar="NAME", default="DLQ", show_default=True, callback=as_queue,
               help="The dead-letter address.")  # fmt: skip
 @click.option("--queue", metavar="NAME", callback=as_queue, help="Also tell what this queue's topic holds.")
-@click.option("--top", metavar="N", type=click.IntRange(1, 1_000), default=5, show_default=True,
+@click.option("--top", metavar="N", type=Whole(1, 1_000), default=5, show_default=True,
               help="So many of the queue's largest units.")  # fmt: skip
 @cluster_options
 @json_option

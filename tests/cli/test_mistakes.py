@@ -1,0 +1,151 @@
+"""Mistakes at the command line: exit code 2, and a last line that names the option, its value and what it should be."""
+
+import re
+
+import pytest
+
+from tests.cli.conftest import Run
+
+# fmt: off
+MISTAKES: list[tuple[list[str], str]] = [
+    (["nosuch"],
+     "Error: there is no command 'nosuch'; see jbm-kafka --help"),
+    (["sned", "q"],
+     "Error: there is no command 'sned'; 'send' is meant, probably"),
+    (["send", "q"],
+     "Error: give the body: either --text TEXT, or a file, or - for standard input"),
+    (["send", "q", "nofile.txt"],
+     "Error: Invalid value for '[FILE|-]': 'nofile.txt': No such file or directory"),
+    (["send", "q", "--lines", "--text", "a"],
+     "Error: --lines needs a file, or - for standard input"),
+    (["send", "a b", "--text", "x"],
+     "Error: Invalid value for 'DEST': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+    (["send", "topic:news", "--text", "x"],
+     "Error: Invalid value for 'DEST': 'topic:news': this version has queues only"),
+    (["send", "", "--text", "x"],
+     "Error: Invalid value for 'DEST': queue '': the name is empty"),
+    (["send", "q", "--text", "x", "--property", "a"],
+     "Error: Invalid value for '--property': 'a': write name=text, or name:type=value"),
+    (["send", "q", "--text", "x", "--property", "a:int=x"],
+     "Error: Invalid value for '--property': 'a:int=x': 'x' is not a decimal integer"),
+    (["send", "q", "--text", "x", "--property", "a:integer=5"],
+     "Error: Invalid value for '--property': 'a:integer=5': 'integer' is not a type; use boolean, byte, "
+     "double, float, int, long, null, short, string"),
+    (["send", "q", "--text", "x", "--property", "a b=1"],
+     "Error: Invalid value for '--property': 'a b=1': property name 'a b': use letters, digits, '_' and '$', "
+     "no digit first, no word of the selector language, and no 'JMS' in front"),
+    (["send", "q", "--text", "x", "--property", "=1"],
+     "Error: Invalid value for '--property': '=1': property name '': it is a str that is not empty"),
+    (["send", "q", "--text", "x", "--property", "a:byte=200"],
+     "Error: Invalid value for '--property': 'a:byte=200': '200' does not fit 8 bits"),
+    (["send", "q", "--text", "x", "--property", "a:boolean=yes"],
+     "Error: Invalid value for '--property': 'a:boolean=yes': 'yes' is not true or false"),
+    (["send", "q", "--text", "x", "--unit", ""],
+     "Error: Invalid value for '--unit': a unit of order has a name; leave it out for none"),
+    (["send", "q", "--text", "x", "--priority", "10"],
+     "Error: Invalid value for '--priority': '10' is not a whole number from 0 to 9"),
+    (["send", "q", "--text", "x", "--priority", "high"],
+     "Error: Invalid value for '--priority': 'high' is not a whole number from 0 to 9"),
+    (["send", "q", "--text", "x", "--delay-ms", "-1"],
+     "Error: Invalid value for '--delay-ms': '-1' is not a whole number from 0 to 3162240000000"),
+    (["send", "q", "--text", "x", "--delay-ms", "1.5"],
+     "Error: Invalid value for '--delay-ms': '1.5' is not a whole number from 0 to 3162240000000"),
+    (["send", "q", "--text", "x", "--delay-ms", "1s"],
+     "Error: Invalid value for '--delay-ms': '1s' is not a whole number from 0 to 3162240000000"),
+    (["send", "q", "--text", "x", "--time-to-live-ms", "-5"],
+     "Error: Invalid value for '--time-to-live-ms': '-5' is not a whole number from 0 to 3162240000000"),
+    (["send", "q", "--text", "x", "--count", "0"],
+     "Error: Invalid value for '--count': '0' is not a whole number of at least 1"),
+    (["send", "q", "--text", "x", "--count", "x"],
+     "Error: Invalid value for '--count': 'x' is not a whole number of at least 1"),
+    (["send", "q", "--text", "x", "--bootstrap", "localhost"],
+     "jbm-kafka: --bootstrap is 'localhost': the port is missing; write 'host:port', as in 'localhost:9092'"),
+    (["send", "q", "--text", "x", "--bootstrap", "http://x:1"],
+     "jbm-kafka: --bootstrap is 'http://x:1': its scheme is not known; use 'kafka://host:port', or 'host:port'"),
+    (["send", "q", "--text", "x", "--bootstrap", "localhost:99999"],
+     "jbm-kafka: --bootstrap is 'localhost:99999': 99999 is not a port, those are 1 to 65535; write 'host:port'"),
+    (["send", "q", "--text", "x", "--bootstrap", ""],
+     "jbm-kafka: --bootstrap is '': write 'host:port', several separated by commas"),
+    (["send", "q", "--text", "x", "--namespace", "a b"],
+     "jbm-kafka: --namespace is 'a b': use at most 30 letters, digits, '.', '_' and '-', and no '.' in front"),
+    (["send", "q", "--text", "x", "--kafka-property", "a"],
+     "jbm-kafka: --kafka-property: write KEY=VALUE, for example security.protocol=SASL_SSL"),
+    (["send", "q", "--text", "x", "--kafka-property", "group.id=x"],
+     "jbm-kafka: --kafka-property group.id cannot be set: it decides who owns a partition and how a loser is "
+     "fenced; leave it out"),
+    (["send", "q", "--text", "x", "--kafka-property", "sesion.timeout=1"],
+     'jbm-kafka: --kafka-property sesion.timeout: No such configuration property: "sesion.timeout"'),
+    (["send", "q", "--text", "x", "--config", "nofile.toml"],
+     "jbm-kafka: nofile.toml: No such file or directory; name a config file that can be read"),
+    (["send", "q", "r", "--text", "x"],
+     "Error: Invalid value for '[FILE|-]': 'r': No such file or directory"),
+    (["receive", "q", "--count", "-1"],
+     "Error: Invalid value for '--count': '-1' is not a whole number of at least 0"),
+    (["receive", "q", "--count", "many"],
+     "Error: Invalid value for '--count': 'many' is not a whole number of at least 0"),
+    (["receive", "q", "--timeout", "-1"],
+     "Error: Invalid value for '--timeout': '-1' is not a number of seconds from 0 to 1e+09"),
+    (["receive", "q", "--timeout", "nan"],
+     "Error: Invalid value for '--timeout': 'nan' is not a number of seconds from 0 to 1e+09"),
+    (["receive", "q", "--timeout", "5s"],
+     "Error: Invalid value for '--timeout': '5s' is not a number of seconds from 0 to 1e+09"),
+    (["receive", "q", "--selector", "a ="],
+     "Error: --selector comes with a later version; to look at some without taking any, filter the output of "
+     "`jbm-kafka browse q --all --json`"),
+    (["browse", "q", "--selector", "a ="],
+     "Error: Invalid value for '--selector': selector 'a =', column 4: found the end, expected a name, a "
+     "number, a 'text', TRUE or FALSE"),
+    (["create", "a/b"],
+     "Error: Invalid value for 'NAME': queue 'a/b': '/' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+    (["create", "q", "--partitions", "0"],
+     "Error: Invalid value for '--partitions': '0' is not a whole number from 1 to 10000"),
+    (["create", "q", "--partitions", "x"],
+     "Error: Invalid value for '--partitions': 'x' is not a whole number from 1 to 10000"),
+    (["create", "q", "--partitions", "100000"],
+     "Error: Invalid value for '--partitions': '100000' is not a whole number from 1 to 10000"),
+    (["create", "jbm.x"],
+     "Error: Invalid value for 'NAME': queue 'jbm.x': names that start with 'jbm.' are reserved; choose another"),
+    (["dead-letters", "list", "--from", "a b"],
+     "Error: Invalid value for '--from': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+    (["dead-letters", "retry", "--timeout", "x"],
+     "Error: Invalid value for '--timeout': 'x' is not a number of seconds from 0 to 1e+06"),
+    (["broker", "start", "--port", "80"],
+     "Error: Invalid value for '--port': '80' is not a whole number from 1024 to 65535"),
+    (["broker", "start", "--port", "x"],
+     "Error: Invalid value for '--port': 'x' is not a whole number from 1024 to 65535"),
+]
+OF_CLICK: list[list[str]] = [
+    ["--nosuch"],
+    ["--versoin"],
+    ["send"],
+    ["send", "q", "--text"],
+    ["send", "q", "--txt", "x"],
+    ["send", "q", "--text", "x", "--prority", "5"],
+    ["receive", "q", "extra"],
+    ["browse", "q", "--al"],
+    ["create"],
+    ["admit-partitions", "q", "--forse"],
+    ["dead-letters", "lst"],
+    ["broker", "stat"],
+    ["bench", "--messages", "x"],
+]
+"""What click itself tells, in words that differ from version to version."""
+# fmt: on
+
+
+@pytest.mark.parametrize(("arguments", "said"), MISTAKES, ids=[" ".join(arguments) for arguments, _ in MISTAKES])
+def test_a_mistake_is_wrong_usage_and_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.setenv("JBM_BOOTSTRAP", "127.0.0.1:1")  # none of them asks anybody
+    told = run(*arguments)
+    assert (told.code, told.out) == (2, "")
+    assert told.err.splitlines()[-1] == said
+    assert re.search(r"\b(\w{2,}) \1\b", said) is None, "it says so twice"
+
+
+@pytest.mark.parametrize("arguments", OF_CLICK, ids=" ".join)
+def test_what_click_refuses_is_wrong_usage_too(run: Run, arguments: list[str]) -> None:
+    told = run(*arguments)
+    assert (told.code, told.out) == (2, "")
+    assert told.err.splitlines()[-1].startswith("Error: ")
