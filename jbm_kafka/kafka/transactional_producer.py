@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from jbm_kafka.kafka.bounded_call import bounded
-from jbm_kafka.kafka.errors import FENCED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
+from jbm_kafka.kafka.errors import FENCED, NOT_ALLOWED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.small_batches import SmallBatches
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
@@ -266,7 +266,8 @@ class ConfluentTransactionalProducer:
         return TransactionAborted(text, failed=frozenset(self._failed))
 
     def _initialise_trouble(self, error: KafkaError, step: str) -> KafkaClientError:
-        if error.fatal():
+        # To librdkafka a missing right is fatal too; but nothing was begun, so there is no outcome to find out.
+        if error.fatal() and error.code() not in NOT_ALLOWED:
             return self._unknown(error, step)
         return trouble(error, f"transactional id {self._id}: {step}", self._bootstrap)
 

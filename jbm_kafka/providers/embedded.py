@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
-from jbm_kafka.core.errors import JMSError, JMSSecurityError
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.settings import check_client_settings
-from jbm_kafka.ports import AccessRefused, Clock, KafkaClientError
+from jbm_kafka.ports import Clock, KafkaClientError
+from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
@@ -61,10 +61,8 @@ def _cluster_id(kafka: ConfluentKafka, bootstrap: str) -> str:
             return admin.cluster_id()
         finally:
             admin.close()
-    except AccessRefused as error:
-        raise JMSSecurityError(f"cannot connect: {error}", bootstrap=bootstrap) from None
     except KafkaClientError as error:
-        raise JMSError(f"cannot connect: {error}", bootstrap=bootstrap) from None
+        raise as_jms_error(error, "cannot connect", bootstrap=bootstrap) from None
 
 
 def _open_stores(state_dir: str | None, *, cluster_id: str, namespace: str, clock: Clock) -> Stores:

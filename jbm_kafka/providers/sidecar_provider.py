@@ -19,6 +19,7 @@ from jbm_kafka.ports import (
     UnknownTopic,
     Unreachable,
 )
+from jbm_kafka.ports.client_errors import told_as_jms_errors
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import Seen, TopicInfo, Traits
@@ -83,11 +84,12 @@ class SidecarProvider:
         Raises:
             InvalidDestinationError: there is no such queue.
         """
-        try:
+        with told_as_jms_errors(f"browse {queue}"):
             self.sidecar.topics.check_exists(queue)
-        except KafkaClientError as error:
-            raise JMSError(f"browse {queue}: {error}") from None
-        return browse(
+        return self._seen(queue, include=include, selector=selector)
+
+    def _seen(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
+        found = browse(
             self._kafka,
             queue,
             namespace=self._installation.config.namespace,
@@ -96,6 +98,8 @@ class SidecarProvider:
             include_all=include == "all",
             selector=selector,
         )
+        with told_as_jms_errors(f"browse {queue}"):
+            yield from found
 
     def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
         """Send outside of transactions; see PlainSends.

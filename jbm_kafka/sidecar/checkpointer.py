@@ -36,6 +36,8 @@ class _Round:
 
     transfers: list[Transfer]
     fenced: frozenset[Participant] = frozenset()
+    failure: str = ""
+    """Why the latest try failed, as Kafka said it."""
 
 
 class Checkpointer:
@@ -146,10 +148,9 @@ class Checkpointer:
                 break
             yield Wait(RETRY_PAUSE_S) if attempt else GO_ON
         else:
+            why = f"Kafka did not take it in {ATTEMPTS_MAX} tries" + (f": {left.failure}" if left.failure else "")
             for transfer in left.transfers:
-                transfer.done.complete(
-                    TransactionRolledBackError(f"{transfer.about}: Kafka did not take it in {ATTEMPTS_MAX} tries")
-                )
+                transfer.done.complete(TransactionRolledBackError(f"{transfer.about}: {why}"))
         yield from self._put_back(dirty, left)
 
     def _put_back(self, dirty: Sequence[Participant], left: _Round) -> Steps:
@@ -193,6 +194,7 @@ class Checkpointer:
         try:
             yield from self._writer.commit(frozen, transfers, checkpoint_id)
         except GroupFenced as error:
+            left.failure = str(error)
             self._finish(frozen, durable=False)
             fenced = frozenset(part.participant for part in frozen if part.group.group_id == error.group)
             self._backoff.lines.refused(error.group, error, self._clock.monotonic_ms())
@@ -200,16 +202,19 @@ class Checkpointer:
             self._backoff.fenced(fenced)
             return False
         except (TransactionAborted, RecordTooLarge) as error:
+            left.failure = str(error)
             self._finish(frozen, durable=False)
             yield GO_ON
             left.fenced |= self._find_culprits(frozen, transfers, error)
             return False
         except OutcomeUnknown as error:
+            left.failure = str(error)
             log.warning("the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
             if not (yield from self._writer.find_out(frozen, checkpoint_id)):
                 self._finish(frozen, durable=False)
                 return False
         except KafkaClientError as error:
+            left.failure = str(error)
             log.warning("checkpoint %s failed: %s; it is tried again", checkpoint_id, error)
             self._finish(frozen, durable=False)
             self._writer.renew()

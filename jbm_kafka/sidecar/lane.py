@@ -21,6 +21,7 @@ from jbm_kafka.ports import (
     PositionOutOfRange,
     SettingRefused,
 )
+from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
@@ -188,7 +189,7 @@ class Lane:
         except SettingRefused as error:
             self._fail(InvalidSettingError(f"{self.data.group}: {error}", setting=error.setting, value=error.value))
         except KafkaClientError as error:
-            self._fail(JMSError(f"{self.data.group}: {error}", destination=str(self.data.group)))
+            self._fail(as_jms_error(error, str(self.data.group), destination=str(self.data.group)))
         except Exception as error:  # a bug: nothing here can be trusted; links must not wait for ever
             log.exception("lane %s stopped; what was not checkpointed is delivered again", self.data.group.group_id)
             self._fail(JMSError(f"{self.data.group}: the sidecar failed: {error}", destination=str(self.data.group)))

@@ -14,8 +14,9 @@ from functools import partial
 
 from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError, JMSSecurityError
-from jbm_kafka.ports import AccessRefused, Clock, Kafka, KafkaClientError
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.ports import Clock, Kafka, KafkaClientError
+from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import TopicInfo
@@ -125,10 +126,8 @@ class Sidecar:
                 partitions=self.settings_of(destination.name).partitions,
                 message_bytes_min=message_bytes_min,
             )
-        except AccessRefused as error:
-            raise JMSSecurityError(f"{destination}: {error}", destination=destination.name) from None
         except KafkaClientError as error:
-            raise JMSError(f"{destination}: {error}", destination=destination.name) from None
+            raise as_jms_error(error, str(destination), destination=destination.name) from None
 
     def _ensure_target(self, address: str, message_bytes_min: int) -> TopicInfo:
         return self.ensure(dead_letter_queue(address), message_bytes_min=message_bytes_min)
@@ -243,7 +242,10 @@ class Sidecar:
             self._is_started = True
             try:
                 self.topics.ensure_system_topics()
-            except (KafkaClientError, JMSError) as error:
+            except KafkaClientError as error:
+                self._is_started = False
+                raise as_jms_error(error, "cannot use the cluster") from None
+            except JMSError as error:
                 self._is_started = False
                 raise JMSError(f"cannot use the cluster: {error}") from None
             give_messages_time_to_die()

@@ -1,0 +1,82 @@
+"""A user who lacks one of the rules of docs/security.md is told which, soon, and that nothing was committed."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, Connection, ConnectionFactory, Queue
+from jbm_kafka.admin import Admin
+from jbm_kafka.errors import JMSSecurityError, TransactionRolledBackError
+from tests.security.test_page import broker, page_rules
+from tests.support.secured import Rule, SecuredBroker
+
+__all__ = ["broker"]
+
+NAMESPACE = "shop"
+SOON_S = 25.0
+
+
+@pytest.fixture
+def queue(broker: SecuredBroker, kafka_name: str) -> Queue:
+    """One of this test's own, with a message."""
+    with Admin(broker.open, namespace=NAMESPACE) as admin:
+        admin.create_queue(kafka_name, partitions=1)
+    with ConnectionFactory(broker.open, namespace=NAMESPACE).create_connection() as connection:
+        connection.create_session().create_producer(Queue(kafka_name)).send("hello")
+    return Queue(kafka_name)
+
+
+def connect_without(broker: SecuredBroker, queue: Queue, lacking: Rule) -> Connection:
+    """As a user with the page's rules for the queue but this one."""
+    user = f"without-{queue.name}"
+    broker.add_user(user)
+    rules = [replace(rule, name=queue.name) if rule.name == "orders" else rule for rule in page_rules()]
+    kept = [replace(r, operations=tuple(set(r.operations) - set(lacking.operations))) if r.name == lacking.name else r
+            for r in rules]  # fmt: skip
+    broker.allow(user, kept)
+    return ConnectionFactory(broker.sasl, kafka=broker.as_user(user), namespace=NAMESPACE).create_connection()
+
+
+def test_without_the_transactional_id_a_commit_is_rolled_back_and_not_in_doubt(
+    broker: SecuredBroker, queue: Queue
+) -> None:
+    lacking = Rule("transactional_id", f"{NAMESPACE}.jbm.", ("WRITE",))
+    with connect_without(broker, queue, lacking) as connection:
+        session = connection.create_session(AcknowledgeMode.TRANSACTED)
+        session.create_producer(queue).send("never")
+        began = time.monotonic()
+        with pytest.raises(TransactionRolledBackError, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
+            session.commit()
+        assert time.monotonic() - began < SOON_S
+
+
+def test_without_write_on_the_queue_a_commit_says_so(broker: SecuredBroker, queue: Queue) -> None:
+    with connect_without(broker, queue, Rule("topic", queue.name, ("WRITE",))) as connection:
+        session = connection.create_session(AcknowledgeMode.TRANSACTED)
+        session.create_producer(queue).send("never")
+        with pytest.raises(TransactionRolledBackError, match="TOPIC_AUTHORIZATION_FAILED"):
+            session.commit()
+
+
+def test_without_write_on_the_queue_a_plain_send_is_refused(broker: SecuredBroker, queue: Queue) -> None:
+    with connect_without(broker, queue, Rule("topic", queue.name, ("WRITE",))) as connection:
+        producer = connection.create_session().create_producer(queue)
+        with pytest.raises(JMSSecurityError, match=r"docs/security\.md lists"):
+            producer.send("never")
+
+
+def test_without_the_group_a_consumer_is_refused(broker: SecuredBroker, queue: Queue) -> None:
+    with (
+        connect_without(broker, queue, Rule("group", f"{NAMESPACE}.jbm.", ("READ",))) as connection,
+        connection.create_session() as session,
+        pytest.raises(JMSSecurityError, match="GROUP_AUTHORIZATION_FAILED"),
+    ):
+        session.create_consumer(queue).receive(timeout=20)
+
+
+def test_without_read_on_the_queue_a_browser_is_refused(broker: SecuredBroker, queue: Queue) -> None:
+    with connect_without(broker, queue, Rule("topic", queue.name, ("READ",))) as connection:
+        browser = connection.create_session().create_browser(queue)
+        with pytest.raises(JMSSecurityError, match="TOPIC_AUTHORIZATION_FAILED"):
+            list(browser)
