@@ -7,6 +7,7 @@ to get in is translated or refused; tuning of the other client means nothing her
 from collections.abc import Mapping
 from pathlib import Path
 
+from jbm_kafka.kafka.settings import check_client_settings
 from jbm_spark.errors import OptionRefusedError
 
 _LOGIN = "org.apache.kafka.common.security.{}LoginModule required"
@@ -32,6 +33,17 @@ _REFUSED = {
     "sasl.username": "sasl.mechanism must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 with it",
     "sasl.password": "sasl.username is missing; name it too",
 }
+
+
+def checked_kafka_options(properties: Mapping[str, object] | None) -> dict[str, str]:
+    """As `kafka_options`, of properties that librdkafka was asked about: a misspelt one is told as misspelt.
+
+    Raises:
+        InvalidSettingError: librdkafka does not know a property, or its value, or we decide it.
+        OptionRefusedError: as `kafka_options`.
+    """
+    check_client_settings(properties or {})
+    return kafka_options(properties or {})
 
 
 def kafka_options(properties: Mapping[str, object]) -> dict[str, str]:

@@ -9,10 +9,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_spark.columns import message_columns
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError
-from jbm_spark.kafka_properties import kafka_options
+from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.options import Position, checked, ending_options, starting_options, stream_starting_options
 from jbm_spark.sink import sink_for
 from jbm_spark.unfinished_batch import finish_batch
@@ -146,6 +147,8 @@ def write_stream(
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                     options=options, order_by=order_by)  # fmt: skip
     wanted = _checked_trigger(trigger)
+    if not isinstance(checkpoint, str | os.PathLike) or not os.fspath(checkpoint):
+        raise OptionRefusedError(f"checkpoint={checkpoint!r}: name a folder of this query alone, to be kept")
     sink.look()  # a missing queue is told now, not by a query that fails later
 
     def start(trigger: Mapping[str, Any]) -> StreamingQuery:
@@ -171,8 +174,9 @@ def _named(destination: str | Destination) -> Destination:
 
 
 def _checked_trigger(trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    chosen = {"availableNow": True} if trigger is None else dict(trigger)
-    if len(chosen) != 1 or not chosen.keys() <= {"availableNow", "processingTime"}:
+    chosen = {"availableNow": True} if trigger is None else trigger
+    is_one = isinstance(chosen, Mapping) and len(chosen) == 1
+    if not is_one or not (chosen.get("availableNow") is True or isinstance(chosen.get("processingTime"), str)):
         raise OptionRefusedError(
             f'trigger={trigger!r}: it is {{"availableNow": True}}, to end when all is written that is there, or '
             '{"processingTime": "1 second"}, to go on'
@@ -201,9 +205,9 @@ def _source_options(
             "use build_session(), or set spark.sql.mapKeyDedupPolicy to LAST_WIN"
         )
     return {
-        **kafka_options(kafka or {}),
+        **checked_kafka_options(kafka),
         **checked(options, is_stream=is_stream),
-        "kafka.bootstrap.servers": bootstrap,
+        "kafka.bootstrap.servers": checked_bootstrap("bootstrap", bootstrap),
         "subscribe": topic,
         "includeHeaders": "true",
         "failOnDataLoss": "true",

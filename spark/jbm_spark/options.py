@@ -83,7 +83,10 @@ def stream_starting_options(topic: str, starting: Position) -> dict[str, str]:
     Raises:
         OptionRefusedError: no position at all.
     """
-    return {"startingOffsets": starting} if starting == "latest" else starting_options(topic, starting)
+    try:
+        return {"startingOffsets": "latest"} if starting == "latest" else starting_options(topic, starting)
+    except OptionRefusedError as refusal:
+        raise OptionRefusedError(str(refusal).replace("use 'earliest'", "use 'earliest', 'latest'")) from None
 
 
 def ending_options(topic: str, ending: Position) -> dict[str, str]:

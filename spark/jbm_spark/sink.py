@@ -15,12 +15,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import FrameRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
-from jbm_spark.kafka_properties import kafka_options
+from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.message_ids import with_message_ids
 from jbm_spark.outgoing import HEADERS_TYPE, header, message_id_header, outgoing_columns
 from jbm_spark.record_bytes import batch_bytes
@@ -168,5 +169,6 @@ def sink_for(
             "the rows of a stream have no order of their own: keep the column `kafka` of message_stream(), or name a "
             "column to order each unit by with order_by="
         )
-    all_options = {**kafka_options(kafka or {}), **checked_sink_options(options)}
-    return Sink(destination, bootstrap, namespace, dict(kafka or {}), all_options, columns, tuple(names))
+    all_options = {**checked_kafka_options(kafka), **checked_sink_options(options)}
+    address = checked_bootstrap("bootstrap", bootstrap)
+    return Sink(destination, address, namespace, dict(kafka or {}), all_options, columns, tuple(names))

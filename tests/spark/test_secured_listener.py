@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
+from jbm_kafka.errors import InvalidSettingError
 from jbm_spark.errors import OptionRefusedError, TopicError
 from jbm_spark.kafka_properties import kafka_options
 from jbm_spark.messages import messages, write_messages
@@ -91,3 +92,8 @@ def test_spark_needs_read_of_the_topic_and_of_its_own_groups(
     )
     options = kafka_options(secured.as_user(kafka_name))
     assert messages(spark, kafka_name, bootstrap=secured.sasl, options=options).count() == 0
+
+
+def test_a_misspelt_property_is_told_as_such(spark: SparkSession) -> None:
+    with pytest.raises(InvalidSettingError, match=r"sasl\.mecanism"):
+        messages(spark, "orders", bootstrap="localhost:9092", kafka={"sasl.mecanism": "PLAIN"})

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -95,11 +96,28 @@ def test_a_stream_without_an_order_is_refused(spark: SparkSession) -> None:
         write_stream(frame, "orders", bootstrap="127.0.0.1:1", checkpoint="unused")
 
 
-@pytest.mark.parametrize("trigger", [{"once": True}, {"continuous": "1 second"}, {}, {"availableNow": True, "x": 1}])
-def test_a_trigger_that_is_none_is_refused(spark: SparkSession, trigger: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"trigger": {"once": True}}, "processingTime"),
+        ({"trigger": {"processingTime": 1}}, "processingTime"),
+        ({"trigger": {}}, "processingTime"),
+        ({"trigger": "1 second"}, "processingTime"),
+        ({"checkpoint": None}, "checkpoint=None"),
+        ({"bootstrap": "localhost"}, "localhost"),
+    ],
+)
+def test_what_is_no_argument_is_refused_before_a_query_is_started(
+    spark: SparkSession, wrong: dict[str, Any], told: str
+) -> None:
     stream = message_stream(spark, "orders", bootstrap="127.0.0.1:1")
-    with pytest.raises(OptionRefusedError, match="processingTime"):
-        write_stream(stream, "orders", bootstrap="127.0.0.1:1", checkpoint="unused", trigger=trigger)
+    with pytest.raises(ValueError, match=told):
+        write_stream(stream, "orders", **{"bootstrap": "127.0.0.1:1", "checkpoint": "unused", **wrong})
+
+
+def test_a_stream_says_where_it_may_start(spark: SparkSession) -> None:
+    with pytest.raises(OptionRefusedError, match="starting='begin': use 'earliest', 'latest', an instant"):
+        message_stream(spark, "orders", bootstrap="127.0.0.1:1", starting="begin")
 
 
 def test_a_batch_is_no_stream(spark: SparkSession) -> None:
