@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from jbm_spark.session import build_session
 from tests.spark.records import Record
 from tests.support.topics import admin_client, create_topic, delete_topics
+from tests.support.waiting import wait_until
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,7 +41,11 @@ class Topics:
         """Name of a new, empty topic."""
         # The records have fixed dates, long ago: with Kafka's default retention they would be deleted at once.
         config = {"retention.ms": "-1"}
-        return create_topic(self.bootstrap, f"spark-{uuid4().hex[:12]}", partitions=partitions, config=config)
+        name = create_topic(self.bootstrap, f"spark-{uuid4().hex[:12]}", partitions=partitions, config=config)
+        admin = admin_client(self.bootstrap)
+        # A busy broker answers that it is made, and a moment later that it does not know it.
+        wait_until(lambda: name in admin.list_topics(timeout=30).topics, about=f"{name} to be seen", timeout_s=30)
+        return name
 
     def write(self, topic: str, records: Sequence[Record], *, transactional_id: str | None = None) -> Producer:
         """Writes and flushes; with a transactional id the transaction is open when this returns."""

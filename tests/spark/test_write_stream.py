@@ -125,6 +125,7 @@ def test_a_batch_is_no_stream(spark: SparkSession) -> None:
         write_stream(spark.range(1), "orders", bootstrap="127.0.0.1:1", checkpoint="unused")
 
 
+@pytest.mark.slow
 def test_partitions_that_are_added_to_the_source_are_read_from_their_beginning(
     topics: Topics, copy: Callable[..., None]
 ) -> None:
