@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 RETRY_PAUSE_S = 0.1
 BUG_PAUSE_S = 1.0
 """Before the next checkpoint after one that failed by a bug: it will again, and each time writes a traceback."""
+GATHER_MS_MAX = 10
+"""How long a checkpoint waits at most for the sessions that were in the last one."""
 ATTEMPTS_MAX = 8
 """Tries of one round before its transfers are given up; what lanes have dirty is tried again for ever."""
 
@@ -55,6 +57,9 @@ class Checkpointer:
         """In the order told, so that one history always comes to the same end."""
         self._is_awaited = False
         self._transfers: deque[Transfer] = deque()
+        self._expected = 1
+        """How many transfers the last round committed: their sessions are likely to come again soon."""
+        self._gather_until_ms = 0
         self._backoff = Backoff(clock)
         self._is_stopping = False
         self._worker: Worker | None = None
@@ -82,9 +87,12 @@ class Checkpointer:
             is_late = self._is_stopping
             if not is_late:
                 self._transfers.append(transfer)
+            # Not for each of many that gather: its thread would run between them, and hold them up.
+            is_due = len(self._transfers) == 1 or len(self._transfers) >= self._expected
         if is_late:
             transfer.done.complete(_stopped(transfer))
-        self._wake.set()
+        if is_late or is_due:
+            self._wake.set()
 
     def stop(self, timeout_s: float) -> None:
         """Finish what is submitted, then end."""
@@ -115,6 +123,8 @@ class Checkpointer:
             last_ms = self._clock.monotonic_ms()
             try:
                 yield from self._checkpoint(lanes, transfers)
+                ended_ms = self._clock.monotonic_ms()
+                self._gather_until_ms = ended_ms + min(ended_ms - last_ms, GATHER_MS_MAX)
             except Exception as error:  # a bug: the transfers' callers must not wait for ever
                 log.exception("a checkpoint failed; what it held stays unsettled and is tried again")
                 for transfer in transfers:
@@ -122,9 +132,17 @@ class Checkpointer:
                 yield Wait(BUG_PAUSE_S)
 
     def _wait_for_work(self, last_ms: int) -> Wait | None:
-        """None when there is some: at once when somebody waits, else when the interval is over."""
+        """None when there is some: at once when somebody waits, else when the interval is over.
+
+        Of many sessions that commit all the time the first to come back would have a round for itself, and all others
+        wait for the next one. It waits for them: for as many as the last round had, and as long as that took at most.
+        """
         with self._lock:
-            wait_ms = last_ms + self._interval_ms - self._clock.monotonic_ms()
+            now_ms = self._clock.monotonic_ms()
+            gather_ms = self._gather_until_ms - now_ms
+            if 0 < len(self._transfers) < self._expected and gather_ms > 0 and not self._is_stopping:
+                return Wait(gather_ms / 1000, self._wake)
+            wait_ms = last_ms + self._interval_ms - now_ms
             if self._transfers or (self._dirty and (self._is_awaited or wait_ms <= 0)):
                 return None
             return Wait(wait_ms / 1000 if self._dirty else None, self._wake)
@@ -136,6 +154,7 @@ class Checkpointer:
             self._dirty.clear()
             self._transfers.clear()
             self._is_awaited = False
+            self._expected = len(transfers) or self._expected
             return lanes, transfers
 
     def _checkpoint(self, dirty: Sequence[Participant], transfers: list[Transfer]) -> Steps:

@@ -45,3 +45,66 @@ def test_a_checkpoint_that_fails_by_a_bug_is_not_tried_again_at_once(caplog: pyt
     assert Wait(BUG_PAUSE_S) in waits
     with pytest.raises(JMSError, match="a commit: the checkpoint failed"):
         broken.done.wait(0.0, about="commit")
+
+
+class Sessions:
+    """Transfers of one record each, and the checkpoint thread, step by step; each of its steps takes a millisecond."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self._by_hand = ByHand()
+        cluster = MemoryCluster(self.clock, waits=False)
+        cluster.create_topic("t", 1, {})
+        writer = writer_of(cluster)
+        self.checkpointer = Checkpointer(writer=writer, clock=self.clock, interval_ms=50, workers=self._by_hand)
+        self.checkpointer.start()
+        self.run()
+
+    def submit(self, count: int) -> list[Transfer]:
+        record = Outgoing("t", 0, None, b"sent")
+        made = [Transfer(about="a commit", sends=(record,), settlings=()) for _ in range(count)]
+        for transfer in made:
+            self.checkpointer.submit(transfer)
+        return made
+
+    def run(self) -> Wait:
+        """Go on until it waits for a signal that is not given; returns that."""
+        while True:
+            wait = next(self._by_hand.steps)
+            if wait.signal is not None and not wait.signal.is_set():
+                return wait
+            self.clock.advance(1)
+
+
+def test_the_first_of_many_sessions_to_come_back_has_no_checkpoint_for_itself() -> None:
+    """It would take as long as one for all, and all others wait for its end."""
+    sessions = Sessions()
+    sessions.submit(1)
+    sessions.run()
+    sessions.submit(4)
+    sessions.run()
+    before = sessions.checkpointer.checkpoints
+    first = sessions.submit(1)
+    sessions.run()
+    assert not first[0].done.is_done
+    others = sessions.submit(3)
+    sessions.run()
+    assert all(transfer.done.is_done for transfer in (*first, *others))
+    assert sessions.checkpointer.checkpoints == before + 1
+
+
+def test_a_session_does_not_wait_longer_for_others_than_the_last_checkpoint_took() -> None:
+    """And one alone does not wait at all."""
+    sessions = Sessions()
+    sessions.submit(4)
+    sessions.run()
+    alone = sessions.submit(1)
+    wait = sessions.run()
+    assert wait.timeout_s is not None
+    assert 0 < wait.timeout_s <= 0.010
+    sessions.clock.advance(round(wait.timeout_s * 1_000))
+    sessions.run()
+    assert alone[0].done.is_done
+    again = sessions.submit(1)
+    sessions.run()
+    assert again[0].done.is_done
