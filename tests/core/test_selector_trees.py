@@ -28,7 +28,7 @@ def selector(text: str) -> Selector:
 
 
 @given(tree=conditions, message=messages, seed=STYLES)
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_a_selector_chooses_what_the_tables_choose(tree: Tree, message: Mapping[str, Value], seed: int) -> None:
     """Of SEL-1: grammar and logic."""
     text = written(tree, random.Random(seed))
@@ -36,7 +36,7 @@ def test_a_selector_chooses_what_the_tables_choose(tree: Tree, message: Mapping[
 
 
 @given(tree=conditions, message=messages, seeds=st.tuples(STYLES, STYLES))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_the_same_in_other_words_is_equal_and_its_normal_form_means_the_same(
     tree: Tree, message: Mapping[str, Value], seeds: tuple[int, int]
 ) -> None:
@@ -49,6 +49,7 @@ def test_the_same_in_other_words_is_equal_and_its_normal_form_means_the_same(
 
 
 @given(tree=conditions, message=messages, seed=STYLES)
+@settings(deadline=None)
 def test_a_selector_reads_no_name_but_those_it_tells(tree: Tree, message: Mapping[str, Value], seed: int) -> None:
     read: set[str] = set()
 
@@ -134,13 +135,14 @@ def refused_or_read(text: str) -> None:
 @example("a\u0130s null")
 @example("'")
 @example("\ud800")
+@settings(deadline=None)
 def test_any_text_is_read_or_refused_at_a_place_within_it(text: str) -> None:
     """Of SEL-1: the position."""
     refused_or_read(text)
 
 
 @given(st.lists(FRAGMENTS, max_size=12).map(" ".join))
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 def test_any_row_of_words_is_read_or_refused_at_a_place_within_it(text: str) -> None:
     """Of SEL-1: the position."""
     refused_or_read(text)
