@@ -4,14 +4,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from tempfile import TemporaryDirectory
+from threading import Lock
 from types import TracebackType
 from typing import Self, TypeVar
 
+from jbm_kafka.admin.administered import administered
 from jbm_kafka.admin.counts import QueueCounts, Tally, counts_of, tallies
 from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of
 from jbm_kafka.admin.retry import carry_out, sort_out
 from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner, passed_over
-from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
 from jbm_kafka.core.errors import (
     IllegalStateError,
@@ -26,7 +27,6 @@ from jbm_kafka.jms.browser import check_include
 from jbm_kafka.jms.factory import ConnectionFactory, check_namespace
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
-from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaClientError, LogReader, TopicDescription, Unreachable
 from jbm_kafka.ports.provider import Seen, TopicInfo
 from jbm_kafka.sidecar.browse import browse
@@ -50,7 +50,7 @@ class Admin:
     """Any thread. As a context manager it closes itself.
 
     Args:
-        bootstrap: `host:port`, several with commas.
+        bootstrap: `host:port`, several with commas; or `memory://NAME`, whose world it keeps until it is closed.
         kafka: librdkafka properties such as security settings.
         namespace: prefix of everything of ours.
     """
@@ -58,16 +58,16 @@ class Admin:
     def __init__(
         self, bootstrap: str, *, kafka: Mapping[str, object] | None = None, namespace: str = "", timeout_s: float = 10.0
     ) -> None:
-        bootstrap = checked_bootstrap("bootstrap", bootstrap)
         check_namespace(namespace)
         if kafka is not None and not isinstance(kafka, Mapping):
             raise wrong_type("kafka", kafka, "it is a dict of librdkafka properties, or None")
         timeout_s = checked_seconds("timeout_s", timeout_s)
-        self._is_closed = False
         self._bootstrap, self._settings = bootstrap, kafka
-        self._kafka = ConfluentKafka(bootstrap, kafka, admin_timeout_s=timeout_s)
+        self._cluster = administered(bootstrap, kafka, timeout_s)
+        self._kafka = self._cluster.kafka
         self._admin = self._kafka.admin()
         self._namespace = namespace
+        self._lock, self._is_closed = Lock(), False
         self._registry = Registry(self._kafka, self._admin, with_namespace("jbm.registry", namespace))
 
     def create_queue(self, name: str, *, partitions: int | None = None) -> bool:
@@ -275,9 +275,13 @@ class Admin:
 
     def close(self) -> None:
         """Again: nothing happens."""
-        self._is_closed = True
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
         self._registry.close()
         self._admin.close()
+        self._cluster.let_go()
 
     def __enter__(self) -> Self:
         return self
@@ -304,7 +308,7 @@ class Admin:
             self._kafka,
             queue,
             namespace=self._namespace,
-            now_ms=time.time_ns() // 1_000_000,
+            now_ms=self._cluster.clock.now_ms(),
             lane=None,
             include_all=include_all,
             selector=selector,

@@ -1,0 +1,90 @@
+"""Administration of a Kafka and of a world in memory: they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
+from jbm_kafka.admin import Admin
+from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError
+from jbm_kafka.providers import in_memory
+from jbm_kafka.testing.memory_world import MemoryWorld
+from tests.jms.support import bodies, receive, send
+
+ORDERS = Queue("orders")
+ONCE = {"#": AddressSettings(max_delivery_attempts=1, partitions=2)}
+
+
+@pytest.fixture(params=["kafka", "memory"])
+def url(request: pytest.FixtureRequest, kafka_name: str) -> str:
+    return f"memory://{kafka_name}" if request.param == "memory" else str(request.getfixturevalue("bootstrap"))
+
+
+@pytest.fixture
+def admin(url: str, kafka_name: str) -> Iterator[Admin]:
+    with Admin(url, namespace=kafka_name) as made:
+        yield made
+
+
+@pytest.fixture
+def factory(url: str, kafka_name: str, admin: Admin) -> ConnectionFactory:
+    """While there is an `admin` a world in memory stays."""
+    return ConnectionFactory(url, namespace=kafka_name, address_settings=ONCE)
+
+
+def test_a_queue_is_made_listed_counted_and_shown(admin: Admin, factory: ConnectionFactory) -> None:
+    assert admin.create_queue("orders", partitions=3)
+    assert not admin.create_queue("orders", partitions=3)
+    with pytest.raises(InvalidDestinationError, match="exists with 3 partitions, not 4"):
+        admin.create_queue("orders", partitions=4)
+    with factory.create_context() as jms:
+        for name in ("a", "b"):
+            jms.create_producer().send(ORDERS, name, delivery_delay_ms=0 if name == "a" else 60_000)
+    assert admin.destinations() == [ORDERS]
+    counts = admin.counts("orders")
+    assert (counts.held, counts.delayed, counts.is_exact, len(counts.partitions)) == (2, 1, True, 3)
+    assert bodies(admin.browse("orders")) == ["a"]
+    assert sorted(str(body) for body in bodies(admin.browse("orders", include="all"))) == ["a", "b"]
+    assert not admin.exists("other")
+
+
+def test_dead_letters_are_sent_again_in_memory() -> None:
+    """On Kafka: tests/cli/test_dead_letter_commands.py."""
+    with MemoryWorld() as world, Admin(world.url) as admin:
+        with world.factory(address_settings=ONCE).create_connection() as connection:
+            session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+            send(session, ORDERS, "a", unit="joe")
+            with session.create_consumer(ORDERS) as consumer:
+                receive(consumer).nack()
+            world.wait_idle()
+        report = admin.retry_dead_letters("DLQ")
+        assert [letter.reason for letter in report.letters] == ["max-delivery-attempts"]
+        assert bodies(admin.browse("orders")) == ["a"]
+        assert admin.counts("DLQ").held == 0
+
+
+def test_an_open_administration_keeps_its_world(kafka_name: str) -> None:
+    with Admin(f"memory://{kafka_name}") as admin:
+        admin.create_queue("orders", partitions=1)
+        with ConnectionFactory(f"memory://{kafka_name}").create_context() as jms:
+            jms.create_producer().send(ORDERS, "a")
+        assert bodies(admin.browse("orders")) == ["a"]
+        admin.close()
+        assert kafka_name not in in_memory.worlds()
+
+
+def test_what_waits_is_judged_by_the_clock_of_its_world() -> None:
+    with MemoryWorld() as world, Admin(world.url) as admin:
+        with world.factory().create_context() as jms:
+            jms.create_producer().send(ORDERS, "a", delivery_delay_ms=1_000)
+        assert admin.counts("orders").delayed == 1
+        world.clock.advance(1_000)
+        assert admin.counts("orders").delayed == 0
+        assert bodies(admin.browse("orders")) == ["a"]
+
+
+def test_settings_of_a_kafka_client_are_refused_here_too() -> None:
+    with pytest.raises(InvalidSettingError, match="memory://w has none"):
+        Admin("memory://w", kafka={"linger.ms": 5})
