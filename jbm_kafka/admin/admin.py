@@ -17,8 +17,6 @@ from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with
 from jbm_kafka.core.errors import (
     IllegalStateError,
     InvalidDestinationError,
-    JMSError,
-    JMSSecurityError,
 )
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.wrong_values import checked_int, wrong_type
@@ -27,7 +25,8 @@ from jbm_kafka.jms.browser import check_include
 from jbm_kafka.jms.factory import ConnectionFactory, check_namespace
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
-from jbm_kafka.ports import AccessRefused, KafkaClientError, LogReader, TopicDescription, Unreachable
+from jbm_kafka.ports import LogReader, TopicDescription, Unreachable
+from jbm_kafka.ports.client_errors import told_as_jms_errors
 from jbm_kafka.ports.provider import Seen, TopicInfo
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.registry import Registry
@@ -296,12 +295,8 @@ class Admin:
         """What Kafka's client raises, as an error for the caller."""
         if self._is_closed:
             raise IllegalStateError("the admin is closed; make a new one")
-        try:
+        with told_as_jms_errors(about):
             yield
-        except AccessRefused as error:
-            raise JMSSecurityError(f"{about}: {error}") from None
-        except KafkaClientError as error:
-            raise JMSError(f"{about}: {error}") from None
 
     def _seen(self, queue: Queue, selector: Selector | None = None, *, include_all: bool = True) -> Iterator[Seen]:
         return browse(

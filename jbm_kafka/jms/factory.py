@@ -81,6 +81,8 @@ class ConnectionFactory:
         check_namespace(namespace)
         _check_type("client_id", client_id, str, "a str, or None")
         _check_type("state_dir", state_dir, str, "the path of a folder as a str, or None")
+        if state_dir is not None and (not state_dir or "\0" in state_dir):
+            raise wrong_value("state_dir", state_dir, "it is the path of a folder; leave it out for a temporary one")
         _check_type("kafka", kafka, Mapping, "a dict of librdkafka properties, or None")
         _check_type("address_settings", address_settings, Mapping, "a dict from pattern to AddressSettings, or None")
         asked = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jbm_kafka.core.errors import JMSError, JMSSecurityError
+from jbm_kafka.core.errors import ChannelLost, JMSError, JMSSecurityError
 from jbm_kafka.ports.kafka import AccessRefused, KafkaClientError
 
 
@@ -20,3 +20,5 @@ def told_as_jms_errors(about: str) -> Iterator[None]:
         yield
     except KafkaClientError as error:
         raise as_jms_error(error, about) from None
+    except ChannelLost as error:
+        raise JMSError(f"{about}: {error}") from None

@@ -150,15 +150,16 @@ def remove_abandoned_folders() -> None:
 
 
 def _acquire(path: Path) -> FileLock:
-    if path.exists() and not path.is_dir():
-        raise IllegalStateError(
-            f"state folder {path} is a file, not a folder; name a folder, or one that is not there yet", path=str(path)
-        )
-    if path.is_dir():
-        _refuse_foreign_content(path)
     lock = FileLock(path / LOCK_FILE)
     try:
-        if not path.is_dir():
+        if path.exists() and not path.is_dir():
+            raise IllegalStateError(
+                f"state folder {path} is a file, not a folder; name a folder, or one that is not there yet",
+                path=str(path),
+            )
+        if path.is_dir():
+            _refuse_foreign_content(path)
+        else:
             # Bodies of waiting messages may lie in it. What its parents and a folder that is there let others do is the
             # user's to say.
             path.parent.mkdir(parents=True, exist_ok=True)
