@@ -203,7 +203,7 @@ class Assignment:
         """
         self._forget_opening(partitions)
         self._membership.rebalanced()
-        if partitions:
+        if partitions and not self._is_leaving:
             tell_revoked(
                 self._data.group, partitions, self._in_hand(partitions), self._data.config.revoke_drain_ms / 1000
             )

@@ -32,6 +32,7 @@ from jbm_kafka.sidecar.catch_up import CatchUp
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
+from jbm_kafka.sidecar.connection_lines import ConnectionLines
 from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.dispatch import Dispatch
 from jbm_kafka.sidecar.fetching import Fetching
@@ -79,7 +80,9 @@ class Lane:
         self.settle = Settle(self.data, self.departures, chance=parts.chance)
         self.dispatch = Dispatch(self.data, self.settle, self.departures)
         self.fetching = Fetching(
-            self.data, note_break=parts.look_at_topics, routes=UnitRoutes(str(group), self._unit_partitions)
+            self.data,
+            note_break=ConnectionLines(group, parts.clock, parts.look_at_topics).broke,
+            routes=UnitRoutes(str(group), self._unit_partitions),
         )
         self.catch_up = CatchUp(self.data)
         self.checkpoint_part = CheckpointPart(

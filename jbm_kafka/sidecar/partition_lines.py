@@ -38,10 +38,10 @@ def tell_given_up(queue: object, partitions: Sequence[int], duration_ms: int) ->
 
 
 def tell_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int) -> None:
-    """Others have them already."""
+    """Others may have them already."""
     log.warning(
-        "%s: %s lost: this process did not answer its group for session_timeout_ms=%d and others have them; what was "
-        "not recorded is delivered again there",
+        "%s: %s lost: their group and this process did not hear of each other for session_timeout_ms=%d, and others "
+        "may have them; what was not recorded is delivered again",
         queue,
         named(partitions),
         session_timeout_ms,

@@ -182,11 +182,44 @@ def test_partitions_that_others_have_already_are_in_the_log_and_what_sessions_lo
     process.lane.assignment.on_lost([0, 1])
     lost, taken = lines(caplog, PARTITIONS)
     assert lost[0] == "WARNING"
-    assert lost[1].startswith("queue:orders: partitions 0-1 lost: this process did not answer its group for ")
+    assert lost[1].startswith(
+        "queue:orders: partitions 0-1 lost: their group and this process did not hear of each other for "
+    )
     assert taken == (
         "INFO",
         "orders[0]: 2 messages that a session holds are taken from it, offsets 0 to 1; they are delivered again",
     )
+
+
+def test_a_process_that_leaves_says_so_once(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """After they were given up, the same partitions were told to be revoked."""
+    process = start("one", partitions=2)
+    link = process.attach("s")
+    process.run(lambda: len(process.lane.data.channels) == 2)
+    caplog.clear()
+    lane = process.lane
+    link.is_closed = True
+    lane.detach(link.link_id)
+    lane.stop()
+    process.run(lambda: not lane.is_alive)
+    [(level, text)] = lines(caplog, PARTITIONS)
+    assert level == "INFO"
+    assert text.startswith("queue:orders: partitions 0-1 given up after ")
+
+
+def test_lost_connections_are_one_line_in_half_a_minute(
+    cluster: MemoryCluster, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that restarts was not to be seen, unless it was away for long."""
+    process = start("one")
+    process.attach("s")
+    process.run_for(200)
+    for _ in range(20):
+        cluster.faults.breaks += 1
+        process.run_for(100)
+    assert lines(caplog, CONNECTIONS) == [
+        ("INFO", "queue:orders: a connection to Kafka was lost; the client connects again")
+    ]
 
 
 def test_a_checkpoint_refused_in_a_rebalance_is_no_warning_and_many_in_a_row_are(

@@ -1,0 +1,33 @@
+"""What the log says of lost connections. docs/logging.md lists the lines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from jbm_kafka.core.bursts import Bursts
+from jbm_kafka.ports import Clock
+
+log = logging.getLogger("jbm_kafka.connections")
+
+INTERVAL_MS = 30_000
+"""One line in so long a time: while a broker is away each try is one more lost connection."""
+
+
+class ConnectionLines:
+    """The lines of one channel group; its owner thread's."""
+
+    def __init__(self, queue: object, clock: Clock, then: Callable[[], None]) -> None:
+        """`then`: what else is done when a connection is lost."""
+        self._queue = str(queue)
+        self._clock = clock
+        self._then = then
+        self._bursts: Bursts[str] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
+
+    def broke(self) -> None:
+        """A connection of its consumer was lost."""
+        now_ms = self._clock.monotonic_ms()
+        self._bursts.due(now_ms)
+        if self._bursts.note(self._queue, now_ms):
+            log.info("%s: a connection to Kafka was lost; the client connects again", self._queue)
+        self._then()
