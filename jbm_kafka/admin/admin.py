@@ -66,7 +66,7 @@ class Admin:
         self._kafka = self._cluster.kafka
         self._admin = self._kafka.admin()
         self._namespace = namespace
-        self._lock, self._is_closed = Lock(), False
+        self._lock, self._is_closed, self._is_met = Lock(), False, False
         self._registry = Registry(self._kafka, self._admin, with_namespace("jbm.registry", namespace))
 
     def create_queue(self, name: str, *, partitions: int | None = None) -> bool:
@@ -296,6 +296,9 @@ class Admin:
         if self._is_closed:
             raise IllegalStateError("the admin is closed; make a new one")
         with told_as_jms_errors(about):
+            if not self._is_met:
+                self._admin.cluster_id()  # tells at once that nobody is there, or that we are not let in
+                self._is_met = True
             yield
 
     def _seen(self, queue: Queue, selector: Selector | None = None, *, include_all: bool = True) -> Iterator[Seen]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka import ConnectionFactory
+from jbm_kafka.admin import Admin
 from jbm_kafka.core.errors import JMSError, JMSSecurityError
 from jbm_kafka.devbroker.ports import free_port
 from tests.support.sasl import PASSWORD, USER, SaslBroker, sasl_broker
@@ -141,3 +142,15 @@ def test_a_mechanism_that_the_broker_does_not_have_says_which_it_has(broker: Sas
 def test_the_right_password_connects(broker: SaslBroker) -> None:
     with ConnectionFactory(broker.sasl, kafka={**BY_PASSWORD, "sasl.password": PASSWORD}).create_connection():
         pass
+
+
+def test_an_admin_is_told_as_soon_as_a_connection(broker: SaslBroker) -> None:
+    began = time.monotonic()
+    with pytest.raises(JMSError, match="nobody answers at"), Admin(f"127.0.0.1:{free_port()}") as admin:
+        admin.destinations()
+    assert time.monotonic() - began < NOBODY_S
+    with pytest.raises(JMSSecurityError, match="does not speak TLS"):
+        Admin(broker.plain, kafka={"security.protocol": "SSL"}).destinations()
+    with pytest.raises(JMSSecurityError, match=r"check sasl\.username"):
+        Admin(broker.sasl, kafka={**BY_PASSWORD, "sasl.password": "guessed"}).destinations()
+    assert time.monotonic() - began < NOBODY_S + 2 * SOON_S
