@@ -34,19 +34,19 @@ def factory(url: str, kafka_name: str, admin: Admin) -> ConnectionFactory:
     return ConnectionFactory(url, namespace=kafka_name, address_settings=ONCE)
 
 
-def test_a_queue_is_made_listed_counted_and_shown(admin: Admin, factory: ConnectionFactory) -> None:
-    assert admin.create_queue("orders", partitions=3)
-    assert not admin.create_queue("orders", partitions=3)
+def test_a_queue_is_made_listed_counted_and_shown(admin: Admin, factory: ConnectionFactory, kafka_name: str) -> None:
+    assert admin.create_queue(kafka_name, partitions=3)
+    assert not admin.create_queue(kafka_name, partitions=3)
     with pytest.raises(InvalidDestinationError, match="exists with 3 partitions, not 4"):
-        admin.create_queue("orders", partitions=4)
+        admin.create_queue(kafka_name, partitions=4)
     with factory.create_context() as jms:
         for name in ("a", "b"):
-            jms.create_producer().send(ORDERS, name, delivery_delay_ms=0 if name == "a" else 60_000)
-    assert admin.destinations() == [ORDERS]
-    counts = admin.counts("orders")
+            jms.create_producer().send(Queue(kafka_name), name, delivery_delay_ms=0 if name == "a" else 60_000)
+    assert admin.destinations() == [Queue(kafka_name)]
+    counts = admin.counts(kafka_name)
     assert (counts.held, counts.delayed, counts.is_exact, len(counts.partitions)) == (2, 1, True, 3)
-    assert bodies(admin.browse("orders")) == ["a"]
-    assert sorted(str(body) for body in bodies(admin.browse("orders", include="all"))) == ["a", "b"]
+    assert bodies(admin.browse(kafka_name)) == ["a"]
+    assert sorted(str(body) for body in bodies(admin.browse(kafka_name, include="all"))) == ["a", "b"]
     assert not admin.exists("other")
 
 
