@@ -5,7 +5,7 @@ import sys
 from jbm_spark.messages import message_stream, write_stream
 from jbm_spark.session import build_session
 
-BATCH = {"maxOffsetsPerTrigger": "40"}
+BATCH = {"maxOffsetsPerTrigger": "60"}
 
 
 def main(bootstrap: str, source: str, queue: str, checkpoint: str) -> None:
