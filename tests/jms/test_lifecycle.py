@@ -257,15 +257,15 @@ def test_a_connection_is_not_shared_with_other_client_settings(
     bootstrap: str, warm: ConnectionFactory, tmp_path: Path
 ) -> None:
     """Not with another user's, above all: they are named, their values are not."""
-    mine = {"client.id": "mine", "sasl.password": "secret"}
-    with pytest.raises(errors.InvalidSettingError, match=r"client\.id, sasl\.password; use another") as refused:
+    mine = {"client.id": "mine", "ssl.key.password": "secret"}
+    with pytest.raises(errors.InvalidSettingError, match=r"client\.id, ssl\.key\.password; use another") as refused:
         make_factory(bootstrap, kafka=mine).create_connection()
     assert "secret" not in str(refused.value)
     apart: dict[str, object] = {"state_dir": str(tmp_path / "state")}
     with make_factory(bootstrap, kafka=mine, **apart).create_connection():
-        with pytest.raises(errors.InvalidSettingError, match=r"open already, .*: sasl\.password;"):
-            make_factory(bootstrap, kafka={**mine, "sasl.password": "public"}, **apart).create_connection()
-        with pytest.raises(errors.InvalidSettingError, match=r"client\.id, sasl\.password"):
+        with pytest.raises(errors.InvalidSettingError, match=r"open already, .*: ssl\.key\.password;"):
+            make_factory(bootstrap, kafka={**mine, "ssl.key.password": "public"}, **apart).create_connection()
+        with pytest.raises(errors.InvalidSettingError, match=r"client\.id, ssl\.key\.password"):
             make_factory(bootstrap, **apart).create_connection()
         make_factory(bootstrap, kafka=dict(mine), **apart).create_connection().close()
     make_factory(bootstrap, **apart).create_connection().close()
