@@ -149,8 +149,8 @@ class RetryPlanner:
                 units.update(_later_units(self._read(info.topic, partition, begin, end), offsets))
             if units:
                 yield (
-                    f"{_several(units)} of {queue} went on: messages sent after these letters were processed, or will "
-                    f"be before them (on_dead_letter='hold' keeps a unit waiting instead)"
+                    f"{_several(units)} of {queue} went on: later messages have overtaken these letters, or will (with "
+                    f"on_dead_letter='hold' a unit waits instead)"
                 )
 
     def _info(self, queue: Queue) -> TopicInfo:

@@ -209,7 +209,7 @@ def _text(content: Mapping[str, Any], key: str, path: Path) -> Given | None:
     value = content.get(key)
     if value is None or isinstance(value, str):
         return _given(value, f"{path}, {key}")
-    raise SettingsFault(f'{path}: {key} is not a text; write {key} = "..."')
+    raise SettingsFault(f'{path}: {key} is of type {type(value).__name__}, not a text; write {key} = "..."')
 
 
 def _flat(table: Mapping[str, Any], path: Path, before: str = "") -> Iterable[tuple[str, str]]:

@@ -61,6 +61,10 @@ def run(group: click.Group, program: str, arguments: Sequence[str] | None) -> in
         # click's own: a closed pipe, which it calls a failure, or shell completion.
         return _reader_is_gone() if isinstance(end.__context__, OSError) else DONE
     except click.UsageError as error:
+        if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.parent is None:
+            place = f"{program} COMMAND {error.option_name}"
+            said = f"No such option '{error.option_name}'; options stand behind their command: {place}"
+            error = click.UsageError(said, error.ctx)
         error.show()
         return WRONG_USAGE
     except (KeyboardInterrupt, click.Abort):

@@ -16,6 +16,7 @@ NAME_LENGTH_MAX = 200
 NAMESPACE_LENGTH_MAX = 30
 CHANGELOG_SUFFIX = ".jbm-changelog"
 RESERVED_PREFIX = "jbm."
+KAFKA_PREFIX = "__"
 
 DestinationKind = Literal["queue", "topic", "temporary-queue", "temporary-topic"]
 
@@ -136,6 +137,8 @@ def name_fault(name: str) -> str | None:
         return "Kafka allows no topic of this name"
     if name.startswith(RESERVED_PREFIX):
         return f"names that start with '{RESERVED_PREFIX}' are reserved; choose another"
+    if name.startswith(KAFKA_PREFIX):
+        return f"names that start with '{KAFKA_PREFIX}' are Kafka's own; choose another"
     if name.endswith(CHANGELOG_SUFFIX):
         return f"names that end with '{CHANGELOG_SUFFIX}' are reserved; choose another"
     return None

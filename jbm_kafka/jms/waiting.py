@@ -27,7 +27,7 @@ class Waiting:
         self._inbox = inbox
         self._link = inbox.link
         self._filled = inbox.session.filled
-        self._has_told_full = False
+        self._has_told_full = self._has_told_stopped = False
 
     def wait(self, timeout: float | None) -> Delivery | None:
         """The next message, or None when the time is up or the consumer was closed.
@@ -53,6 +53,8 @@ class Waiting:
 
     def _wait(self, timeout: float | None) -> Delivery | None:
         deadline = None if timeout is None else time.monotonic() + timeout
+        if not self._inbox.session.connection.is_started:
+            self._tell_stopped()
         self._inbox.connect_late()
         self._inbox.stay_attached()
         is_member = self._link.is_attached and self._link.lane.has_joined
@@ -100,6 +102,16 @@ class Waiting:
         if must_tell:
             self._tell_full()
         return self._inbox.unexpired(delivery)
+
+    def _tell_stopped(self) -> None:
+        """Once: JMS makes it no error, since another thread may start it, but most who meet it have forgotten to."""
+        if not self._has_told_stopped:
+            self._has_told_stopped = True
+            log.warning(
+                "%s: a receive waits on a connection that is not started, so nothing comes: call its start(), or "
+                "enter it with `with`",
+                self._inbox.destination,
+            )
 
     def _tell_full(self) -> None:
         """Once, and without the lock: whoever writes the log may be slow."""

@@ -134,6 +134,9 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
     }
 
 
+_LISTED = "librdkafka's CONFIGURATION.md lists every property and its values"
+
+
 def check_client_settings(client_settings: Mapping[str, object]) -> None:
     """Raises InvalidSettingError, naming the setting, for one that is ours, unknown or has a wrong value."""
     refused = sorted(CONTROLLED.keys() & client_settings.keys())
@@ -153,7 +156,7 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
         # Some are secrets: no value is told but those that librdkafka calls wrong. A wrong one alone says the same.
         wrong = [name for name, value in client_settings.items() if _client_fault({name: value}) == fault][:1]
         where = f"client setting {wrong[0]!r}" if wrong else "client settings"
-        raise InvalidSettingError(f"{where}: {fault}", names=wrong)
+        raise InvalidSettingError(f"{where}: {fault} ({_LISTED})", names=wrong)
     _check_linger(client_settings)
 
 

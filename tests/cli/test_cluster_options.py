@@ -142,7 +142,7 @@ def test_a_cluster_shows_no_secrets(tell: Tell, seen: list[Cluster], file: Path)
         ("bootstrap = 'a:1'\n[kafka", "it is not TOML"),
         ('boostrap = "a:1"', "'boostrap' is not known; a config file has bootstrap, namespace and"),
         ('security.protocol = "SSL"', "'security' is not known; a config file has bootstrap, namespace and, for"),
-        ('bootstrap = ["a:1"]', 'bootstrap is not a text; write bootstrap = "..."'),
+        ('bootstrap = ["a:1"]', 'bootstrap is of type list, not a text; write bootstrap = "..."'),
         ('bootstrap = "a"', "bootstrap is 'a': the port is missing; write 'host:port', as in 'a:9092'"),
         ('namespace = "a b"', "namespace is 'a b': use at most"),
         ('kafka = "x"', "kafka is not a table; write [kafka] and the properties below it"),

@@ -8,6 +8,8 @@ from tests.cli.conftest import Run
 
 # fmt: off
 MISTAKES: list[tuple[list[str], str]] = [
+    (["--json", "list"],
+     "Error: No such option '--json'; options stand behind their command: jbm-kafka COMMAND --json"),
     (["nosuch"],
      "Error: there is no command 'nosuch'; see jbm-kafka --help"),
     (["sned", "q"],
@@ -74,7 +76,8 @@ MISTAKES: list[tuple[list[str], str]] = [
      "jbm-kafka: --kafka-property group.id cannot be set: it decides who owns a partition and how a loser is "
      "fenced; leave it out"),
     (["send", "q", "--text", "x", "--kafka-property", "sesion.timeout=1"],
-     'jbm-kafka: --kafka-property sesion.timeout: No such configuration property: "sesion.timeout"'),
+     'jbm-kafka: --kafka-property sesion.timeout: No such configuration property: "sesion.timeout" '
+     "(librdkafka's CONFIGURATION.md lists every property and its values)"),
     (["send", "q", "--text", "x", "--config", "nofile.toml"],
      "jbm-kafka: nofile.toml: No such file or directory; name a config file that can be read"),
     (["send", "q", "r", "--text", "x"],

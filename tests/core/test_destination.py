@@ -31,6 +31,7 @@ def test_a_legal_name_makes_a_destination(name: str) -> None:
         (".", "no topic of this name"),
         ("..", "no topic of this name"),
         ("jbm.registry", "start with 'jbm.'"),
+        ("__consumer_offsets", "start with '__'"),
         ("orders.jbm-changelog", "end with '.jbm-changelog'"),
     ],
 )

@@ -49,7 +49,8 @@ FACTORY: Mistakes = [
      "client settings that jbm-kafka controls cannot be set; leave them out ('group.id': it decides "
      "who owns a partition and how a loser is fenced)"),
     (new(ConnectionFactory, HOST, kafka={"sesion.timeout.ms": 1}), errors.InvalidSettingError,
-     "client setting 'sesion.timeout.ms': No such configuration property: \"sesion.timeout.ms\""),
+     "client setting 'sesion.timeout.ms': No such configuration property: \"sesion.timeout.ms\" "
+     "(librdkafka's CONFIGURATION.md lists every property and its values)"),
     (new(ConnectionFactory, HOST, kafka={"sasl.username": None}), errors.InvalidSettingError,
      "client setting 'sasl.username': None is not a value; leave it out"),
     (new(ConnectionFactory, HOST, kafka={5: 1}), errors.InvalidSettingError,
@@ -200,6 +201,8 @@ SESSIONS: Mistakes = [
      "queue 'queue:orders': ':' at position 5 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (call("session", "create_queue", "jbm.x"), errors.InvalidDestinationError,
      "queue 'jbm.x': names that start with 'jbm.' are reserved; choose another"),
+    (call("session", "create_queue", "__consumer_offsets"), errors.InvalidDestinationError,
+     "queue '__consumer_offsets': names that start with '__' are Kafka's own; choose another"),
     (call("session", "create_queue", "a.jbm-changelog"), errors.InvalidDestinationError,
      "queue 'a.jbm-changelog': names that end with '.jbm-changelog' are reserved; choose another"),
     (call("session", "create_producer", "orders"), errors.InvalidDestinationError,

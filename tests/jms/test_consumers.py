@@ -286,3 +286,15 @@ def test_ctrl_c_interrupts_a_receive(connection: Connection, orders: Queue) -> N
         consumer.receive()
     timer.join()
     assert consumer.receive_nowait() is None  # the session is usable
+
+
+def test_a_receive_on_a_connection_that_nobody_started_warns_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Of CONN-1: JMS delivers nothing there and calls it no error; most who meet it have forgotten `start()`."""
+    connection = ConnectionFactory("memory://not-started").create_connection()
+    consumer = connection.create_session().create_consumer(Queue("orders"))
+    for _ in range(2):
+        assert consumer.receive(0.05) is None
+    [warning] = [record.getMessage() for record in caplog.records if "not started" in record.getMessage()]
+    assert warning.startswith("queue:orders: ")
+    assert "call its start()" in warning
+    connection.close()

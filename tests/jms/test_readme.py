@@ -16,7 +16,7 @@ def test_the_readme_example_runs(bootstrap: str, warm: ConnectionFactory, capsys
     [example] = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     assert example.count("\n") <= 26
     name = f"{RUN}-{uuid.uuid4().hex[:8]}"
-    text = example.replace("localhost:9092", bootstrap).replace('"orders"', f'"{name}"')
+    text = example.replace("localhost:9092", bootstrap).replace('"shop"', f'"{name}"')
     # A namespace of its own, so that its address settings are those of its own sidecar.
     text = text.replace("    address_settings", f'    namespace="{RUN}-readme",\n    address_settings')
     exec(compile(text, str(README), "exec"), {})
