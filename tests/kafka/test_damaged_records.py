@@ -92,6 +92,22 @@ def test_a_reader_by_position_leaves_out_no_damaged_record(monkeypatch: pytest.M
     assert raised.value.partition == 0
 
 
+def test_an_error_that_passes_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MSG-2: every error told between records counted as where its partition ends, and what came later was not read."""
+    monkeypatch.setattr(log_reader, "Consumer", Client)
+    reader = ConfluentLogReader({}, bootstrap="b")
+    client: Any = reader._consumer(True)
+    client.batches = [[record(0, 4), record(0, 6, KafkaError._TRANSPORT)], [record(0, 5)]]
+    assert offsets(reader.read("t", {0: (4, 6)}, timeout_s=1.0)) == [4, 5]
+    monkeypatch.setattr(group_consumer, "Consumer", Client)
+    settings = {"error_cb": lambda _: None}
+    consumer = ConfluentGroupConsumer(settings, group="g", topic="t", listener=Listener({0: 0, 1: 0}), bootstrap="b")
+    client = consumer._consumer
+    client.batches = [[record(0, 4), record(0, 6, KafkaError._TRANSPORT)], [record(0, 5)]]
+    assert offsets([*consumer.consume(10, 0), *consumer.consume(10, 0)]) == [4, 5]
+    assert consumer.ends_reached() == {}
+
+
 def test_a_partition_that_a_topic_made_anew_has_no_more_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of LOG-4: it counted as an unknown topic, which ended the lane of the partitions there are."""
     monkeypatch.setattr(group_consumer, "Consumer", Client)

@@ -178,6 +178,28 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
         assert one.cluster.log(address, 0).end > 0
 
 
+def test_however_much_one_checkpoint_tells_no_record_of_it_is_too_large_for_its_topic(start: Start) -> None:
+    """MSG-2, of LOG-5: it was one record, which was refused for ever, and nothing of its lane was recorded any more."""
+    one, count = start("one"), 100
+    link = one.attach("s")
+    for number in range(count):
+        one.send("returned", unit=b"%04096d" % number)
+    one.receive(link, count)
+    one.held.add(CHECKPOINTS)
+    returned = [(link.leases[0], GivenBack(offset, counted=True)) for offset in range(count)]
+    link.dispositions.append(Disposition(returned=returned))
+    one.run_for(1_000)
+    one.held.clear()
+    one.run_for(1_000)
+    logs = one.cluster.topics["jbm.events"].logs
+    sizes = [
+        len(record.value() or b"") for log in logs for record in log.read(log.begin, 1_000, committed_only=True)[0]
+    ]
+    assert max(sizes) < 300_000, sizes
+    told = [message.offset for event in events(one.cluster) for message in event.messages]
+    assert sorted(told) == list(range(count))
+
+
 def test_what_expires_without_an_expiry_address_is_not_told_as_acknowledged(start: Start) -> None:
     """SEND-5, LOG-5: its event says expired; nobody had it, so nobody can have acknowledged it."""
     one = start("one", settings=AddressSettings(expiry_address=None))

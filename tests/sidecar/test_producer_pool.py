@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
-from jbm_kafka.ports import CommittedOffset, KafkaClientError, OutcomeUnknown, Outgoing, Unreachable
+from jbm_kafka.ports import CommittedOffset, KafkaClientError, OutcomeUnknown, Outgoing, TransactionAborted, Unreachable
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.producer_pool import PRODUCERS, SOON_COUNT, SOON_MS
 from jbm_kafka.sidecar.transaction import TransactionWriter
@@ -148,6 +148,48 @@ def test_an_abort_without_an_answer_is_ended_before_the_redo(cluster: MemoryClus
     commit(writer)
     log = cluster.log("out", 0)
     assert (log.stable_end, bodies(cluster)) == (log.end, 1)
+
+
+@pytest.mark.parametrize("is_answered", [True, False], ids=["answered", "unanswered"])
+def test_after_an_abort_only_an_unanswered_one_makes_its_producer_anew(
+    cluster: MemoryCluster, is_answered: bool
+) -> None:
+    """LOG-5: no record was refused here, after which its producer would be made anew for that alone."""
+    writer = writer_of(cluster, has_past=True)
+    run_beside(writer, writer.prepare())
+    steps: list[tuple[str, str]] = []
+
+    def step(transactional_id: str, step: str) -> None:
+        steps.append((transactional_id, step))
+        if step == "commit":
+            raise TransactionAborted("no")
+        if step == "abort" and not is_answered:
+            raise OutcomeUnknown("no answer")
+
+    cluster.faults.step = step
+    with pytest.raises(TransactionAborted):
+        commit(writer)
+    cluster.faults.step = lambda transactional_id, step: steps.append((transactional_id, step))
+    commit(writer)
+    log = cluster.log("out", 0)
+    assert (log.stable_end, bodies(cluster)) == (log.end, 1)
+    begun = [step for _, step in steps if step in ("initialise", "begin")]
+    assert begun == (["begin", "begin"] if is_answered else ["begin", "initialise", "begin"])
+
+
+def test_a_producer_whose_record_was_refused_is_made_anew(cluster: MemoryCluster) -> None:
+    """Of LOG-5: the refused record is a gap in its sequence, over which it would fail the records of its next turn."""
+    writer = writer_of(cluster, has_past=True)
+    run_beside(writer, writer.prepare())
+    steps: list[tuple[str, str]] = []
+    cluster.faults.step = lambda transactional_id, step: steps.append((transactional_id, step))
+    cluster.faults.refuse = lambda _: "no"
+    with pytest.raises(TransactionAborted):
+        commit(writer)
+    cluster.faults.refuse = None
+    commit(writer)
+    (first, _), *_ = steps
+    assert [who for who, step in steps if step == "initialise"] == [first]
 
 
 def test_a_process_without_a_past_makes_a_second_producer_only_when_commits_come_fast(
