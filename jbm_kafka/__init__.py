@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from jbm_kafka.jms.consumer import MessageConsumer
     from jbm_kafka.jms.context import Context, ContextProducer
     from jbm_kafka.jms.factory import ConnectionFactory
+    from jbm_kafka.jms.map_message import MapMessage
     from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
     from jbm_kafka.jms.modes import AcknowledgeMode
     from jbm_kafka.jms.producer import MessageProducer
     from jbm_kafka.jms.session import Session
+    from jbm_kafka.jms.stream_message import StreamMessage
 
     __version__: str
 
@@ -44,12 +46,14 @@ __all__ = [
     "Context",
     "ContextProducer",
     "DeliveryMode",
+    "MapMessage",
     "Message",
     "MessageConsumer",
     "MessageProducer",
     "Queue",
     "QueueBrowser",
     "Session",
+    "StreamMessage",
     "TextMessage",
     "__version__",
     "errors",
@@ -67,12 +71,14 @@ _HOME = {
     "Context": "jms.context",
     "ContextProducer": "jms.context",
     "DeliveryMode": "core.delivery_mode",
+    "MapMessage": "jms.map_message",
     "Message": "jms.messages",
     "MessageConsumer": "jms.consumer",
     "MessageProducer": "jms.producer",
     "Queue": "core.destination",
     "QueueBrowser": "jms.browser",
     "Session": "jms.session",
+    "StreamMessage": "jms.stream_message",
     "TextMessage": "jms.messages",
 }
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and

@@ -9,7 +9,7 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import as_queue, connect, later
 from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option
-from jbm_kafka.cli.render import as_values, json_line, printable
+from jbm_kafka.cli.render import as_values, json_body, json_line, printable
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.messages import Message
@@ -77,6 +77,8 @@ def _print(message: Message, *, as_json: bool) -> None:
         click.echo(json_line(as_values(message)))
         return
     body = b"" if message.body is None else message.body
+    if isinstance(body, dict | list):
+        body = json_line(json_body(body))
     if not sys.stdout.isatty():
         click.echo(body)  # bytes as they are: a file or a program wants them so
     elif isinstance(body, bytes):

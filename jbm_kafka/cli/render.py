@@ -49,8 +49,19 @@ def as_values(message: Message) -> dict[str, object]:
     if isinstance(message.body, bytes):
         values["body_base64"] = base64.b64encode(message.body).decode()
     else:
-        values["body"] = message.body
+        values["body"] = json_body(message.body)
     return values
+
+
+def json_body(body: object) -> object:
+    """The body as JSON can say it: bytes in a map or stream as base64, infinities as text."""
+    if isinstance(body, dict):
+        return {name: json_body(value) for name, value in body.items()}
+    if isinstance(body, list):
+        return [json_body(value) for value in body]
+    if isinstance(body, bytes):
+        return base64.b64encode(body).decode()
+    return _json_value(body)
 
 
 def json_line(values: object) -> str:
@@ -83,7 +94,8 @@ def brief(body: object) -> str:
             text = repr(cut)[2:-1]
         is_cut = len(body) > BODY_MAX
     else:
-        text, is_cut = str(body)[:BODY_MAX], len(str(body)) > BODY_MAX
+        whole = json.dumps(json_body(body), ensure_ascii=False) if isinstance(body, dict | list) else str(body)
+        text, is_cut = whole[:BODY_MAX], len(whole) > BODY_MAX
     return printable(text) + ("..." if is_cut else "")
 
 

@@ -1,7 +1,7 @@
-"""Between the value of a record and the body of a message: text, bytes, nothing.
+"""Between the value of a record and the body of a message: text, bytes, maps, streams, nothing.
 
-Map, stream and object bodies are not known yet; they and whatever else cannot be read as announced are delivered as
-their bytes, with the reason.
+Object bodies are not known yet; they and whatever else cannot be read as announced are delivered as their bytes, with
+the reason.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,14 @@ from enum import Enum
 from typing import Final
 
 from jbm_kafka.codec.scan import Header
+from jbm_kafka.codec.typed_values import TypedValue, decode_map, decode_stream, encode_map, encode_stream
 from jbm_kafka.core.errors import MessageFormatError
 
 BODY_HEADER: Final = "JBMBody"
 TEXT: Final = b"text"
 BYTES: Final = b"bytes"
+MAP: Final = b"map"
+STREAM: Final = b"stream"
 NONE: Final = b"none"
 
 
@@ -24,11 +27,16 @@ class BodyShape(Enum):
     """A str; None when a text message was sent without text."""
     BYTES = "bytes"
     """Bytes as they are."""
+    MAP = "map"
+    """Values with their JMS types, by name."""
+    STREAM = "stream"
+    """Values with their JMS types, in a row."""
     NONE = "none"
     """No body."""
 
 
-DecodedBody = tuple[BodyShape, str | bytes | None, str | None]
+Body = str | bytes | dict[str, TypedValue] | tuple[TypedValue, ...] | None
+DecodedBody = tuple[BodyShape, Body, str | None]
 """A body, the kind of message it makes, and why the body is bytes although something else was announced."""
 
 # A member of an Enum costs a look-up through its class each time; this is called for every message.
@@ -62,10 +70,15 @@ def decode_value(kind: bytes | None, value: bytes | None) -> DecodedBody:
             return _BYTES_SHAPE, value, f"the body is announced as text, but is not UTF-8: {fault}"
     if kind is None or kind == BYTES:
         return _BYTES_SHAPE, value, None
-    return _undecodable(kind, value)
+    return _decode_other(kind, value)
 
 
-def _undecodable(kind: bytes, value: bytes) -> DecodedBody:
+def _decode_other(kind: bytes, value: bytes) -> DecodedBody:
+    if kind in (MAP, STREAM):
+        try:
+            return (BodyShape.MAP, decode_map(value), None) if kind == MAP else _decode_stream(value)
+        except ValueError as fault:
+            return _BYTES_SHAPE, value, f"the body is announced as a {kind.decode()}, but cannot be read: {fault}"
     if kind != NONE:
         announced = kind.decode(errors="backslashreplace")
         return _BYTES_SHAPE, value, f"body kind {announced!r} is not known to this version"
@@ -74,12 +87,16 @@ def _undecodable(kind: bytes, value: bytes) -> DecodedBody:
     return _NONE_SHAPE, None, None
 
 
+def _decode_stream(value: bytes) -> DecodedBody:
+    return BodyShape.STREAM, decode_stream(value), None
+
+
 def no_utf8(fault: UnicodeEncodeError) -> str:
     """What is wrong with a text that cannot be encoded."""
     return f"{fault.object[fault.start : fault.end]!a} at position {fault.start} has no UTF-8 form"
 
 
-def encode_body(shape: BodyShape, body: str | bytes | None) -> tuple[bytes | None, bytes | None]:
+def encode_body(shape: BodyShape, body: Body) -> tuple[bytes | None, bytes | None]:
     """The value of the `JBMBody` header (None: leave it out) and the value of the record.
 
     Raises:
@@ -97,5 +114,11 @@ def encode_body(shape: BodyShape, body: str | bytes | None) -> tuple[bytes | Non
         # Bytes without content are a value, not its absence.
         assert isinstance(body, bytes), type(body)
         return None, body
+    if shape is BodyShape.MAP:
+        assert isinstance(body, dict), type(body)
+        return MAP, encode_map(body)
+    if shape is BodyShape.STREAM:
+        assert isinstance(body, tuple), type(body)
+        return STREAM, encode_stream(body)
     assert body is None, body
     return None, None

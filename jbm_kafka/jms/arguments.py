@@ -64,9 +64,9 @@ def check_kind(kind: object) -> None:
     if kind is str or kind is bytes:
         return
     if not isinstance(kind, type):
-        raise wrong_type("kind", kind, "it is a type, str or bytes")
-    if not issubclass(str, kind) and not issubclass(bytes, kind):
-        raise wrong_value("kind", kind, "it is str or bytes, which bodies are")
+        raise wrong_type("kind", kind, "it is a type: str, bytes, dict or list")
+    if not any(issubclass(body, kind) for body in (str, bytes, dict, list)):
+        raise wrong_value("kind", kind, "it is str, bytes, dict or list, which bodies are")
 
 
 def checked_flag(name: str, value: object) -> bool:

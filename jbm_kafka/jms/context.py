@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.markers import UNSET, Unset
@@ -16,11 +17,13 @@ from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.known_attributes import KnownAttributes, unknown_attribute
+from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.stream_message import StreamMessage
 from jbm_kafka.jms.troubles import ExceptionListener
 
 
@@ -64,7 +67,7 @@ class ContextProducer:
             rule = "it is a Queue, as in send(Queue('orders'), message): the destination comes first"
             raise wrong_type("destination", destination, rule + hint)
         if isinstance(message, Destination):
-            raise wrong_type("message", message, "it is a destination; pass str, bytes or a Message")
+            raise wrong_type("message", message, "it is a destination; pass str, bytes, a dict or a Message")
         return self._producer.send(
             message,
             destination=destination,
@@ -193,6 +196,14 @@ class Context(KnownAttributes):
     def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
         """A bytes message."""
         return BytesMessage(data)
+
+    def create_map_message(self, body: Mapping[str, Value] | None = None) -> MapMessage:
+        """A map message."""
+        return MapMessage(body)
+
+    def create_stream_message(self, body: Sequence[Value] = ()) -> StreamMessage:
+        """A stream message."""
+        return StreamMessage(body)
 
     def start(self) -> None:
         """Deliver from now on."""

@@ -13,6 +13,7 @@ from typing import Final, cast
 
 from mypy_extensions import mypyc_attr
 
+from jbm_kafka.codec.bodies import Body
 from jbm_kafka.codec.headers import DECODE_ERROR
 from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER, unit_name
 from jbm_kafka.codec.one_header import header_property, header_property_value, header_text
@@ -49,7 +50,7 @@ class MessageCore:
     def __init__(self) -> None:
         self._record: object = None
         self._settler: object = None
-        self._body: str | bytes | None = None
+        self._body: Body = None
         self._body_is_read_only: object = False
         self._properties_are_read_only: object = False
         self.destination: object = None
@@ -125,8 +126,8 @@ class MessageCore:
         return properties.get(name)
 
     @property
-    def body(self) -> str | bytes | None:
-        """The text of a TextMessage, the bytes of a BytesMessage; any other message has none."""
+    def body(self) -> object:
+        """As a TextMessage has a text, a BytesMessage bytes, a MapMessage a dict, a StreamMessage a list."""
         return self._body
 
     @body.setter
@@ -144,10 +145,10 @@ class MessageCore:
             for name, value in cast(Mapping[str, object], values or {}).items():
                 object.__setattr__(self, name, value)
 
-    def _checked_body(self, body: object) -> str | bytes | None:
+    def _checked_body(self, body: object) -> Body:
         raise MessageFormatError(f"a {type(self).__name__} has no body to set; make a TextMessage or a BytesMessage")
 
-    def _write_body(self, body: str | bytes | None) -> None:
+    def _write_body(self, body: Body) -> None:
         raise NotImplementedError
 
 
@@ -155,7 +156,7 @@ def receive_into(
     message: MessageCore,
     record: object,
     settler: object,
-    body: str | bytes | None,
+    body: Body,
     destination: object,
     delivery_count: object,
     redelivered: object,

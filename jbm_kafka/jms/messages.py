@@ -8,10 +8,11 @@ closed. What its record tells is decoded when it is looked at, and only that (se
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Protocol, cast
 
-from jbm_kafka.codec.bodies import BodyShape
+from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.codec.properties import Property
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
+from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
@@ -70,7 +71,7 @@ class Message(MessageCore, TypedProperties):
     state: MessageState | None
     """Where it stands in its channel; only a browser tells."""
 
-    _body: str | bytes | None
+    _body: Body
     _body_is_read_only: bool
     _properties: dict[str, Property]
     _properties_are_read_only: bool
@@ -84,6 +85,14 @@ class Message(MessageCore, TypedProperties):
         self.delivery_mode = DeliveryMode.PERSISTENT
         self.priority = PRIORITY_DEFAULT
         self.state = None
+
+    if TYPE_CHECKING:
+
+        @property
+        def body(self) -> str | bytes | dict[str, Value] | list[Value] | None: ...
+
+        @body.setter
+        def body(self, body: object) -> None: ...
 
     if not TYPE_CHECKING:  # A type checker would take it for "any name is an attribute".
 
@@ -149,7 +158,7 @@ class Message(MessageCore, TypedProperties):
             raise IllegalStateError("this message was not received by a consumer; there is nothing to settle")
         return self._settler
 
-    def _write_body(self, body: str | bytes | None) -> None:
+    def _write_body(self, body: Body) -> None:
         if self._body_is_read_only:
             raise MessageNotWriteableError(
                 f"the body of received message {self.message_id} is read-only; call clear_body() first",
@@ -195,7 +204,7 @@ class TextMessage(Message):
 
     if TYPE_CHECKING:
 
-        @property
+        @property  # type: ignore[override]
         def body(self) -> str | None: ...
 
         @body.setter  # type: ignore[override]  # what else it is given it refuses

@@ -11,10 +11,12 @@ from jbm_kafka.codec.properties import HEADER_PREFIX, Property, property_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message_core import receive_into
 from jbm_kafka.jms.messages import BytesMessage, Message, Settler, TextMessage
 from jbm_kafka.jms.properties import check_group, check_property_name
 from jbm_kafka.jms.received import KafkaRecord
+from jbm_kafka.jms.stream_message import StreamMessage
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 # A constant that is final costs compiled code no look-up; this is called for every message.
@@ -55,10 +57,21 @@ def message_of(
     """The message of a record whose `JBMBody` is known. Its class is that of its body; its headers are decoded when
     looked at."""
     shape, body, _ = decode_value(kind, record.value())
-    cls = _TEXT_MESSAGE if shape is _TEXT else _BYTES_MESSAGE if shape is _BYTES else _MESSAGE
-    message = _NEW(cls)
+    message: Message
+    if shape is _TEXT:
+        message = _NEW(_TEXT_MESSAGE)
+    elif shape is _BYTES:
+        message = _NEW(_BYTES_MESSAGE)
+    else:
+        message = _empty(shape)
     receive_into(message, record, settler, body, destination, delivery_count, redelivered)
     return message
+
+
+def _empty(shape: BodyShape) -> Message:
+    if shape is BodyShape.MAP:
+        return MapMessage()
+    return StreamMessage() if shape is BodyShape.STREAM else _NEW(_MESSAGE)
 
 
 def to_record(

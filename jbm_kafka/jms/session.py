@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
+from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError, JMSError
 from jbm_kafka.core.wrong_values import shown
@@ -18,10 +19,12 @@ from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.listening import Listening
+from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.stream_message import StreamMessage
 
 
 class Session(KnownAttributes):
@@ -112,6 +115,14 @@ class Session(KnownAttributes):
     def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
         """A bytes message."""
         return BytesMessage(data)
+
+    def create_map_message(self, body: Mapping[str, Value] | None = None) -> MapMessage:
+        """A map message."""
+        return MapMessage(body)
+
+    def create_stream_message(self, body: Sequence[Value] = ()) -> StreamMessage:
+        """A stream message."""
+        return StreamMessage(body)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from jbm_kafka.core.errors import (
 )
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_destination
+from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 
 
@@ -154,7 +155,7 @@ def stamp(
 
 
 def as_message(message: object) -> Message:
-    """A str is a text message, bytes are a bytes message.
+    """A str is a text message, bytes are a bytes message, a dict is a map message.
 
     Raises:
         MessageFormatError: it is nothing that can be sent.
@@ -166,11 +167,9 @@ def as_message(message: object) -> Message:
     if isinstance(message, bytes | bytearray | memoryview):
         return BytesMessage(bytes(message))
     if isinstance(message, Mapping):
-        raise MessageFormatError(
-            f"a {type(message).__name__} is not a message: map messages are not there yet; send JSON text"
-        )
+        return MapMessage(message)
     kind = "None" if message is None else _with_article(type(message).__name__)
-    raise MessageFormatError(f"{kind} is not a message: pass str, bytes or a Message", value=message)
+    raise MessageFormatError(f"{kind} is not a message: pass str, bytes, a dict or a Message", value=message)
 
 
 def _with_article(noun: str) -> str:

@@ -48,8 +48,9 @@ def test_the_last_body_header_says_what_a_value_is(
     ("kind", "value", "reason"),
     [
         (b"text", b"\xff", "announced as text, but is not UTF-8"),
-        (b"map", b"\xc3\x01", "body kind 'map' is not known"),
-        (b"stream", b"x", "body kind 'stream' is not known"),
+        (b"map", b"\xc3\x01", "announced as a map, but cannot be read: MapBody: 2 bytes that do not start as"),
+        (b"map", b"\xc3\x01abcdefgh", "announced as a map, but cannot be read: MapBody: no known schema"),
+        (b"stream", b"x", "announced as a stream, but cannot be read: StreamBody: 1 bytes"),
         (b"object", b"x", "body kind 'object' is not known"),
         (b"\xffx", b"x", r"body kind '\\xffx' is not known"),
         (b"none", b"x", "no body is announced, but there is one"),

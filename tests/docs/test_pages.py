@@ -12,6 +12,7 @@ from tests.house.sources import ROOT
 PAGES = [
     "docs/coming-from-jms-or-rabbitmq.md",
     "docs/graceful-shutdown.md",
+    "docs/messages.md",
     "docs/other-producers.md",
     "docs/processes-and-containers.md",
     "docs/retries-and-dead-letters.md",

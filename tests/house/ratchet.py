@@ -28,9 +28,11 @@ LARGE_CLASSES = """
 
 SETTINGS = {
     "AddressSettings": "an attribute for each setting of an address",
+    "MapMessage": "the accessors of JMS, two for each type",
     "Plan": "an attribute for each option of `bench`",
     "ResolvedSettings": "an attribute for each setting of an address",
     "SidecarConfig": "an attribute for each setting of a connection",
+    "StreamMessage": "the accessors of JMS, two for each type",
 }
 """Classes that may have as many attributes as there is to say, with the reason."""
 

@@ -22,6 +22,7 @@ ON_BOTH = {
     *("test_polling", "test_properties", "test_receive_body", "test_redelivery", "test_send_order", "test_sending"),
     *("test_settling", "test_shared_sidecar", "test_transacted", "test_troubles", "test_unit_barriers", "test_units"),
     "test_browser_selectors",
+    "test_map_and_stream",
 }
 """The files of those tests; what is marked `kafka_only` in them excepted."""
 

@@ -104,8 +104,8 @@ def test_a_text_that_is_no_text_is_bytes_with_the_reason_beside_other_reasons() 
     assert message.body == b"\xff"
     reason = message.get_string_property("_JBM_DECODE_ERROR") or ""
     assert "jms.int.n: 'x' is not a decimal integer; the body is announced as text" in reason
-    unknown = received(Record(value=b"x", headers=[("JBMBody", b"map")]))
-    assert unknown.properties == {"_JBM_DECODE_ERROR": "body kind 'map' is not known to this version"}
+    unknown = received(Record(value=b"x", headers=[("JBMBody", b"object")]))
+    assert unknown.properties == {"_JBM_DECODE_ERROR": "body kind 'object' is not known to this version"}
 
 
 def test_the_timestamp_header_wins_over_that_of_the_record() -> None:

@@ -1,0 +1,100 @@
+"""The values in map and stream bodies: each has its JMS type, and Avro carries both."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
+
+from jbm_kafka.codec.properties import INTEGER_BITS, integer_fits, nearest_float32
+from jbm_kafka.codec.schemas import codec
+from jbm_kafka.core.errors import CorruptRecordError, MessageFormatError
+
+ValueType = Literal[
+    "boolean", "byte", "short", "char", "int", "long", "float", "double", "string", "bytes", "null"
+]  # fmt: skip
+Value = str | bool | int | float | bytes | None
+
+VALUE_TYPES = frozenset(get_args(ValueType))
+
+
+class TypedValue(NamedTuple):
+    """A value and its JMS type; the value fits the type."""
+
+    type: ValueType
+    value: Value
+
+
+NULL_VALUE = TypedValue("null", None)
+
+
+def encode_map(entries: Mapping[str, TypedValue]) -> bytes:
+    """The body of a map message, as a record carries it.
+
+    Raises:
+        MessageFormatError: a text in it has no UTF-8 form.
+    """
+    return _encoded("MapBody", {name: held._asdict() for name, held in entries.items()})
+
+
+def decode_map(data: bytes) -> dict[str, TypedValue]:
+    """The entries of a map body; raises ValueError, with the reason, when it is none that this version can read."""
+    return {name: _value_of(entry, f"entry {name!r}") for name, entry in _decoded("MapBody", data).items()}
+
+
+def encode_stream(entries: tuple[TypedValue, ...]) -> bytes:
+    """The body of a stream message, as a record carries it.
+
+    Raises:
+        MessageFormatError: a text in it has no UTF-8 form.
+    """
+    return _encoded("StreamBody", [held._asdict() for held in entries])
+
+
+def decode_stream(data: bytes) -> tuple[TypedValue, ...]:
+    """The values of a stream body; raises ValueError, with the reason, when it is none that this version can read."""
+    return tuple(_value_of(entry, f"value {n}") for n, entry in enumerate(_decoded("StreamBody", data)))
+
+
+def _encoded(schema: str, entries: object) -> bytes:
+    try:
+        return codec(schema).encode({"entries": entries})
+    except UnicodeEncodeError as fault:
+        part = fault.object[fault.start : fault.end]
+        raise MessageFormatError(f"body: {part!a} in a text has no UTF-8 form; send bytes instead") from None
+
+
+def _decoded(schema: str, data: bytes) -> Any:
+    try:
+        return codec(schema).decode(data)["entries"]
+    except CorruptRecordError as fault:
+        raise ValueError(str(fault)) from None
+
+
+def _value_of(entry: Mapping[str, Any], what: str) -> TypedValue:
+    kind, value = entry["type"], entry["value"]
+    fits = _FITS.get(kind)
+    if fits is None or not fits(value):
+        raise ValueError(f"{what} of type {kind!a} holds {value!a:.60}")
+    return TypedValue(kind, nearest_float32(value) if kind == "float" else value)
+
+
+def _is_integer(bits: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and integer_fits(value, bits)
+
+
+def is_char(value: object) -> bool:
+    """Whether it is one UTF-16 unit, as a Java char is, that text can carry."""
+    return isinstance(value, str) and len(value) == 1 and value <= "\uffff" and not "\ud800" <= value <= "\udfff"
+
+
+_FITS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
+    {
+        "boolean": lambda value: isinstance(value, bool),
+        **{kind: _is_integer(bits) for kind, bits in INTEGER_BITS.items()},
+        "char": is_char,
+        "float": lambda value: isinstance(value, float),
+        "double": lambda value: isinstance(value, float),
+        "string": lambda value: isinstance(value, str),
+        "bytes": lambda value: isinstance(value, bytes),
+        "null": lambda value: value is None,
+    }
+)

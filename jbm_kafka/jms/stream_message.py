@@ -1,0 +1,200 @@
+"""Stream messages: a body of values in a row, each of a JMS type, written and read one after the other."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from jbm_kafka.codec.bodies import BodyShape
+from jbm_kafka.codec.typed_values import TypedValue, Value, ValueType
+from jbm_kafka.core.errors import (
+    MessageEOFError,
+    MessageFormatError,
+    MessageNotReadableError,
+    MessageNotWriteableError,
+)
+from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.typed_access import (
+    as_boolean,
+    as_bytes,
+    as_char,
+    as_float,
+    as_integer,
+    as_it_is,
+    as_text,
+)
+from jbm_kafka.jms.value_conversions import checked_value, value_of
+
+T = TypeVar("T")
+
+
+class StreamMessage(Message):
+    """A message whose body is a list of str, bool, int, float, bytes or None.
+
+    The `write_...` of a new message add to it, until `reset()`; then, as of a received one, the `read_...` go through
+    it. `body` can always be read, and is a copy each time.
+    """
+
+    __slots__ = ("_is_reset", "_read")
+    shape = BodyShape.STREAM
+
+    _is_reset: bool
+    _read: int
+    """How many values were read."""
+
+    def __new__(cls, *_: object) -> "StreamMessage":
+        """Before any value is read; a received message is made without `__init__`."""
+        message = super().__new__(cls)
+        message._is_reset = False
+        message._read = 0
+        return message
+
+    def __init__(self, body: Sequence[Value] = ()) -> None:
+        super().__init__()
+        self._write_body(self._checked_body(body))
+
+    @property
+    def body(self) -> list[Value]:
+        """The values; a copy."""
+        return [held.value for held in self._values]
+
+    if TYPE_CHECKING:
+
+        @body.setter  # type: ignore[override]  # what else it is given it refuses
+        def body(self, body: Sequence[Value]) -> None: ...
+
+    else:
+
+        @body.setter
+        def body(self, body: object) -> None:
+            self._write_body(self._checked_body(body))
+            self._read = 0
+
+    def reset(self) -> None:
+        """To the first value, and read-only from now on."""
+        self._is_reset = True
+        self._read = 0
+
+    def clear_body(self) -> None:
+        """Empties the body and makes it writable."""
+        super().clear_body()
+        self._body = ()
+        self._is_reset = False
+        self._read = 0
+
+    def read_object(self) -> Value:
+        """The next value as it was written."""
+        return self._next(lambda _, held: as_it_is(held))
+
+    def write_object(self, value: Value) -> None:
+        """Adds the value, with the type that it has by itself."""
+        self._add(value_of(self._what_is_next(), value))
+
+    def read_boolean(self) -> bool:
+        """The next value as a bool; False of a null."""
+        return self._next(as_boolean)
+
+    def read_byte(self) -> int:
+        """The next value as an int of 8 bits."""
+        return self._next(lambda what, held: as_integer(what, held, "byte"))
+
+    def read_short(self) -> int:
+        """The next value as an int of 16 bits."""
+        return self._next(lambda what, held: as_integer(what, held, "short"))
+
+    def read_char(self) -> str:
+        """The next value as a str of one character."""
+        return self._next(as_char)
+
+    def read_int(self) -> int:
+        """The next value as an int of 32 bits."""
+        return self._next(lambda what, held: as_integer(what, held, "int"))
+
+    def read_long(self) -> int:
+        """The next value as an int of 64 bits."""
+        return self._next(lambda what, held: as_integer(what, held, "long"))
+
+    def read_float(self) -> float:
+        """The next value as a float of 32 bits."""
+        return self._next(lambda what, held: as_float(what, held, "float"))
+
+    def read_double(self) -> float:
+        """The next value as a float of 64 bits."""
+        return self._next(lambda what, held: as_float(what, held, "double"))
+
+    def read_string(self) -> str | None:
+        """The next value as a str; None of a null."""
+        return self._next(as_text)
+
+    def read_bytes(self) -> bytes | None:
+        """The next value as bytes, all of them; None of a null."""
+        return self._next(as_bytes)
+
+    def write_boolean(self, value: bool) -> None:
+        """Adds True or False; MessageFormatError for any other value."""
+        self._add_typed("boolean", value)
+
+    def write_byte(self, value: int) -> None:
+        """Adds an int of 8 bits; MessageFormatError for any other value."""
+        self._add_typed("byte", value)
+
+    def write_short(self, value: int) -> None:
+        """Adds an int of 16 bits; MessageFormatError for any other value."""
+        self._add_typed("short", value)
+
+    def write_char(self, value: str) -> None:
+        """Adds a str of one character up to U+FFFF; MessageFormatError for any other value."""
+        self._add_typed("char", value)
+
+    def write_int(self, value: int) -> None:
+        """Adds an int of 32 bits; MessageFormatError for any other value."""
+        self._add_typed("int", value)
+
+    def write_long(self, value: int) -> None:
+        """Adds an int of 64 bits; MessageFormatError for any other value."""
+        self._add_typed("long", value)
+
+    def write_float(self, value: float) -> None:
+        """Adds a float, rounded to 32 bits; MessageFormatError for any other value."""
+        self._add_typed("float", value)
+
+    def write_double(self, value: float) -> None:
+        """Adds a float; MessageFormatError for any other value."""
+        self._add_typed("double", value)
+
+    def write_string(self, value: str | None) -> None:
+        """Adds a str, or None; MessageFormatError for any other value."""
+        self._add_typed("string", value)
+
+    def write_bytes(self, value: bytes | None) -> None:
+        """Adds bytes, or None; MessageFormatError for any other value."""
+        self._add_typed("bytes", value)
+
+    @property
+    def _values(self) -> tuple[TypedValue, ...]:
+        return cast(tuple[TypedValue, ...], self._body)
+
+    def _next(self, read: Callable[[str, TypedValue], T]) -> T:
+        """A value that cannot be read as asked for stays the next one."""
+        if not (self._is_reset or self._body_is_read_only):
+            raise MessageNotReadableError("the stream is being written; call reset() before reading")
+        if self._read >= len(self._values):
+            raise MessageEOFError(f"the stream has {len(self._values)} values, and all were read; reset() goes back")
+        value = read(f"stream value {self._read}", self._values[self._read])
+        self._read += 1
+        return value
+
+    def _what_is_next(self) -> str:
+        return f"stream value {len(self._values)}"
+
+    def _add_typed(self, kind: ValueType, value: object) -> None:
+        self._add(checked_value(self._what_is_next(), kind, value))
+
+    def _add(self, held: TypedValue) -> None:
+        if self._is_reset and not self._body_is_read_only:
+            raise MessageNotWriteableError("the stream is read-only since reset(); call clear_body() first")
+        self._write_body((*self._values, held))
+
+    def _checked_body(self, body: object) -> tuple[TypedValue, ...]:
+        if not isinstance(body, Sequence) or isinstance(body, str | bytes | bytearray | memoryview):
+            raise MessageFormatError(f"body is {shown(body)}: a StreamMessage holds a list", value=body)
+        return tuple(value_of(f"stream value {n}", value) for n, value in enumerate(body))

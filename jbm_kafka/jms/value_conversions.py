@@ -1,0 +1,146 @@
+"""The conversion table of JMS for the values of map and stream messages: what was set as one type is read as others.
+
+It is the table of properties with two more types: a char, read also as text, and bytes, read as bytes only.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import cast
+
+from jbm_kafka.codec.properties import (
+    INTEGER_BITS,
+    Property,
+    PropertyType,
+    integer_fits,
+    nearest_float32,
+    parse_property,
+    property_text,
+)
+from jbm_kafka.codec.typed_values import NULL_VALUE, TypedValue, Value, ValueType, is_char
+from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.jms.properties import READABLE_AS as PROPERTY_READABLE_AS
+
+READABLE_AS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        **{kind: frozenset[str](others) for kind, others in PROPERTY_READABLE_AS.items()},
+        "char": frozenset({"char", "string"}),
+        "bytes": frozenset({"bytes"}),
+    }
+)
+"""By the type it was set as: the types it may be read as."""
+
+_RULES: Mapping[str, str] = MappingProxyType(
+    {
+        "string": "it is a str, or None",
+        "boolean": "it is True or False",
+        "char": "it is a str of one character up to U+FFFF",
+        "float": "it is a number",
+        "double": "it is a number",
+        "bytes": "it is bytes, or None",
+    }
+)
+
+
+def converted_value(what: str, held: TypedValue | None, wanted: ValueType) -> Value:
+    """The value read as the wanted type; what is missing reads as null does. `what` names it in errors.
+
+    Raises:
+        MessageFormatError: the table does not have it, or the text is not such a number (a ValueError too).
+    """
+    if held is None or held.value is None:
+        if wanted in ("string", "bytes", "boolean"):
+            return False if wanted == "boolean" else None
+        raise MessageFormatError(f"{what} is {'not set' if held is None else 'null'}, and cannot be read as {wanted}")
+    kind, value = held
+    if wanted not in READABLE_AS[kind]:
+        others = ", ".join(sorted(READABLE_AS[kind]))
+        raise MessageFormatError(f"{what} is of type {kind} and cannot be read as {wanted}; it can as {others}")
+    if wanted in (kind, "char", "bytes"):
+        return value
+    if wanted == "string":
+        return _text(held)
+    if not isinstance(value, str):
+        return value
+    if wanted == "boolean":
+        return value.lower() == "true"
+    try:
+        return parse_property(_number_type(wanted), value).value
+    except ValueError as fault:
+        raise MessageFormatError(f"{what} cannot be read as {wanted}: {fault}") from None
+
+
+def checked_value(what: str, kind: ValueType, value: object) -> TypedValue:
+    """The value with its type, when it is one of the type.
+
+    Raises:
+        MessageFormatError: it is not.
+    """
+    if value is None and kind in ("string", "bytes"):
+        return NULL_VALUE
+    if kind == "string" and isinstance(value, str):
+        return TypedValue(kind, value)
+    if kind == "bytes" and isinstance(value, bytes | bytearray | memoryview):
+        return TypedValue(kind, bytes(value))
+    if kind == "boolean" and isinstance(value, bool):
+        return TypedValue(kind, value)
+    if kind == "char" and isinstance(value, str) and is_char(value):
+        return TypedValue(kind, value)
+    if kind in INTEGER_BITS and isinstance(value, int) and not isinstance(value, bool):
+        if integer_fits(value, INTEGER_BITS[kind]):
+            return TypedValue(kind, int(value))
+    elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
+        return TypedValue(kind, nearest_float32(value) if kind == "float" else _as_double(what, value))
+    raise MessageFormatError(f"{what} is {shown(value)}: {_RULES.get(kind) or _integer_rule(kind)}", value=value)
+
+
+def value_of(what: str, value: object) -> TypedValue:
+    """The value with the type that a Python value has by itself: int by its size, float as double.
+
+    Raises:
+        MessageFormatError: no type holds it.
+    """
+    # bool first: it is an int to Python.
+    if isinstance(value, bool):
+        return TypedValue("boolean", value)
+    if isinstance(value, str):
+        return TypedValue("string", str(value))
+    if isinstance(value, int) and integer_fits(value, 64):
+        return TypedValue("int" if integer_fits(value, 32) else "long", int(value))
+    if isinstance(value, float):
+        return TypedValue("double", float(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return TypedValue("bytes", bytes(value))
+    if value is None:
+        return NULL_VALUE
+    if isinstance(value, int):
+        raise MessageFormatError(f"{what} is {shown(value)}: it does not fit 64 bits; send it as a str", value=value)
+    raise MessageFormatError(
+        f"{what} is {shown(value)}: it is a str, bool, int, float, bytes or None; send nested ones as JSON in a text",
+        value=value,
+    )
+
+
+def _text(held: TypedValue) -> str:
+    kind, value = held
+    if isinstance(value, str):
+        return value
+    assert not isinstance(value, bytes), value
+    return property_text(Property("float" if kind == "float" else "double", value))
+
+
+def _number_type(kind: ValueType) -> PropertyType:
+    assert kind in PROPERTY_READABLE_AS, kind
+    return cast(PropertyType, kind)
+
+
+def _as_double(what: str, value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise MessageFormatError(f"{what} is {shown(value)}: it is too large for a double", value=value) from None
+
+
+def _integer_rule(kind: str) -> str:
+    most = (1 << INTEGER_BITS[kind] - 1) - 1
+    return f"it is an int from {-most - 1} to {most}"

@@ -1,0 +1,159 @@
+"""Map and stream messages through a queue: bodies, states, browsers, dead letters, and sending on."""
+
+import copy
+import pickle
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, MapMessage, Message, Queue, StreamMessage, errors
+from jbm_kafka.cli.render import as_values, brief, json_line
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from tests.jms.support import SOON_S, receive
+
+ORDER = {"item": "chair", "qty": 3, "price": 49.5, "paid": True, "photo": b"\x00\xff", "note": None, "far": 2**40}
+
+
+def received_map(session: Session, orders: Queue) -> MapMessage:
+    session.create_producer(orders).send(ORDER)
+    message = receive(session.create_consumer(orders))
+    assert isinstance(message, MapMessage)
+    return message
+
+
+def test_a_dict_that_is_sent_is_received_as_a_map(session: Session, orders: Queue) -> None:
+    """Of MSG-1: with its types and its order."""
+    message = received_map(session, orders)
+    assert message.body == ORDER
+    assert message.names == tuple(ORDER)
+    assert message.item_exists("note")
+    assert not message.item_exists("colour")
+    assert (message.get_int("qty"), message.get_string("qty"), message.get_string("price")) == (3, "3", "49.5")
+    assert message.get_bytes("photo") == b"\x00\xff"
+    with pytest.raises(errors.MessageFormatError, match="of type long and cannot be read as int"):
+        message.get_int("far")
+
+
+def test_a_received_map_is_read_only_until_it_is_cleared(session: Session, orders: Queue) -> None:
+    """Of MSG-1: and what is sent on then is what was set."""
+    message = received_map(session, orders)
+    message.body["item"] = "lamp"
+    assert message.body == ORDER
+    with pytest.raises(errors.MessageNotWriteableError, match=r"clear_body\(\)"):
+        message.set_int("qty", 4)
+    with pytest.raises(errors.MessageNotWriteableError, match=r"clear_body\(\)"):
+        message.body = {}
+    message.clear_body()
+    assert message.body == {}
+    message.set_byte("qty", 4)
+    session.create_producer(orders).send(message)
+    again = receive(session.create_consumer(orders))
+    assert isinstance(again, MapMessage)
+    assert again.body == {"qty": 4}
+    assert again.get_byte("qty") == 4
+
+
+def test_a_received_map_is_sent_on_as_it_is(session: Session, orders: Queue) -> None:
+    """Of MSG-1"""
+    session.create_producer(orders).send(received_map(session, orders))
+    assert receive(session.create_consumer(orders)).body == ORDER
+
+
+def test_a_stream_is_read_value_by_value_in_the_types_it_was_written(session: Session, orders: Queue) -> None:
+    """Of MSG-1"""
+    made = session.create_stream_message()
+    made.write_string("chair")
+    made.write_short(3)
+    made.write_char("ß")
+    made.write_object(None)
+    with pytest.raises(errors.MessageNotReadableError, match=r"reset\(\)"):
+        made.read_string()
+    session.create_producer(orders).send(made)
+    message = receive(session.create_consumer(orders))
+    assert isinstance(message, StreamMessage)
+    assert message.body == ["chair", 3, "ß", None]
+    with pytest.raises(errors.MessageFormatError, match="stream value 0 cannot be read as int: 'chair'"):
+        message.read_int()
+    assert (message.read_string(), message.read_long(), message.read_char()) == ("chair", 3, "ß")
+    assert message.read_object() is None
+    with pytest.raises(errors.MessageEOFError, match="has 4 values, and all were read"):
+        message.read_object()
+    message.reset()
+    assert message.read_string() == "chair"
+    with pytest.raises(errors.MessageNotWriteableError, match=r"clear_body\(\)"):
+        message.write_int(5)
+    message.clear_body()
+    message.write_int(5)
+    message.reset()
+    assert message.read_int() == 5
+    session.create_producer(orders).send(message)
+    assert receive(session.create_consumer(orders)).body == [5]
+
+
+def test_a_stream_that_was_reset_takes_nothing_until_it_is_cleared() -> None:
+    message = StreamMessage([1])
+    message.reset()
+    with pytest.raises(errors.MessageNotWriteableError, match=r"read-only since reset\(\); call clear_body"):
+        message.write_int(2)
+    message.clear_body()
+    message.write_int(2)
+    assert message.body == [2]
+
+
+def test_a_transacted_session_sends_and_receives_maps(connection: Connection, orders: Queue) -> None:
+    with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+        session.create_producer(orders).send({"a": 1})
+        session.commit()
+        assert receive(session.create_consumer(orders)).body == {"a": 1}
+        session.commit()
+
+
+def test_receive_body_takes_a_dict_and_a_list(session: Session, orders: Queue) -> None:
+    producer = session.create_producer(orders)
+    producer.send({"a": 1}, unit_of_order="u")
+    producer.send(session.create_stream_message([1, "b"]), unit_of_order="u")
+    consumer = session.create_consumer(orders)
+    with pytest.raises(errors.MessageFormatError, match="the body is a dict, not a str"):
+        consumer.receive_body(str, SOON_S)
+    assert consumer.receive_body(dict, SOON_S) == {"a": 1}
+    assert consumer.receive_body(list, SOON_S) == [1, "b"]
+
+
+def test_a_browser_and_the_commands_show_maps_and_streams_readably(session: Session, orders: Queue) -> None:
+    producer = session.create_producer(orders)
+    producer.send({"a": 1, "b": b"\xff", "c": float("inf")}, unit_of_order="u")
+    producer.send(session.create_stream_message([1, "b"]), unit_of_order="u")
+    shown = list(session.create_browser(orders, include="all"))
+    assert [as_values(each)["body"] for each in shown] == [{"a": 1, "b": "/w==", "c": "Infinity"}, [1, "b"]]
+    assert [brief(each.body) for each in shown] == ['{"a": 1, "b": "/w==", "c": "Infinity"}', '[1, "b"]']
+    assert '"body": [1, "b"]' in json_line(as_values(shown[1]))
+
+
+@pytest.mark.parametrize("made", [MapMessage({"a": 1}), StreamMessage([1, "b"])], ids=["map", "stream"])
+def test_copies_have_a_body_of_their_own(made: MapMessage | StreamMessage) -> None:
+    for again in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert again.body == made.body
+        again.clear_body()
+        assert made.body
+
+
+def test_a_copy_of_a_map_that_changes_leaves_the_first_as_it_was() -> None:
+    made = MapMessage({"a": 1})
+    copy.copy(made).set_int("a", 2)
+    assert made.body == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: MapMessage({"a": [1]}), r"map entry 'a' is \[1\]"),  # type: ignore[dict-item]
+        (lambda: MapMessage({"": 1}), "map entry name ''"),
+        (lambda: MapMessage({5: 1}), "map entry name 5"),  # type: ignore[dict-item]
+        (lambda: MapMessage([1]), "a MapMessage holds a dict"),  # type: ignore[arg-type]
+        (lambda: StreamMessage("ab"), "a StreamMessage holds a list"),
+        (lambda: StreamMessage([{}]), "stream value 0 is {}"),  # type: ignore[list-item]
+    ],
+)
+def test_a_body_that_cannot_be_carried_is_refused_when_it_is_set(make: "type[Message]", says: str) -> None:
+    with pytest.raises(errors.MessageFormatError, match=says):
+        make()
