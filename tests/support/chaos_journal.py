@@ -58,7 +58,7 @@ class JournalWriter:
 
     def write(self, kind: str, message: Message, text: str = "") -> None:
         """One step with one message."""
-        place, body = message.kafka, json.loads(message.body or "")
+        place, body = message.kafka, json.loads(str(message.body))
         assert place is not None, message
         row = [kind, time.monotonic_ns(), time.time_ns() // 1_000_000, place.partition, place.offset]
         row += [body["unit"], body["number"], message.delivery_count, message.redelivered, text]

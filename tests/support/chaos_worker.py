@@ -101,14 +101,14 @@ class ChaosWorker:
 
     def _work(self, message: Message) -> None:
         self._never.wait(self._random.uniform(*self._task.work_ms) / 1000)
-        body = json.loads(message.body or "")
+        body = json.loads(str(message.body))
         if body["poison"] or message.delivery_count <= body["refuse"]:
             self._journal.write(NACKING, message)
             message.nack()
             return
         self._journal.write(DONE, message)
         if self._forward is not None:
-            self._forward.send(message.body or "", unit_of_order=message.unit_of_order)
+            self._forward.send(str(message.body), unit_of_order=message.unit_of_order)
         self._unsettled.append(message)
 
     def _settle(self) -> None:
