@@ -105,7 +105,10 @@ def test_a_broker_that_it_started_is_stopped_and_its_topics_are_kept(
             ("--bootstrap", "127.0.0.1:1"),
             "jbm-kafka: no Kafka answers at 127.0.0.1:1; leave --bootstrap out to use a local broker\n",
         ),
-        (("--bootstrap", "nonsense"), "jbm-kafka: url 'nonsense': write 'host:port', several separated by commas\n"),
+        (
+            ("--bootstrap", "nonsense"),
+            "jbm-kafka: url is 'nonsense': the port is missing; write 'host:port', as in 'nonsense:9092'\n",
+        ),
         (("--check", "never"), "jbm-kafka: there is no run 'never' at "),
     ],
 )

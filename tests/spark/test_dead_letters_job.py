@@ -96,7 +96,7 @@ def test_an_unreachable_broker_is_one_line_and_exit_1(capfd: pytest.CaptureFixtu
     ("wrong", "told"),
     [
         (["--top", "0"], "--top"),
-        (["--bootstrap", "localhost"], "HOST:PORT"),
+        (["--bootstrap", "localhost"], "host:port"),
         (["--kafka-property", "enable.idempotence=false"], "enable.idempotence"),
         (["--dead-letters", "a b"], "not allowed"),
         (["--nosuch"], "--nosuch"),
