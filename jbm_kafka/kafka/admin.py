@@ -200,7 +200,14 @@ class ConfluentAdmin:
         places = [TopicPartition(topic, partition, OFFSET_END) for partition in partitions]
 
         def question(deadline: Deadline) -> dict[int, int]:
-            answers = self._stable_reader(topic, deadline).offsets_for_times(places, timeout=deadline.remaining_s())
+            reader = self._stable_reader(topic, deadline)
+            try:
+                answers = reader.offsets_for_times(places, timeout=deadline.remaining_s())
+            except KafkaException as raised:
+                # The client's own opinion, of an answer that may have named no topics: a broker that came back.
+                if cause(raised).code() == KafkaError._UNKNOWN_PARTITION and _names(reader, topic, places, deadline):
+                    raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+                raise
             for place in answers:
                 if place.error is not None:
                     raise KafkaException(place.error)
@@ -386,3 +393,9 @@ class ConfluentAdmin:
 def _group(listing: Any) -> GroupDescription:
     kind = _KINDS.get(listing.type, GroupKind.OTHER)
     return GroupDescription(listing.group_id, kind, is_empty=listing.state is ConsumerGroupState.EMPTY)
+
+
+def _names(reader: Consumer, topic: str, places: Sequence[TopicPartition], deadline: Deadline) -> bool:
+    """Whether the brokers know the partitions when they are asked anew."""
+    found = reader.list_topics(topic, timeout=deadline.remaining_s()).topics.get(topic)
+    return found is not None and all(place.partition in found.partitions for place in places)

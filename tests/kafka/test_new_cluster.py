@@ -31,7 +31,10 @@ def test_a_group_is_asked_for_where_no_group_ever_was(tmp_path: Path) -> None:
     assert (asked.returncode, asked.stdout.strip()) == (0, "{}"), asked.stderr
 
 
-@pytest.mark.parametrize("names_itself", [[False, True], [False, False, True], [True, False, True]])
+@pytest.mark.parametrize(
+    "names_itself",
+    [[False, True], [False, False, True], [True, False, True], [True, True, False, True], [True, False, False, True]],
+)
 def test_a_broker_that_knows_of_none_is_asked_again(names_itself: list[bool]) -> None:
     """One that is alone says so for a moment when it comes back. librdkafka's `describe_cluster` ends the process
     then, and its other questions may wait for minutes.
