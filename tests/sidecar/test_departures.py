@@ -14,6 +14,7 @@ from tests.support.manual_clock import ManualClock
 
 DLQ = "DLQ"
 DLQ_BYTES_MAX = 3_000
+LARGE = 3_000_000
 
 
 @pytest.fixture
@@ -48,3 +49,28 @@ def test_a_copy_that_compression_was_to_make_fit_goes_without_its_body_when_it_i
     letters = cluster.log(DLQ, 0)
     records, _ = letters.read(letters.begin, 2, committed_only=True)
     assert [(record.key(), record.value()) for record in records] == [(b"u", None)]
+
+
+def test_a_dead_letter_topic_deleted_again_and_again_is_made_anew_as_large_as_it_was(
+    process: SteppedSidecar, cluster: MemoryCluster
+) -> None:
+    """Of REDELIVER-4: what was known of it stayed known, each copy was refused, and their units waited for ever."""
+    cluster.delete_topic(DLQ)
+    cluster.create_topic(DLQ, 1, {"max.message.bytes": str(LARGE)})
+    link = process.attach("s")
+    process.send("first", "second", "third")
+    for offset, body in enumerate((b"first", b"second", b"third")):
+        link.credit = 1
+        process.run(lambda: bool(link.buffer))
+        failed = link.pop()
+        assert failed is not None
+        assert failed.offset == offset
+        if offset > 0:
+            cluster.delete_topic(DLQ)
+        link.give_back([(failed, GivenBack(offset, counted=True))])
+        process.run(lambda: not process.lane.data.channels[0].state.in_hand and not process.lane.data.credit())
+        process.run_for(5_000)
+        letters = cluster.log(DLQ, 0)
+        records, _ = letters.read(letters.begin, 3, committed_only=True)
+        assert [record.value() for record in records] == [body]
+    assert int(cluster.topics[DLQ].config["max.message.bytes"]) == LARGE

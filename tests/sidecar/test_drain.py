@@ -137,6 +137,22 @@ def test_what_is_in_hand_longer_than_the_drain_is_taken_and_told_once(cluster: M
     assert not held[1 - moved].lease.acknowledge(0)
 
 
+def test_what_nobody_has_read_yet_delays_no_rebalance(cluster: MemoryCluster, start: Start) -> None:
+    """CONN-1: a receiver that pauses with a full buffer would hold the group up for the whole drain."""
+    one = Worker(start, "one")
+    one.process.run(lambda: one.partitions == {0, 1})
+    for partition in (0, 1):
+        one.process.send("unread", partition=partition)
+    one.link.credit = 2
+    one.process.run(lambda: len(one.link.buffer) == 2)
+    two = join(start, "two")
+    begun_ms = cluster.clock.monotonic_ms()
+    one.process.run(lambda: len(one.partitions) == 1)
+    assert cluster.clock.monotonic_ms() - begun_ms < 1_000
+    [again] = two.get(1)
+    assert (again.offset, again.count.redelivered) == (0, False)
+
+
 def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: MemoryCluster, start: Start) -> None:
     """All but reading goes on: hand-over, delays, checkpoints."""
     one = Worker(start, "one", settings=AddressSettings(redelivery_delay_ms=1_000))

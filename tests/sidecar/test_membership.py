@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.sidecar.membership import Membership
+from tests.sidecar.parts import link_of
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
@@ -92,3 +95,29 @@ def test_a_consumer_that_is_closed_or_stopped_keeps_no_partitions(start: Start, 
     else:
         link.give_back_unread(stop=True)
     run_both(one, two, lambda: len(two.lane.data.channels) == 2, within_ms=1_000)
+
+
+@pytest.mark.parametrize(("is_holding", "is_owing"), [(True, False), (False, True)])
+def test_a_process_with_something_in_hand_or_unrecorded_does_not_leave(is_holding: bool, is_owing: bool) -> None:
+    """UNIT-2: whoever got its partitions would hand out what is being worked on."""
+    membership = Membership(SidecarConfig())
+    for now_ms in (0, 10_000_000):
+        assert not membership.is_over(now_ms, [], is_holding=is_holding, is_owing=is_owing, shares=True)
+    assert membership.is_over(10_000_001, [], is_holding=False, is_owing=False, shares=True)
+
+
+@pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "open"])
+def test_what_was_in_hand_keeps_partitions_only_for_a_receiver_that_is_open(is_closed: bool) -> None:
+    """CONN-1: partitions are for those who receive, and a closed one never does again."""
+    membership, link = Membership(SidecarConfig()), link_of("s")
+    assert not membership.is_over(0, [link], is_holding=True, is_owing=False, shares=True)
+    link.is_closed = is_closed
+    assert membership.is_over(1, [link], is_holding=False, is_owing=False, shares=True) is is_closed
+
+
+def test_a_sole_member_that_nobody_uses_leaves_as_soon_as_others_need_partitions() -> None:
+    """CONN-1: it lingers only while that costs nobody anything."""
+    membership = Membership(SidecarConfig())
+    assert not membership.is_over(0, [], is_holding=False, is_owing=False, shares=False)
+    membership.rebalanced()
+    assert membership.is_over(1, [], is_holding=False, is_owing=False, shares=False)
