@@ -112,6 +112,16 @@ def test_foreign_headers_are_seen_where_jms_can_show_them() -> None:
     }
 
 
+def test_a_header_whose_name_was_not_utf_8_is_told_and_carried_on() -> None:
+    """MSG-2: why a property that its sender wrote is not there."""
+    headers: list[Header] = [("caf\N{REPLACEMENT CHARACTER}", b"2"), ("ok", b"1")]
+    assert properties(headers) == {
+        "ok": Property("string", "1"),
+        "_JBM_DECODE_ERROR": Property("string", "the name of the header 'caf\N{REPLACEMENT CHARACTER}' is not UTF-8"),
+    }
+    assert carried_headers(headers) == headers
+
+
 def test_what_cannot_be_decoded_is_told_and_the_rest_is_there() -> None:
     """MSG-2: never fatal."""
     headers: list[Header] = [

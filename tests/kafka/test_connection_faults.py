@@ -1,5 +1,8 @@
 """What librdkafka's log says of connections, read the same from every version that we take."""
 
+import pytest
+from confluent_kafka import KafkaError
+
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
 
 CLOSED = (
@@ -17,3 +20,95 @@ def test_a_connection_closed_again_is_counted_where_the_log_suppresses_what_is_i
     assert fault.is_refusal
     assert "sasl.username" in fault.text
     assert "suppressed" not in fault.text
+
+
+def heard(reason: str, state: str, *, scheme: str = "") -> ConnectionFaults:
+    """What is known after one line of librdkafka's log."""
+    faults = ConnectionFaults()
+    faults.log(3, f"FAIL [rdkafka#producer-1] [thrd:x]: {scheme}host:9092/1: {reason} (after 3ms in state {state})")
+    return faults
+
+
+@pytest.mark.parametrize(
+    ("reason", "state", "remedy"),
+    [
+        ("Connect to ipv4#10.0.0.1:9092 failed: Connection refused", "CONNECT", "start the broker, or correct"),
+        (
+            "SASL PLAIN mechanism handshake failed: Broker: Unsupported SASL mechanism: "
+            "broker's supported mechanisms: SCRAM-SHA-256",
+            "AUTH_HANDSHAKE",
+            "name a sasl.mechanism that the broker supports",
+        ),
+        (
+            "SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL state",
+            "AUTH_HANDSHAKE",
+            "the broker asks for no credentials at this port",
+        ),
+        ("SASL authentication error: Authentication failed", "AUTH_REQ", "check sasl.username, sasl.password"),
+        ("Disconnected", "AUTH_REQ", "check sasl.username, sasl.password"),
+        (
+            "SSL handshake failed: error:0A000086:SSL routines::certificate verify failed: broker certificate could "
+            "not be verified, verify that ssl.ca.location is correctly configured",
+            "SSL_HANDSHAKE",
+            "check ssl.ca.location",
+        ),
+        (
+            "SSL handshake failed: error:0A00010B:SSL routines::wrong version number: connecting to a PLAINTEXT "
+            "broker listener?",
+            "SSL_HANDSHAKE",
+            "the port does not speak TLS",
+        ),
+        ("Disconnected", "SSL_HANDSHAKE", "the port does not speak TLS"),
+        ("SSL handshake failed: Disconnected", "CONNECT", "the port does not speak TLS"),
+        ("Disconnected: connection closed by peer", "UP", "the broker takes no request without credentials"),
+        ("ApiVersionRequest failed: Local: Timed out", "CONNECT", "if the port speaks TLS set security.protocol"),
+        ("Disconnected: connection closed by peer", "APIVERSION_QUERY", "if the port speaks TLS set security.protocol"),
+    ],
+)
+def test_each_cause_has_its_own_remedy_and_none_of_these_is_sure_to_last(reason: str, state: str, remedy: str) -> None:
+    """Wrong password, TLS to a plain port, nobody there: all of them were one and the same line."""
+    fault = heard(reason, state).fault
+    assert fault is not None
+    assert fault.text.startswith(f"host:9092: {reason}; {remedy}")
+    assert not fault.is_refusal
+
+
+@pytest.mark.parametrize("alert", [40, 42, 43, 44, 45, 46, 48, 70, 116])
+def test_what_a_brokers_tls_refuses_of_ours_is_a_refusal(alert: int) -> None:
+    """It was tried again without a word for as long as the caller waited."""
+    fault = heard(f"SSL handshake failed: tlsv1 alert: SSL alert number {alert}", "UP", scheme="ssl://").fault
+    assert fault is not None
+    assert fault.is_refusal
+    assert "the broker does not take our certificate, or we gave none" in fault.text
+
+
+def test_an_alert_about_something_else_is_no_refusal() -> None:
+    fault = heard("SSL handshake failed: tlsv1 alert: SSL alert number 80", "SSL_HANDSHAKE").fault
+    assert fault is not None
+    assert not fault.is_refusal
+
+
+@pytest.mark.parametrize("code", [KafkaError._AUTHENTICATION, KafkaError._SSL])
+def test_a_refusal_is_told_rather_than_what_comes_after_it(code: int) -> None:
+    """The other addresses of a broker that refuses a password are often closed, and were what was told."""
+    faults = ConnectionFaults()
+    text = "sasl_ssl://host:9092/bootstrap: SASL authentication error: Authentication failed (after 9ms in state AUTH)"
+    faults.note_error(KafkaError(code, text))
+    faults.log(
+        3,
+        "FAIL [c] [thrd:x]: other:1/2: Connect to ipv4#1.2.3.4:1 failed: Connection refused "
+        "(after 0ms in state CONNECT)",
+    )
+    fault = faults.fault
+    assert fault is not None
+    assert fault.is_refusal
+    assert fault.text.startswith("host:9092: SASL authentication error: Authentication failed; check sasl.username")
+    faults.forget()
+    assert faults.fault is None
+
+
+def test_an_error_that_is_no_refusal_and_a_line_that_is_no_failure_tell_nothing() -> None:
+    faults = ConnectionFaults()
+    faults.note_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    faults.log(6, "PARTCNT [rdkafka#producer-1] [thrd:main]: Topic orders partition count changed from 1 to 2")
+    assert faults.fault is None

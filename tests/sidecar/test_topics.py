@@ -118,7 +118,7 @@ def test_a_browsed_name_that_does_not_exist_is_refused_and_makes_no_topic(cluste
 def test_system_topics_that_somebody_mis_made_are_put_right(
     cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cluster.create_topic("jbm.events", 1, {"cleanup.policy": "compact"})
+    cluster.create_topic("jbm.events", 1, {"cleanup.policy": "compact", "retention.ms": "-1"})
     cluster.create_topic("jbm.registry", 1, {})
     topics_of(cluster).ensure_system_topics()
     assert len(cluster.topics["jbm.events"].logs) == 16
@@ -126,6 +126,7 @@ def test_system_topics_that_somebody_mis_made_are_put_right(
         "delete",
         "compact",
     ]
+    assert cluster.topics["jbm.events"].config["retention.ms"] == str(7 * 24 * 3_600_000), "else it grows for ever"
     assert "topic jbm.events has 1 partitions and needs 16; put right" in warnings(caplog)
 
 
@@ -154,6 +155,19 @@ def test_what_is_lost_while_running_is_put_right_by_the_next_look(cluster: Memor
     topics.look()
     assert [len(cluster.topics[name].logs) for name in ("jbm.events", "jbm.registry")] == [16, 1]
     assert cluster.topics["letters.jbm-changelog"].config["cleanup.policy"] == "compact"
+
+
+def test_what_cannot_be_put_right_while_running_is_told_once(
+    cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topics = topics_of(cluster)
+    topics.ensure_system_topics()
+    MemoryKafka(cluster).admin().alter_config("jbm.registry", {"cleanup.policy": "delete"})
+    cluster.faults.alter = refused
+    for _ in range(3):
+        topics.look()
+    [told] = warnings(caplog)
+    assert told.startswith("topic jbm.registry has cleanup.policy=delete and needs compact")
 
 
 def test_a_topic_that_got_more_partitions_is_known_with_them_after_a_look(cluster: MemoryCluster) -> None:
