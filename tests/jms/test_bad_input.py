@@ -151,8 +151,6 @@ def test_what_this_version_has_not_is_said_so(connection: Connection, session: S
         session.create_consumer(orders, selector="region = 'EU'")
     with pytest.raises(errors.IllegalStateError, match="topics"):
         session.create_consumer(orders, no_local=True)
-    with pytest.raises(errors.JMSError, match="map"):
-        session.create_producer(orders).send({"a": 1})
     with pytest.raises(errors.InvalidTypeError, match=r"AUTO, .*use AcknowledgeMode\.AUTO"):
         connection.create_session("auto")  # type: ignore[arg-type]
     with pytest.raises(errors.InvalidDestinationError, match="queues only"):
