@@ -340,6 +340,8 @@ def test_a_start_that_fails_for_one_queue_serves_the_others_and_can_be_repeated(
         refused = first.create_consumer(missing)
         heard = [first.create_consumer(orders), second.create_consumer(orders)]
         delete_topics(bootstrap, [missing.name])
+        with pytest.raises(errors.JMSError):
+            send(second, missing, "refused")  # from now on it is known to be gone, so that its receiver cannot connect
         for _ in range(2):
             with pytest.raises(errors.JMSError, match=re.escape(missing.name)):
                 connection.start()
