@@ -34,7 +34,7 @@ def spark_report(bootstrap: str, names: Names) -> dict[str, Any]:
         DemoError: it could not be done; the job's own line says why.
     """
     command = [sys.executable, "-m", "jbm_spark.cli", "dead-letters", "--json", "--bootstrap", bootstrap]
-    command += ["--dead-letters", DEAD_LETTERS, "--queue", names.orders, "--top", "3"]
+    command += ["--from", DEAD_LETTERS, "--queue", names.orders, "--top", "3"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

@@ -70,7 +70,7 @@ def test_a_queue_is_counted_by_body_kind_and_unit(spark: SparkSession, topics: T
 
 
 def test_the_command_prints_one_json_line_and_nothing_else(topics: Topics, dead_letters: str) -> None:
-    command = [sys.executable, "-m", "jbm_spark.cli", "dead-letters", "--dead-letters", dead_letters, "--json"]
+    command = [sys.executable, "-m", "jbm_spark.cli", "dead-letters", "--from", dead_letters, "--json"]
     environment = os.environ | {"JBM_BOOTSTRAP": topics.bootstrap}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
@@ -79,10 +79,22 @@ def test_the_command_prints_one_json_line_and_nothing_else(topics: Topics, dead_
 
 
 def test_a_missing_topic_is_one_line_and_exit_1(topics: Topics, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dead-letters", "--bootstrap", topics.bootstrap, "--dead-letters", "no-such-topic"]) == 1
+    assert main(["dead-letters", "--bootstrap", topics.bootstrap, "--from", "no-such-topic"]) == 1
     told = capsys.readouterr().err
     assert "'no-such-topic'" in told
     assert told.count("\n") == 1
+
+
+def test_the_dead_letter_queue_is_named_as_in_jbm_kafka_and_by_its_old_option(
+    topics: Topics, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--from", "--dead-letters"):
+        assert main(["dead-letters", "--bootstrap", topics.bootstrap, option, "no-such-topic"]) == 1
+        assert "'no-such-topic'" in capsys.readouterr().err
+    assert main(["dead-letters", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "--from DEST" in told
+    assert "--dead-letters" not in told
 
 
 def test_an_unreachable_broker_is_one_line_and_exit_1(capfd: pytest.CaptureFixture[str]) -> None:
@@ -98,6 +110,7 @@ def test_an_unreachable_broker_is_one_line_and_exit_1(capfd: pytest.CaptureFixtu
         (["--top", "0"], "--top"),
         (["--bootstrap", "localhost"], "host:port"),
         (["--kafka-property", "enable.idempotence=false"], "enable.idempotence"),
+        (["--from", "a b"], "not allowed"),
         (["--dead-letters", "a b"], "not allowed"),
         (["--nosuch"], "--nosuch"),
     ],

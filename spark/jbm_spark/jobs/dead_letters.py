@@ -1,6 +1,6 @@
 """Why messages died: the dead-letter topic by reason and original destination, and what a queue's topic holds.
 
-    jbm-spark dead-letters --bootstrap localhost:9092 [--dead-letters DLQ] [--queue orders] [--json]
+    jbm-spark dead-letters --bootstrap localhost:9092 [--from DLQ] [--queue orders] [--json]
 
 Reads only committed messages, acknowledges nothing, and can run beside live receivers. The two topics are read one
 after the other, each to its end at that moment.
@@ -134,15 +134,18 @@ def run(
 
 
 @click.command(name="dead-letters")
-@click.option("--dead-letters", metavar="NAME", default="DLQ", show_default=True, callback=as_queue,
-              help="The dead-letter address.")  # fmt: skip
-@click.option("--queue", metavar="NAME", callback=as_queue, help="Also tell what this queue's topic holds.")
+@click.option("--from", "source", metavar="DEST", callback=as_queue, default="DLQ", show_default=True,
+              help="The dead-letter or expiry queue.")  # fmt: skip
+@click.option("--dead-letters", "old_source", hidden=True, callback=as_queue)  # what `--from` was called
+@click.option("--queue", metavar="DEST", callback=as_queue, help="Also tell what this queue's topic holds.")
 @click.option("--top", metavar="N", type=Whole(1, 1_000), default=5, show_default=True,
               help="So many of the queue's largest units.")  # fmt: skip
 @cluster_options
 @json_option
-def dead_letters(dead_letters: Queue, queue: Queue | None, top: int, cluster: Cluster, as_json: bool) -> None:
-    """Tell why messages died: the dead-letter address by reason and origin. Nothing is received, nothing written."""
-    report = run(cluster.bootstrap, dead_letters=dead_letters.name, queue=None if queue is None else queue.name,
+def dead_letters(
+    source: Queue, old_source: Queue | None, queue: Queue | None, top: int, cluster: Cluster, as_json: bool
+) -> None:
+    """Tell why messages died: the dead-letter queue by reason and origin. Nothing is received, nothing written."""
+    report = run(cluster.bootstrap, dead_letters=(old_source or source).name, queue=None if queue is None else queue.name,
                  top=top, namespace=cluster.namespace, kafka=cluster.kafka)  # fmt: skip
     click.echo(as_json_line(report) if as_json else as_text(report))
