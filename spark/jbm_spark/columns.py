@@ -7,8 +7,13 @@ and the raw key, value and headers stay beside them. The same expressions serve 
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
+from jbm_spark.extra import pyspark_missing
+
+try:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import functions as F  # noqa: N812  (Spark's own convention)
+except ModuleNotFoundError as error:
+    raise pyspark_missing(error) from None
 
 from jbm_kafka.codec.headers import OWN_HEADERS
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT

@@ -11,6 +11,10 @@ class JarsError(SparkJobError):
     """The jars folder is not what jars.sha256 lists, or does not fit the installed PySpark."""
 
 
+class PySparkMissingError(SparkJobError, ModuleNotFoundError):
+    """A module that needs PySpark was imported where there is none."""
+
+
 class SessionError(SparkJobError):
     """No Spark session could be started in this process."""
 

@@ -19,11 +19,10 @@ from jbm_kafka.devbroker.file_lock import locked
 from jbm_kafka.devbroker.folders import cache_folder
 from jbm_kafka.devbroker.maven import FETCH_TIMEOUT_S, MavenError, copy_jars
 from jbm_spark.errors import JarsError
+from jbm_spark.extra import INSTALL_HINT
 
 JARS_FOLDER_VARIABLE = "JBM_SPARK_JARS"
 """Environment variable that names the jars folder when it is not the one in the user's cache."""
-
-INSTALL_HINT = "pip install 'jbm-kafka[spark]'"
 
 REMEDY = "run: python -m jbm_spark.jars fetch"
 

@@ -12,11 +12,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from jbm_spark.extra import pyspark_missing
+
+try:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException, PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+except ModuleNotFoundError as error:
+    raise pyspark_missing(error) from None
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException, PySparkRuntimeError
-from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 from jbm_kafka.devbroker.errors import LocalBrokerError
 from jbm_kafka.devbroker.java import find_java

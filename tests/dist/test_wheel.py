@@ -87,6 +87,13 @@ def test_a_spark_job_without_the_extra_is_refused_in_one_line(installed: Environ
     assert "PySpark is not installed: pip install 'jbm-kafka[spark]'" in done.stderr
 
 
+def test_a_spark_program_without_the_extra_is_told_what_to_install(installed: Environment) -> None:
+    done = installed.run("python", "-c", "from jbm_spark.messages import messages")
+    assert done.returncode == 1
+    told = done.stderr.splitlines()[-1]
+    assert told == "jbm_spark.errors.PySparkMissingError: PySpark is not installed: pip install 'jbm-kafka[spark]'"
+
+
 def test_the_jars_of_spark_without_the_extra_are_refused_in_one_line(installed: Environment, tmp_path: Path) -> None:
     done = installed.run("python", "-m", "jbm_spark.jars", "fetch", JBM_CACHE=str(tmp_path))
     assert (done.returncode, done.stderr) == (1, "PySpark is not installed: pip install 'jbm-kafka[spark]'\n")

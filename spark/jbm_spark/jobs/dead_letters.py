@@ -146,6 +146,7 @@ def dead_letters(
     source: Queue, old_source: Queue | None, queue: Queue | None, top: int, cluster: Cluster, as_json: bool
 ) -> None:
     """Tell why messages died: the dead-letter queue by reason and origin. Nothing is received, nothing written."""
-    report = run(cluster.bootstrap, dead_letters=(old_source or source).name, queue=None if queue is None else queue.name,
-                 top=top, namespace=cluster.namespace, kafka=cluster.kafka)  # fmt: skip
+    letters, held = old_source or source, None if queue is None else queue.name
+    report = run(cluster.bootstrap, dead_letters=letters.name, queue=held, top=top, namespace=cluster.namespace,
+                 kafka=cluster.kafka)  # fmt: skip
     click.echo(as_json_line(report) if as_json else as_text(report))
