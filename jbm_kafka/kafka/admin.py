@@ -29,7 +29,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.errors import FENCED, UNKNOWN_TOPIC, cause
-from jbm_kafka.kafka.first_contact import FirstContact
+from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.ports import (
     CommittedOffset,
@@ -378,7 +378,9 @@ class ConfluentAdmin:
         )
 
         def question(deadline: Deadline) -> str:
-            return str(contact.answer(lambda: self._client.list_topics(timeout=deadline.remaining_s())).cluster_id)
+            found = contact.answer(lambda: self._client.list_topics(timeout=deadline.remaining_s()))
+            check_brokers([str(broker.host) for broker in found.brokers.values()], self._bootstrap)
+            return str(found.cluster_id)
 
         return self._questions.ask("describe the cluster", question)
 

@@ -5,11 +5,13 @@ librdkafka goes on trying and tells nobody: its reasons go to a log and to an er
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError
 
+from jbm_kafka.kafka.host_names import ADVERTISED_REMEDY, BOOTSTRAP_REMEDY, name_fault
 from jbm_kafka.kafka.settings import LOG, ClientLog
 
 CLOSED_TIMES = 2
@@ -22,20 +24,30 @@ _ALERT = re.compile(r"SSL alert number (?:40|4[2-6]|48|70|116)\b")
 """The broker's TLS says what it does not like of ours: the certificate, its authority, our version of TLS."""
 
 _FAIL = re.compile(
-    r"FAIL \[[^\]]*\] \[thrd:[^\]]*\]: (?:\w+://)?(?P<broker>\S+?)(?:/\w+)?: (?P<reason>.*?)"
+    r"FAIL \[[^\]]*\] \[thrd:[^\]]*\]: (?:\w+://)?(?P<broker>\S+?)(?:/(?P<node>\w+))?: (?P<reason>.*?)"
     r"(?: \(after \d+ms in state (?P<state>\w+).*\))?"
 )
 """librdkafka before 2.16 adds ", 1 identical error(s) suppressed" behind the state, so a bracket does not end it."""
+_UNRESOLVED = re.compile(r"Failed to resolve '[^']*': (?P<why>.*)")
+SHOWN_MAX = 5
+"""So many addresses have their reason each in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFault:
     """One reason, for one line."""
 
-    text: str
-    """Broker, reason and remedy."""
+    broker: str
+    """`host:port`."""
+    reason: str
+    remedy: str
     is_refusal: bool
     """The broker is there and does not let us in: another try with the same settings helps nobody."""
+
+    @property
+    def text(self) -> str:
+        """Broker, reason and remedy."""
+        return f"{self.broker}: {self.reason}; {self.remedy}"
 
 
 class ConnectionFaults:
@@ -43,7 +55,8 @@ class ConnectionFaults:
 
     def __init__(self) -> None:
         self._log = ClientLog()
-        self._last: ConnectionFault | None = None
+        self._last: dict[str, ConnectionFault] = {}
+        """By broker, the one heard of last at the end."""
         self._refusal: ConnectionFault | None = None
         self._closed_times = 0
 
@@ -59,12 +72,18 @@ class ConnectionFaults:
         found = _FAIL.fullmatch(message % values if values else message)
         if found is None:
             return
-        broker, reason, state = found["broker"], found["reason"], found["state"] or ""
+        broker, state = found["broker"], found["state"] or ""
+        reason = _one_line(found["reason"])
         self._closed_times += state == "UP" and "closed by peer" in reason
         wants_credentials = self._closed_times >= CLOSED_TIMES
         is_refusal = wants_credentials or _ALERT.search(reason) is not None
-        fault = ConnectionFault(_one_line(broker, reason, state), is_refusal=is_refusal)
-        self._last = fault
+        remedy = _remedy(reason, state)
+        if (unresolved := _UNRESOLVED.fullmatch(reason)) is not None:
+            reason = name_fault(broker.rpartition(":")[0], unresolved["why"])
+            remedy = BOOTSTRAP_REMEDY if found["node"] == "bootstrap" else ADVERTISED_REMEDY
+        fault = ConnectionFault(broker, reason, remedy, is_refusal)
+        self._last.pop(broker, None)
+        self._last[broker] = fault
         if is_refusal:
             self._refusal = self._refusal or fault
 
@@ -73,17 +92,33 @@ class ConnectionFaults:
         LOG.debug("Kafka client: %s; it keeps trying", error)
         if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
             broker, _, reason = error.str().partition(": ")
-            reason = reason.partition(" (after ")[0]
-            self._refusal = ConnectionFault(_one_line(_bare(broker), reason, "AUTH"), is_refusal=True)
+            reason = _one_line(reason.partition(" (after ")[0])
+            self._refusal = ConnectionFault(_bare(broker), reason, _remedy(reason, "AUTH"), is_refusal=True)
 
     @property
     def fault(self) -> ConnectionFault | None:
         """The reason: a refusal rather than anything else, else the last; None when none is known."""
-        return self._refusal or self._last
+        return self._refusal or next(reversed(self._last.values()), None)
+
+    def told_of(self, addresses: Sequence[str]) -> str | None:
+        """Why nobody answers, in one line: each address, or else each broker, with its reason; None: not known."""
+        if not self._last or self._refusal is not None:
+            return None if self._refusal is None else self._refusal.text
+        if len(self._last) == 1 and list(self._last) == list(addresses):
+            (fault,) = self._last.values()
+            return f"{fault.reason}; {fault.remedy}"  # who asks names the address
+        # A bootstrap address that led to other brokers may have answered all that it was asked.
+        brokers = list(addresses) if self._last.keys() <= set(addresses) else list(self._last)
+        reasons = {broker: self._last[broker].reason if broker in self._last else "no answer" for broker in brokers}
+        told = [f"{broker}: {reason}" for broker, reason in reasons.items()]
+        more = f", and {len(told) - SHOWN_MAX} more" if len(told) > SHOWN_MAX else ""
+        remedies = dict.fromkeys(fault.remedy for fault in self._last.values())
+        return f"{', '.join(told[:SHOWN_MAX])}{more}; {'; '.join(remedies)}"
 
     def forget(self) -> None:
         """What comes from now on is of another question."""
-        self._last = self._refusal = None
+        self._last.clear()
+        self._refusal = None
         self._closed_times = 0
 
 
@@ -91,9 +126,8 @@ def _bare(broker: str) -> str:
     return broker.partition("://")[2].partition("/")[0] or broker.partition("/")[0]
 
 
-def _one_line(broker: str, reason: str, state: str) -> str:
-    reason = " ".join(reason.split()).removesuffix(":")
-    return f"{broker}: {reason}; {_remedy(reason, state)}"
+def _one_line(reason: str) -> str:
+    return " ".join(reason.split()).removesuffix(":")
 
 
 def _remedy(reason: str, state: str) -> str:

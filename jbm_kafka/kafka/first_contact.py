@@ -8,12 +8,13 @@ or the other way round; a broker that is slow, but there, has all the time that 
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
 from jbm_kafka.kafka.connection_faults import IN_KAFKA, ConnectionFaults
+from jbm_kafka.kafka.host_names import ADVERTISED_REMEDY, BOOTSTRAP_REMEDY, looked_up, unknown_hosts
 from jbm_kafka.kafka.spoken_protocol import speaks_plain_kafka, speaks_tls
 from jbm_kafka.ports import AccessRefused, Unreachable
 
@@ -23,8 +24,11 @@ _PATIENCE_S = 0.5
 """A connected broker answers in milliseconds; one that has not in this time is looked for besides."""
 NOBODY_S = 2.0
 """How long an address may go without taking a connection. A stopped or busy broker's system still takes them."""
+NO_NAME_S = 1.0
+"""How long all its names may be unknown; a container's is known when it starts."""
 _PAUSE_S = 0.1
 _CONNECT_MIN_S = 0.2
+_LOOK_UP_S = 1.0
 
 
 class FirstContact:
@@ -78,6 +82,16 @@ class FirstContact:
             self._watch.check()
 
 
+def check_brokers(hosts: Collection[str], bootstrap: str) -> None:
+    """Raises Unreachable when no broker of the cluster can be reached by the name that it has for itself.
+
+    The first answer comes from the address that we were given, and all others from there.
+    """
+    unknown = unknown_hosts(hosts, within_s=_LOOK_UP_S)
+    if unknown.keys() >= set(hosts) and unknown:
+        raise Unreachable(f"{', '.join(sorted(unknown.values()))} (from Kafka at {bootstrap}); {ADVERTISED_REMEDY}")
+
+
 class AddressWatch:
     """Looks with bare connections for somebody at some addresses, until one is there or NOBODY_S have passed."""
 
@@ -86,10 +100,14 @@ class AddressWatch:
         self._uses_tls = uses_tls
         self._absent: dict[str, str] = {}
         """Why nobody was found there; another look may find somebody."""
+        self._unknown: set[str] = set()
+        """Those of them whose host has no address."""
         self._other: dict[str, str] = {}
         """What somebody there speaks instead of what we do."""
         self._is_over = threading.Event()
-        self._ends_at_s = time.monotonic() + NOBODY_S
+        now_s = time.monotonic()
+        self._ends_at_s = now_s + NOBODY_S
+        self._names_end_at_s = now_s + NO_NAME_S
         for address in self._addresses:
             # A daemon: to ask for a name may take long, and nobody waits for it.
             threading.Thread(target=self._look, args=(address,), name="jbm-address-watch", daemon=True).start()
@@ -99,18 +117,24 @@ class AddressWatch:
 
         Raises:
             AccessRefused: who is there speaks another protocol, and nobody else is there.
-            Unreachable: nobody is at any address.
+            Unreachable: nobody is at any address, or none has a name that is known.
         """
         if self._is_over.is_set():
             return
         absent, other = dict(self._absent), dict(self._other)
         reasons = {**absent, **other}
-        is_known = len(other) == len(self._addresses) or time.monotonic() >= self._ends_at_s
-        if not is_known or len(reasons) < len(self._addresses):
+        has_no_name = self._unknown.issuperset(self._addresses)
+        is_known = len(other) == len(self._addresses)
+        if not is_known and time.monotonic() < (self._names_end_at_s if has_no_name else self._ends_at_s):
+            return
+        if len(reasons) < len(self._addresses):
             return
         told = ", ".join(f"{address}: {reasons[address]}" for address in self._addresses)
         if other:
             raise AccessRefused(f"{told}; {self._remedy()}")
+        if has_no_name:
+            names = dict.fromkeys(reasons[address] for address in self._addresses)
+            raise Unreachable(f"{', '.join(names)}: {BOOTSTRAP_REMEDY}")
         raise Unreachable(f"nobody answers at {told}; start the broker, or correct the address")
 
     def _remedy(self) -> str:
@@ -126,12 +150,13 @@ class AddressWatch:
         host, _, port = address.rpartition(":")
         host = host.strip("[]")
         while not self._is_over.is_set() and time.monotonic() < self._ends_at_s:
-            try:
-                found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
-            except (OSError, UnicodeError) as error:
-                self._absent[address] = f"the name is not known ({getattr(error, 'strerror', None) or error})"
+            found = looked_up(host, int(port))
+            if isinstance(found, str):
+                self._absent[address] = found
+                self._unknown.add(address)
             else:
-                for family, _, _, _, place in found:
+                self._unknown.discard(address)
+                for family, place in found:
                     if self._meets(family, place, address, host):
                         return
             self._is_over.wait(_PAUSE_S)

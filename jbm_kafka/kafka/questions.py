@@ -112,9 +112,9 @@ class Questions:
             return Unreachable(f"{text} (Kafka at {self._bootstrap})")
         if error.code() in UNREACHABLE:
             self._poll(0)
-            if (fault := self._faults.fault) is not None:
-                if fault.is_refusal:
-                    return AccessRefused(f"{about}: {fault.text}")
-                reason = fault.text.removeprefix(f"{self._bootstrap}: ")  # named already
+            fault = self._faults.fault
+            if fault is not None and fault.is_refusal:
+                return AccessRefused(f"{about}: {fault.text}")
+            if (reason := self._faults.told_of(self._bootstrap.split(","))) is not None:
                 return Unreachable(f"{about}: no answer from Kafka at {self._bootstrap}: {reason}")
         return trouble(error, about, self._bootstrap)

@@ -14,6 +14,7 @@ from jbm_kafka.core.errors import JMSError, JMSSecurityError
 from jbm_kafka.devbroker.ports import free_port
 from tests.support.sasl import PASSWORD, USER, SaslBroker, sasl_broker
 from tests.support.secured import ALICE, SecuredBroker
+from tests.support.wire_broker import wire_broker
 
 NOBODY_S = 3.0
 SOON_S = 5.0
@@ -59,13 +60,41 @@ def test_nobody_at_any_of_several_addresses_names_each_with_its_own_reason() -> 
     told = str(refusal(f"{closed},{NO_NAME}"))
     assert time.monotonic() - began < NOBODY_S
     assert f"{closed}: Connection refused" in told
-    assert f"{NO_NAME}: the name is not known" in told
+    assert f"{NO_NAME}: the name {NO_NAME.removesuffix(':9092')} is unknown" in told
 
 
-def test_a_wrong_dns_name_is_told_as_one() -> None:
-    told = str(refusal("no-such-host.invalid:9092"))
-    assert "no-such-host.invalid:9092: the name is not known" in told
-    assert "correct the address" in told
+def test_a_host_whose_name_is_unknown_is_told_as_such_and_not_as_a_broker_that_is_down() -> None:
+    """It said that nobody answers, and to start the broker."""
+    told = str(refusal(NO_NAME))
+    assert told == (
+        f"cannot connect: the name {NO_NAME.removesuffix(':9092')} is unknown: "
+        "check the host in bootstrap, or this machine's names (DNS, /etc/hosts)"
+    )
+
+
+def test_each_of_several_unknown_names_is_told() -> None:
+    told = str(refusal(f"{NO_NAME},y{NO_NAME}"))
+    assert "start the broker" not in told
+    for address in (NO_NAME, f"y{NO_NAME}"):
+        assert f"the name {address.removesuffix(':9092')} is unknown" in told
+
+
+def test_a_broker_that_calls_itself_by_an_unknown_name_is_told_when_connecting() -> None:
+    """Connecting went well, for the address we were given is right, and the first send waited 10 s for nobody."""
+    unknown = NO_NAME.removesuffix(":9092")
+    with wire_broker("orders", host=unknown) as bootstrap:
+        told = str(refusal(bootstrap))
+    assert f"the name {unknown} is unknown (from Kafka at {bootstrap})" in told
+    assert "set its advertised.listeners to what clients can reach" in told
+
+
+def test_a_broker_that_is_silent_does_not_hide_why_the_others_are_not_there(silent: str) -> None:
+    """Only the last failure was told, of whichever address it was."""
+    closed = f"127.0.0.1:{free_port()}"
+    told = str(refusal(f"{silent},{closed},{NO_NAME}"))
+    assert f"{silent}: no answer, {closed}: " in told
+    assert "Connection refused" in told
+    assert f"{NO_NAME}: the name " in told
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])

@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
+from jbm_kafka.kafka.host_names import BOOTSTRAP_REMEDY
 
 CLOSED = (
     "FAIL [jbm-kafka#producer-1] [thrd:127.0.0.1:31995/bootstrap]: 127.0.0.1:31995/bootstrap: "
@@ -112,3 +113,68 @@ def test_an_error_that_is_no_refusal_and_a_line_that_is_no_failure_tell_nothing(
     faults.note_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     faults.log(6, "PARTCNT [rdkafka#producer-1] [thrd:main]: Topic orders partition count changed from 1 to 2")
     assert faults.fault is None
+
+
+def failed(broker: str, reason: str) -> str:
+    """A line of librdkafka's log."""
+    return f"FAIL [rdkafka#producer-1] [thrd:x]: {broker}: {reason} (after 0ms in state CONNECT)"
+
+
+REFUSED = "Connect to ipv4#10.0.0.1:9092 failed: Connection refused"
+
+
+def test_of_several_addresses_each_has_its_own_reason_and_each_remedy_is_told_once() -> None:
+    """Only the last one was told."""
+    faults = ConnectionFaults()
+    faults.log(3, failed("one:1/bootstrap", REFUSED))
+    faults.log(3, failed("two:2/bootstrap", "Failed to resolve 'two:2': Name or service not known"))
+    faults.log(3, failed("one:1/bootstrap", REFUSED))
+    assert faults.told_of(["one:1", "two:2", "three:3"]) == (
+        f"one:1: {REFUSED}, two:2: the name two is unknown, three:3: no answer; "
+        f"{BOOTSTRAP_REMEDY}; start the broker, or correct the address"
+    )
+    assert faults.told_of(["bootstrap:1"]) == (
+        f"two:2: the name two is unknown, one:1: {REFUSED}; "
+        f"{BOOTSTRAP_REMEDY}; start the broker, or correct the address"
+    )
+
+
+def test_one_address_is_not_named_twice() -> None:
+    faults = ConnectionFaults()
+    faults.log(3, failed("one:1/bootstrap", REFUSED))
+    assert faults.told_of(["one:1"]) == f"{REFUSED}; start the broker, or correct the address"
+
+
+def test_a_name_that_the_brokers_gave_has_another_remedy_than_one_of_ours() -> None:
+    faults = ConnectionFaults()
+    faults.log(3, failed("kafka:9092/1", "Failed to resolve 'kafka:9092': Name or service not known"))
+    fault = faults.fault
+    assert fault is not None
+    assert fault.text.startswith("kafka:9092: the name kafka is unknown; it is a broker's own name for itself: set its")
+
+
+def test_a_name_server_that_is_away_is_not_told_as_an_unknown_name() -> None:
+    faults = ConnectionFaults()
+    faults.log(3, failed("kafka:9092/1", "Failed to resolve 'kafka:9092': Temporary failure in name resolution"))
+    fault = faults.fault
+    assert fault is not None
+    assert fault.reason == "the name kafka could not be looked up (Temporary failure in name resolution)"
+
+
+def test_many_addresses_are_cut() -> None:
+    faults = ConnectionFaults()
+    addresses = [f"host:{port}" for port in range(1, 10)]
+    for address in addresses:
+        faults.log(3, failed(f"{address}/bootstrap", REFUSED))
+    told = faults.told_of(addresses)
+    assert told is not None
+    assert told.count(REFUSED) == 5
+    assert ", and 4 more; start the broker" in told
+
+
+def test_a_refusal_is_what_is_told_of_all_addresses() -> None:
+    faults = ConnectionFaults()
+    faults.note_error(
+        KafkaError(KafkaError._AUTHENTICATION, "sasl://host:1/bootstrap: SASL: no (after 9ms in state X)")
+    )
+    assert str(faults.told_of(["host:1"])).startswith("host:1: SASL: no; check sasl.username")

@@ -31,10 +31,12 @@ class WireBroker(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self, topic: str, names_itself: Sequence[bool]) -> None:
-        """`names_itself`: in the first list of brokers, in the second, and so on; the last one goes on."""
+    def __init__(self, topic: str, names_itself: Sequence[bool], host: str) -> None:
+        """`names_itself`: in the first list of brokers, in the second, and so on; the last one goes on. `host` is
+        what it calls itself there."""
         super().__init__(("127.0.0.1", 0), _Connection)
         self.topic = topic
+        self._host = host
         self._names_itself = list(names_itself)
         self._lock = threading.Lock()
 
@@ -60,7 +62,7 @@ class WireBroker(socketserver.ThreadingTCPServer):
         with self._lock:
             is_named = self._names_itself[0]
             self._names_itself = self._names_itself[1:] or [is_named]
-        broker = struct.pack(">i", _NODE) + _text("127.0.0.1") + struct.pack(">ih", self.server_address[1], -1)
+        broker = struct.pack(">i", _NODE) + _text(self._host) + struct.pack(">ih", self.server_address[1], -1)
         brokers = struct.pack(">i", 1) + broker if is_named else struct.pack(">i", 0)
         controller = struct.pack(">i", _NODE if is_named else -1)
         replicas = struct.pack(">ii", 1, _NODE)
@@ -86,9 +88,9 @@ def _text(value: str) -> bytes:
 
 
 @contextmanager
-def wire_broker(topic: str, *, names_itself: Sequence[bool]) -> Iterator[str]:
+def wire_broker(topic: str, *, names_itself: Sequence[bool] = (True,), host: str = "127.0.0.1") -> Iterator[str]:
     """`host:port` of one that answers while the block runs."""
-    with WireBroker(topic, names_itself) as server:
+    with WireBroker(topic, names_itself, host) as server:
         thread = threading.Thread(target=server.serve_forever, name="wire-broker", daemon=True)
         thread.start()
         try:
