@@ -10,7 +10,8 @@ from typing import Self, TypeVar
 
 from jbm_kafka.admin.administered import administered
 from jbm_kafka.admin.counts import QueueCounts, Tally, counts_of, tallies
-from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of
+from jbm_kafka.admin.letter_search import queues_that_end_in_letters
+from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of, reason_fault
 from jbm_kafka.admin.retry import carry_out, sort_out
 from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner, passed_over
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
@@ -19,7 +20,7 @@ from jbm_kafka.core.errors import (
     InvalidDestinationError,
 )
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
-from jbm_kafka.core.wrong_values import checked_int, wrong_type
+from jbm_kafka.core.wrong_values import checked_int, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_queue, checked_flag, checked_seconds
 from jbm_kafka.jms.browser import check_include
 from jbm_kafka.jms.factory import ConnectionFactory, check_namespace
@@ -204,6 +205,7 @@ class Admin:
         Filters as of `retry_dead_letters`.
 
         Raises:
+            InvalidSettingError: no message leaves for this `reason`.
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             InvalidDestinationError: when the first is asked for: there is no such queue.
         """
@@ -219,6 +221,20 @@ class Admin:
                     letter = letter_of(seen.record)
                     if wanted.matches(letter, seen.record):
                         yield letter, _message(seen, queue)
+
+    def queues_with_dead_letters(self, *, queues_max: int = 50) -> list[Queue]:
+        """Queues that hold dead letters or expired messages, found by a quick look at what was sent to each last.
+
+        So it misses one where many other messages follow; and it looks into the first `queues_max` queues by name.
+        """
+        checked_int("queues_max", queues_max, 0, None, "queues")
+        with self._asking("look for dead letters"), closing(self._kafka.log_reader()) as reader:
+            topics = {each.kafka_topic(self._namespace): each for each in self.destinations()[:queues_max]}
+            found = queues_that_end_in_letters(list(topics), admin=self._admin, reader=reader)
+            return [topics[topic] for topic in found if self._holds_letters(topics[topic])]
+
+    def _holds_letters(self, queue: Queue) -> bool:
+        return any(letter_of(seen.record).reason is not None for seen in self._seen(queue))
 
     def retry_dead_letters(
         self,
@@ -247,6 +263,7 @@ class Admin:
 
         Raises:
             InvalidDestinationError: there is no such queue.
+            InvalidSettingError: no message leaves for this `reason`.
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             TransactionInDoubtError: nobody knows whether the latest batch, a few hundred, was sent; it was sent whole
                 and left, or neither. Retry again: what was not sent is still there.
@@ -368,6 +385,9 @@ def _filter(origin: Queue | str | None, selector: str | None, **texts: str | Non
     for name, text in texts.items():
         if text is not None and not isinstance(text, str):
             raise wrong_type(name, text, "it is a str, or None for any")
+    reason = texts["reason"]
+    if reason is not None and (fault := reason_fault(reason)):
+        raise wrong_value("reason", reason, fault)
     return LetterFilter(None if origin is None else _queue(origin), selector=parse_selector(selector), **texts)
 
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 
 from jbm_kafka.codec.dead_letter import Origin, origin_of
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_value
+from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.ports import KafkaRecord
 
-EXPIRED = "expired"
-"""The reason of a message at an expiry address, whose copy tells when it expired instead."""
+REASONS = (OUT_OF_ATTEMPTS, EXPIRED)
+"""Why messages leave. The copy of an expired one tells no reason, but when it expired."""
+
+
+def reason_fault(reason: str) -> str | None:
+    """Why no message can have left for this reason, with those that there are; None when one can."""
+    if reason in REASONS:
+        return None
+    likely = get_close_matches(reason.lower(), REASONS, n=1, cutoff=0.4)
+    hint = f"; did you mean {likely[0]!r}?" if likely else ""
+    return f"messages leave for {' or '.join(map(repr, REASONS))}{hint}"
 
 
 @dataclass(frozen=True, slots=True)

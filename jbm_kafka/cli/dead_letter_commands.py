@@ -1,11 +1,13 @@
 """`jbm-kafka dead-letters list | retry`: what was given up, and another try for it."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import click
 
-from jbm_kafka.admin import DeadLetter, KeptLetter, RetryReport
+from jbm_kafka.admin import Admin, DeadLetter, KeptLetter, RetryReport
+from jbm_kafka.admin.letters import REASONS, reason_fault
 from jbm_kafka.cli.browse import first_rows, tell_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
@@ -13,10 +15,20 @@ from jbm_kafka.cli.connect import admin_of, as_queue
 from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import JMSError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+NAMED = 5
+"""So many queues that hold dead letters are named."""
 KEPT_NAMED = 5
 """So many of the letters that were not sent for one reason are named."""
+
+
+def _check_reason(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    fault = None if value is None else reason_fault(value)
+    if fault is not None:
+        raise click.BadParameter(f"{value!r}: {fault}", context, parameter)
+    return value
 
 
 def _filters(function: Function) -> Function:
@@ -27,10 +39,11 @@ def _filters(function: Function) -> Function:
         selector_option,
         click.option("--id", "message_id", metavar="ID", help="Only messages of this id."),
         click.option("--unit", metavar="U", callback=check_unit, help="Only messages of this unit of order."),
-        click.option("--reason", metavar="R", help="Only for this reason, as `list` shows it."),
+        click.option("--reason", metavar="R", callback=_check_reason,
+                     help=f"Only what left for this reason: {' or '.join(REASONS)}."),
         click.option("--origin", metavar="DEST", callback=as_queue, help="Only those that came from this queue."),
         click.option("--from", "source", metavar="DEST", callback=as_queue, default="DLQ", show_default=True,
-                     help="The dead-letter or expiry queue."),
+                     help="The dead-letter or expiry queue to look into."),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -65,9 +78,9 @@ def list_dead_letters(
                 click.echo(json_line({**as_values(message), "dead_letter": _values(letter)}))
             return
         rows, more = first_rows(found)
-    if not rows:
-        click.echo(f"no dead letters in {source} {_asked(origin, reason, unit, message_id, selector)}".rstrip())
-        return
+        if not rows:
+            click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector)))
+            return
     cells = [
         (when(letter.died_at_ms), _text(letter.origin.destination), _text(letter.reason), letter.origin.delivery_count,
          _text(letter.unit), _text(letter.message_id), brief(message.body))
@@ -108,10 +121,12 @@ def retry(
             source, origin=origin, reason=reason, unit=unit, message_id=message_id, selector=selector, count=count,
             dry_run=dry_run, timeout_s=timeout,
         )  # fmt: skip
-    if as_json:
-        click.echo(json_line(_report_values(report)))
-    else:
-        _tell(report, _asked(origin, reason, unit, message_id, selector))
+        if as_json:
+            click.echo(json_line(_report_values(report)))
+        elif report.letters or report.kept or report.taken:
+            _tell(report)
+        else:
+            click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector)))
     if report.kept:
         raise click.exceptions.Exit(1)
 
@@ -125,7 +140,21 @@ def _asked(
     return " ".join([*words, "that the selector chooses"] if selector is not None else words)
 
 
-def _tell(report: RetryReport, asked: str) -> None:
+def _none_found(admin: Admin, source: Queue, asked: str) -> str:
+    """That there are none, and where there may be some."""
+    said = f"no dead letters in {source} {asked}".rstrip()
+    if asked and any(True for _ in admin.dead_letters(source)):
+        return f"{said}; there are others, shown without these options"
+    queues: list[str] = []
+    with suppress(JMSError):  # a hint, which some other queue that cannot be read must not turn into a failure
+        queues = [queue.name for queue in admin.queues_with_dead_letters()]
+    if not queues:
+        return f"{said}; another dead-letter queue is named with --from"
+    more = f" and {len(queues) - NAMED} more" if len(queues) > NAMED else ""
+    return f"{said}; there are some in {', '.join(queues[:NAMED])}{more}: name one with --from {queues[0]}"
+
+
+def _tell(report: RetryReport) -> None:
     if report.is_dry_run and report.letters:
         rows, more = first_rows(iter(report.letters))
         cells = [
@@ -143,9 +172,6 @@ def _tell(report: RetryReport, asked: str) -> None:
         click.echo(f"kept in {report.source.name}: {named}{more_of_them}: {printable(why)}", err=True)
     if report.taken:
         click.echo(f"{len(report.taken)} were taken by another receiver or retry meanwhile", err=True)
-    if not (report.letters or report.kept or report.taken):
-        click.echo(f"no dead letters in {report.source} {asked}".rstrip())
-        return
     verb = "would be sent" if report.is_dry_run else "sent"
     kept = f", {len(report.kept)} kept" if report.kept else ""
     click.echo(f"{len(report.letters)} {verb} from {report.source}{kept}")

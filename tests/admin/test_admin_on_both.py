@@ -59,10 +59,16 @@ def test_dead_letters_are_sent_again_in_memory() -> None:
             with session.create_consumer(ORDERS) as consumer:
                 receive(consumer).nack()
             world.wait_idle()
+        assert admin.queues_with_dead_letters() == [Queue("DLQ")]
+        with pytest.raises(
+            InvalidSettingError, match=r"reason is 'attempts': messages leave for .*; did you mean 'max-"
+        ):
+            admin.retry_dead_letters("DLQ", reason="attempts")
         report = admin.retry_dead_letters("DLQ")
         assert [letter.reason for letter in report.letters] == ["max-delivery-attempts"]
         assert bodies(admin.browse("orders")) == ["a"]
         assert admin.counts("DLQ").held == 0
+        assert admin.queues_with_dead_letters() == []
 
 
 def test_an_open_administration_keeps_its_world(kafka_name: str) -> None:
