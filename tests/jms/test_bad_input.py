@@ -184,7 +184,7 @@ def test_a_corrupt_changelog_record_is_told_and_no_message_is_lost(
         session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
         send(session, queue, "a", unit="u")
         send(session, queue, "b", unit="v")
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, "enable.idempotence": True})
     group = queue.group_id("")
     for kind in ("held|0", "settled|0", "position|0"):
         producer.produce(queue.changelog_topic(""), key=f"{group}|{kind}".encode(), value=b"\xc3\x01rubbish")
@@ -212,7 +212,7 @@ def test_what_a_newer_version_recorded_keeps_its_partition_closed_and_is_not_del
         send(session, orders, "closed", unit=units[0])
         send(session, orders, "open", unit=units[1])
     changelog, full_key = orders.changelog_topic(""), f"{orders.group_id('')}|{key}".encode()
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, "enable.idempotence": True})
     producer.produce(changelog, partition=0, key=full_key, value=b"\xc3\x01" + b"\x07" * 9)
     assert producer.flush(10) == 0
     with factory.create_connection() as connection:

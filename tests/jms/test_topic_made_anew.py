@@ -31,7 +31,8 @@ def test_a_live_consumer_gets_all_of_a_topic_made_anew(
         delete_topics(bootstrap, [orders.name])
         create_topic(bootstrap, orders.name)
         sent = [f"new {n}" for n in range(6)]
-        producer = Producer({"bootstrap.servers": bootstrap})  # one that knows nothing of the old topic
+        # One that knows nothing of the old topic.
+        producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
         for body in sent:
             producer.produce(orders.name, body.encode(), partition=0, headers={"JBMBody": b"text"})
         assert producer.flush(SOON_S) == 0

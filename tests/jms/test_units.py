@@ -181,6 +181,6 @@ def foreign(
     bootstrap: str, queue: Queue, *, key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
 ) -> None:
     """A record of a producer that does not know us."""
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, "enable.idempotence": True})
     producer.produce(queue.name, key=key, value=value, headers=headers)  # type: ignore[arg-type]
     assert producer.flush(10) == 0

@@ -49,7 +49,11 @@ class Topics:
 
     def write(self, topic: str, records: Sequence[Record], *, transactional_id: str | None = None) -> Producer:
         """Writes and flushes; with a transactional id the transaction is open when this returns."""
-        settings: dict[str, str | int] = {"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random"}
+        settings: dict[str, str | int] = {
+            "bootstrap.servers": self.bootstrap,
+            "partitioner": "murmur2_random",
+            "enable.idempotence": True,
+        }
         if transactional_id is not None:
             settings |= {"transactional.id": transactional_id, "transaction.timeout.ms": 10_000}
         producer = Producer(settings)
