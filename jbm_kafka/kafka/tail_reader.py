@@ -73,7 +73,8 @@ class ConfluentTailReader:
             partition, offset = record.partition(), record.offset()
             assert partition is not None, "a fetched record has a place"
             assert offset is not None, "a fetched record has a place"
-            self._positions[partition] = offset + 1
+            # What `_fetch` heard of the end may lie further on, behind marks.
+            self._positions[partition] = max(self._positions[partition], offset + 1)
         return cast("Sequence[KafkaRecord]", records)
 
     def _fetch(self, count_max: int, timeout_s: float) -> list[Message]:

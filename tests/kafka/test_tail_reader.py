@@ -71,6 +71,25 @@ def test_what_a_transaction_holds_comes_when_it_is_committed_and_not_at_all_when
     reader.close()
 
 
+def test_a_mark_at_the_end_is_passed_when_its_news_comes_together_with_the_last_record(
+    kafka: Kafka, topic: str
+) -> None:
+    """The position went back to behind the record and stayed there: whoever waited for the end waited for ever."""
+    transaction = producer(kafka)
+    transaction.begin()
+    for record in numbered(topic, range(3)):
+        transaction.produce(record)
+    transaction.commit(WAIT_S)
+    transaction.close()
+    reader = kafka.tail_reader()
+    reader.assign(topic, {0: 0})
+    assert values(reader.poll(1, WAIT_S)) == [0]
+    for _ in range(3):  # meanwhile the client hears that the log ends behind the mark
+        kafka.log_reader().read(topic, {0: (0, 4)}, timeout_s=WAIT_S)
+    assert values(poll_until(reader, lambda _: reader.positions() == {0: 4})) == [1, 2]
+    reader.close()
+
+
 def test_assigning_again_leaves_the_old_places(kafka: Kafka, wide_topic: str) -> None:
     for partition in range(3):
         send_all(kafka, numbered(wide_topic, range(5), partition))
