@@ -17,10 +17,15 @@ class DestinationRecord:
     """Units are routed by this number of partitions."""
 
 
+def destination_key(name: str) -> bytes:
+    """Of the destination's record."""
+    return f"{_KIND}|{name}".encode()
+
+
 def encode_destination(name: str, record: DestinationRecord) -> tuple[bytes, bytes]:
     """Key and value."""
     fields = {"topic_id": record.topic_id, "partitions": record.partitions}
-    return f"{_KIND}|{name}".encode(), codec("Destination").encode(fields)
+    return destination_key(name), codec("Destination").encode(fields)
 
 
 def decode_destination(key: bytes | None, value: bytes) -> tuple[str, DestinationRecord] | None:
