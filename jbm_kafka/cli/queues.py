@@ -1,10 +1,11 @@
 """`jbm-kafka create | list | show`: queues, and what they hold, computed from their topics and changelogs."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import click
 
-from jbm_kafka.admin import QueueCounts
+from jbm_kafka.admin import PartitionCounts, QueueCounts
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
@@ -65,10 +66,14 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
 
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="NAME")
+@click.option("--all-partitions", is_flag=True, help="Also those that hold nothing.")
 @cluster_options
 @json_option
-def show(queue: Queue, cluster: Cluster, as_json: bool) -> None:
-    """Show one queue, partition by partition. Nothing is received, nothing written."""
+def show(queue: Queue, all_partitions: bool, cluster: Cluster, as_json: bool) -> None:
+    """Show one queue, and what each of its partitions holds. Nothing is received, nothing written.
+
+    With --json all partitions are there.
+    """
     with admin_of(cluster) as admin:
         counts = admin.counts(queue)
     if as_json:
@@ -92,17 +97,29 @@ def show(queue: Queue, cluster: Cluster, as_json: bool) -> None:
             f"{counts.misplaced} are in another partition than their unit's hash says: a client hashes keys otherwise, "
             f"and its units are processed beside ours; set partitioner=murmur2_random there (README)"
         )
-    rows = [
-        (p.partition, p.held_at_most, p.delayed, p.retried, p.settled_to, p.end, when(p.oldest_at_ms))
-        for p in counts.partitions
-    ]
-    table(("partition", "held", "delayed", "retried", "settled to", "end", "oldest (UTC)"), rows)
+    _show_partitions(counts.partitions if all_partitions else [p for p in counts.partitions if p.held_at_most], counts)
     for part in counts.partitions:
         if part.uncommitted:
             click.echo(
                 f"partition {part.partition}: {part.uncommitted} records from offset {part.end} on wait for the end of "
                 f"a Kafka transaction; if for long: kafka-transactions.sh find-hanging (docs/topics.md)"
             )
+
+
+def _show_partitions(shown: Sequence[PartitionCounts], counts: QueueCounts) -> None:
+    rows = [
+        (p.partition, p.held_at_most, p.delayed, p.retried, p.settled_to, p.end, when(p.oldest_at_ms)) for p in shown
+    ]
+    if rows:
+        table(("partition", "held", "delayed", "retried", "settled to", "end", "oldest (UTC)"), rows)
+    empty = len(counts.partitions) - len(shown)
+    if empty:
+        which = (
+            "the only partition holds"
+            if len(counts.partitions) == 1
+            else f"{empty} of {len(counts.partitions)} partitions hold"
+        )
+        click.echo(f"{which} nothing (--all-partitions shows all)")
 
 
 def _held(counts: QueueCounts) -> str:

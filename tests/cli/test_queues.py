@@ -101,3 +101,16 @@ def test_looking_joins_no_group_and_makes_no_topic(kafka: Run, queue: str, boots
     groups = {group.group_id for group in admin.list_consumer_groups().result(20).valid}
     assert Queue(queue).group_id() not in groups
     assert set(admin.list_topics(timeout=20).topics) == before
+
+
+def test_partitions_that_hold_nothing_are_counted_not_shown(kafka: Run, queue: str, kafka_name: str) -> None:
+    """A new queue was a page of zeros."""
+    empty = kafka("show", queue).out.splitlines()
+    assert empty[-1] == "2 of 2 partitions hold nothing (--all-partitions shows all)"
+    assert len(empty) == 3
+    kafka("send", queue, "--text", "x", "--unit", "joe")
+    one = kafka("show", queue).out.splitlines()
+    assert one[-1] == "1 of 2 partitions hold nothing (--all-partitions shows all)"
+    assert [line.split()[1] for line in one[3:-1]] == ["1"]  # held
+    both = kafka("show", queue, "--all-partitions").out.splitlines()
+    assert sorted(line.split()[1] for line in both[3:]) == ["0", "1"]
