@@ -3,5 +3,16 @@
 from jbm_kafka.admin.admin import Admin
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts
 from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport
+from jbm_kafka.admin.queue_look import QueueLook, Wait
 
-__all__ = ["Admin", "DeadLetter", "KeptLetter", "LetterFilter", "PartitionCounts", "QueueCounts", "RetryReport"]
+__all__ = [
+    "Admin",
+    "DeadLetter",
+    "KeptLetter",
+    "LetterFilter",
+    "PartitionCounts",
+    "QueueCounts",
+    "QueueLook",
+    "RetryReport",
+    "Wait",
+]

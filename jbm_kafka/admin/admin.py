@@ -1,6 +1,7 @@
 """Administration of the queues of one cluster."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from tempfile import TemporaryDirectory
@@ -12,6 +13,7 @@ from jbm_kafka.admin.administered import administered
 from jbm_kafka.admin.counts import QueueCounts, Tally, counts_of, tallies
 from jbm_kafka.admin.letter_search import queues_that_end_in_letters
 from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of, reason_fault
+from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
 from jbm_kafka.admin.retry import carry_out, sort_out
 from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner, passed_over
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
@@ -172,23 +174,30 @@ class Admin:
                 ),
             )
 
-    def browse(
-        self, queue: Queue | str, *, selector: str | None = None, include: str = "deliverable"
-    ) -> Iterator[Message]:
+    def browse(self, queue: Queue | str, *, selector: str | None = None, include: str = "deliverable") -> QueueLook:
         """The messages of the queue, as a browser shows them (UNIT-13); nothing is consumed, no group joined.
+
+        What it gives is an iterator of messages; at its end `not_shown` tells how many others there are, and why.
 
         Raises:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             InvalidDestinationError: when the first is asked for: there is no such queue.
         """
         check_include(include)
-        return self._browse(_queue(queue), parse_selector(selector), include)
+        not_shown = Counter[Wait]()
+        return QueueLook(self._browse(_queue(queue), parse_selector(selector), include, not_shown), not_shown)
 
-    def _browse(self, queue: Queue, selector: Selector | None, include: str) -> Iterator[Message]:
+    def _browse(
+        self, queue: Queue, selector: Selector | None, include: str, not_shown: Counter[Wait]
+    ) -> Iterator[Message]:
         with self._asking(f"browse {queue}"):
             self._existing(queue)
-            for seen in self._seen(queue, selector, include_all=include == "all"):
-                yield _message(seen, queue)
+            now_ms = self._cluster.clock.now_ms()
+            for seen in self._seen(queue, selector):
+                if include == "all" or seen.is_deliverable:
+                    yield _message(seen, queue)
+                else:
+                    not_shown[wait_of(seen, now_ms)] += 1
 
     def dead_letters(
         self,
@@ -318,14 +327,14 @@ class Admin:
                 self._is_met = True
             yield
 
-    def _seen(self, queue: Queue, selector: Selector | None = None, *, include_all: bool = True) -> Iterator[Seen]:
+    def _seen(self, queue: Queue, selector: Selector | None = None) -> Iterator[Seen]:
         return browse(
             self._kafka,
             queue,
             namespace=self._namespace,
             now_ms=self._cluster.clock.now_ms(),
             lane=None,
-            include_all=include_all,
+            include_all=True,
             selector=selector,
         )
 

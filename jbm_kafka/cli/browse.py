@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import click
 
+from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
@@ -25,16 +26,21 @@ ROWS_MAX = 1000
 @cluster_options
 @json_option
 def browse(queue: Queue, is_all: bool, selector: str | None, cluster: Cluster, as_json: bool) -> None:
-    """Show a queue's messages without receiving them: those that could be received now, so the first of each unit."""
+    """Show a queue's messages without receiving them: those that could be received now, so the first of each unit.
+
+    How many others there are, and why they wait, is said at the end on standard error.
+    """
     with admin_of(cluster) as admin:
         messages = admin.browse(queue, selector=selector, include="all" if is_all else "deliverable")
         if as_json:
             _print_json(messages)
+            _tell_not_shown(messages)
             return
         rows, more = first_rows(messages)
     if not rows:
         of = "" if selector is None else " of what the selector chooses"
-        click.echo(f"{queue}: nothing to receive now{of}" + ("" if is_all else " (--all shows what waits)"))
+        click.echo(f"{queue}: nothing to receive now{of}" if messages.not_shown else f"{queue}: no messages{of}")
+        _tell_not_shown(messages)
         return
     cells = [
         (_part(m), _offset(m), _text(m.unit_of_order), m.delivery_count or None, when(m.timestamp),
@@ -42,7 +48,19 @@ def browse(queue: Queue, is_all: bool, selector: str | None, cluster: Cluster, a
         for m in rows
     ]  # fmt: skip
     table(("partition", "offset", "unit", "tries", "sent (UTC)", "not before", "body"), cells)
-    tell_more(more)
+    if more:
+        tell_more(more)
+    else:
+        _tell_not_shown(messages)
+
+
+def _tell_not_shown(messages: QueueLook) -> None:
+    """How many more the queue has; on standard error, for it is none of them."""
+    total = sum(messages.not_shown.values())
+    if total:
+        why = ", ".join(f"{count} {wait.value}" for wait, count in messages.not_shown.items())
+        verb = "message is" if total == 1 else "messages are"
+        click.echo(f"{total} {verb} not shown: {why}; --all shows all", err=True)
 
 
 def _print_json(messages: Iterable[Message]) -> None:

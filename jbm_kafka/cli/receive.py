@@ -9,7 +9,7 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import as_queue, connect, later
 from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option
-from jbm_kafka.cli.render import as_values, json_body, json_line, printable
+from jbm_kafka.cli.render import as_values, body_text, json_line, printable
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.messages import Message
@@ -25,6 +25,7 @@ from jbm_kafka.jms.one_unit import OneUnit
               help="Seconds to wait for each.")  # fmt: skip
 @click.option("--unit", metavar="U", callback=check_unit,
               help="Only messages of this unit. The first of each other one is held back meanwhile.")  # fmt: skip
+@click.option("--raw", "is_raw", is_flag=True, help="Write each body as its bytes, with nothing between and behind.")
 @click.option("--selector", metavar="S", help="Comes with a later version.")
 @cluster_options
 @json_option
@@ -33,24 +34,31 @@ def receive(
     count: int,
     timeout: float,
     unit: str | None,
+    is_raw: bool,
     selector: str | None,
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Receive messages and print their bodies, one a line; with --json everything of each.
+    r"""Receive messages and print their bodies, one a line; with --json everything of each.
+
+    A text is printed as it is, a map or a stream as JSON. Bytes that are no text are printed as in Python: what is no
+    printable ASCII as \xHH, and \\ for a backslash. To get them as they are: --raw, or body_base64 of --json.
 
     What was printed is settled; what could not be printed, because the reader went away say, stays in the queue.
     """
+    if is_raw and as_json:
+        raise click.UsageError("--raw and --json are two forms: give one of them")
     # No filter of the output: what comes out is settled.
     looking = f"to look at some without taking any, filter the output of `jbm-kafka browse {queue.name} --all --json`"
     later("--selector", selector, looking)
+    write = _write_raw if is_raw else _print_json if as_json else _print
     mode = AcknowledgeMode.CLIENT if unit is None else AcknowledgeMode.INDIVIDUAL
     with connect(cluster) as connection, connection.create_session(mode) as session:
         if unit is None:
-            printed = _print_all(session.create_consumer(queue).receive, count, timeout, as_json=as_json)
+            printed = _print_all(session.create_consumer(queue).receive, count, timeout, write)
         else:
             with OneUnit(session, queue, unit) as one:
-                printed = _print_all(one.receive, count, timeout, as_json=as_json)
+                printed = _print_all(one.receive, count, timeout, write)
         session.close()
     if printed < count:
         of_unit = "" if unit is None else f" of unit {unit!r}"
@@ -58,30 +66,33 @@ def receive(
         raise JMSError(f"{queue}: {came} within {timeout:g} s")
 
 
-def _print_all(receive: Callable[[float], Message | None], count: int, timeout: float, *, as_json: bool) -> int:
+def _print_all(
+    receive: Callable[[float], Message | None], count: int, timeout: float, write: Callable[[Message], None]
+) -> int:
     """How many were printed and acknowledged: each once it has really left this process, so that none repeats."""
     printed = 0
     while count == 0 or printed < count:
         message = receive(timeout)
         if message is None:
             break
-        _print(message, as_json=as_json)
+        write(message)
         sys.stdout.flush()
         message.acknowledge()
         printed += 1
     return printed
 
 
-def _print(message: Message, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json_line(as_values(message)))
-        return
-    body = b"" if message.body is None else message.body
-    if isinstance(body, dict | list):
-        body = json_line(json_body(body))
-    if not sys.stdout.isatty():
-        click.echo(body)  # bytes as they are: a file or a program wants them so
-    elif isinstance(body, bytes):
-        click.echo(printable(body.decode(errors="backslashreplace"), lines=True))
-    else:
-        click.echo(printable(body, lines=True))
+def _print_json(message: Message) -> None:
+    click.echo(json_line(as_values(message)))
+
+
+def _write_raw(message: Message) -> None:
+    body = message.body
+    if body is not None:
+        click.echo(body if isinstance(body, bytes) else body_text(body), nl=False)
+
+
+def _print(message: Message) -> None:
+    text = body_text(message.body)
+    # A file or a program gets a text as it was sent; it may steer a terminal.
+    click.echo(printable(text, lines=True) if sys.stdout.isatty() else text)

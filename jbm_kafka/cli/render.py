@@ -7,6 +7,7 @@ import base64
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -80,6 +81,30 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     console.print(drawn)
+
+
+def body_text(body: object) -> str:
+    """A whole body as text: bytes that are no text as Python writes them, maps and streams as JSON, none as nothing."""
+    if body is None:
+        return ""
+    if isinstance(body, bytes):
+        return bytes_text(body)
+    return json_line(json_body(body)) if isinstance(body, dict | list) else str(body)
+
+
+def bytes_text(data: bytes) -> str:
+    """The text that bytes are in UTF-8, if nothing in it steers a terminal; else ASCII with `\\xHH` for the rest."""
+    with suppress(UnicodeDecodeError):
+        text = data.decode()
+        if all(c.isprintable() or c in "\n\r\t" for c in text):
+            return text
+    return "".join(_byte_text(byte) for byte in data)
+
+
+def _byte_text(byte: int) -> str:
+    if byte == ord("\\"):
+        return r"\\"
+    return chr(byte) if ord(" ") <= byte <= ord("~") else f"\\x{byte:02x}"
 
 
 def brief(body: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
-from jbm_kafka.admin import Admin
+from jbm_kafka.admin import Admin, Wait
 from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.providers import in_memory
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -45,7 +45,9 @@ def test_a_queue_is_made_listed_counted_and_shown(admin: Admin, factory: Connect
     assert admin.destinations() == [Queue(kafka_name)]
     counts = admin.counts(kafka_name)
     assert (counts.held, counts.delayed, counts.is_exact, len(counts.partitions)) == (2, 1, True, 3)
-    assert bodies(admin.browse(kafka_name)) == ["a"]
+    look = admin.browse(kafka_name)
+    assert bodies(look) == ["a"]
+    assert look.not_shown == {Wait.TIME: 1}
     assert sorted(str(body) for body in bodies(admin.browse(kafka_name, include="all"))) == ["a", "b"]
     assert not admin.exists("other")
 
@@ -79,6 +81,26 @@ def test_an_open_administration_keeps_its_world(kafka_name: str) -> None:
         assert bodies(admin.browse("orders")) == ["a"]
         admin.close()
         assert kafka_name not in in_memory.worlds()
+
+
+def test_what_a_look_does_not_show_is_told_by_why() -> None:
+    settings = {"#": AddressSettings(max_delivery_attempts=1, on_dead_letter="hold", partitions=1)}
+    with MemoryWorld() as world, Admin(world.url) as admin:
+        with world.factory(address_settings=settings).create_connection() as connection:
+            session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+            producer = session.create_producer(ORDERS)
+            producer.send("held", unit_of_order="joe")
+            producer.send("behind it", unit_of_order="joe")
+            with session.create_consumer(ORDERS) as consumer:
+                receive(consumer).nack()
+            world.wait_idle()
+            producer.send("gone", time_to_live_ms=100)
+            producer.send("later", delivery_delay_ms=60_000)
+            producer.send("now")
+        world.clock.advance(1_000)
+        look = admin.browse("orders")
+        assert bodies(look) == ["now"]
+        assert look.not_shown == {Wait.OPERATOR: 1, Wait.UNIT: 1, Wait.EXPIRED: 1, Wait.TIME: 1}
 
 
 def test_what_waits_is_judged_by_the_clock_of_its_world() -> None:

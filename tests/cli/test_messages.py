@@ -5,13 +5,15 @@ import io
 import json
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from tests.cli.conftest import Run
+from jbm_kafka.cli.render import body_text
+from tests.cli.conftest import Run, Said
 
 
 def _rows(text: str) -> list[Any]:
@@ -106,15 +108,67 @@ def test_a_browser_shows_what_a_selector_chooses(kafka: Run, queue: str) -> None
     rows = _rows(kafka("browse", queue, "--selector", "region = 'EU' AND qty > 10", "--json").out)
     assert [row["body"] for row in rows] == ["b"]
     none = kafka("browse", queue, "--selector", "region = 'Mars'").out
-    assert none == f"queue:{queue}: nothing to receive now of what the selector chooses (--all shows what waits)\n"
+    assert none == f"queue:{queue}: no messages of what the selector chooses\n"
     wrong = kafka("browse", queue, "--selector", "region == 'EU'")
     assert wrong.code == 2
     assert "column 9: found '=', expected one = only" in " ".join(wrong.err.split())
 
 
 def test_nothing_to_browse_is_said(kafka: Run, queue: str) -> None:
-    assert kafka("browse", queue).out == f"queue:{queue}: nothing to receive now (--all shows what waits)\n"
-    assert kafka("browse", queue, "--json").out == ""
+    assert kafka("browse", queue) == Said(0, f"queue:{queue}: no messages\n", "")
+    assert kafka("browse", queue, "--json") == Said(0, "", "")
+
+
+def test_what_a_browser_does_not_show_is_counted_with_why(kafka: Run, queue: str) -> None:
+    """A queue with one unit looked as if it held one message."""
+    kafka("send", queue, "--text", "later", "--delay-ms", "600000")
+    told = "1 message is not shown: 1 delayed; --all shows all\n"
+    assert kafka("browse", queue) == Said(0, f"queue:{queue}: nothing to receive now\n", told)
+    kafka("send", queue, "--text", "in turn", "--unit", "joe", "--count", "4")
+    told = "4 messages are not shown: {}; --all shows all\n"
+    for options in ((), ("--json",)):
+        said = kafka("browse", queue, *options)
+        assert said.out.count("in turn") == 1
+        assert said.err in {
+            told.format(", ".join(why)) for why in permutations(("1 delayed", "3 behind others of their unit"))
+        }
+    assert kafka("browse", queue, "--all").err == ""
+    assert kafka("browse", queue, "--selector", "x = 1") == Said(
+        0, f"queue:{queue}: no messages of what the selector chooses\n", ""
+    )
+
+
+def test_received_bytes_are_readable_or_raw(kafka: Run, queue: str, bootstrap: str) -> None:
+    """They came out as they were, with a line end behind each: neither readable nor the same bytes."""
+    binary, text = b"\x00\xff\n\\done", "zw\u00f6lf\tB\u00fccher\nand more".encode()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for _ in range(2):
+        for body in (binary, text):
+            producer.produce(queue, body, "joe")
+    assert producer.flush(20) == 0
+    readable = r"\x00\xff\x0a\\done" + "\n" + text.decode() + "\n"
+    assert kafka("receive", queue, "--count", "2").out == readable
+    command = [sys.executable, "-m", "jbm_kafka.cli.main", "receive", queue, "--bootstrap", bootstrap]
+    done = subprocess.run([*command, "--raw", "--count", "2"], capture_output=True, check=True)
+    assert done.stdout == binary + text
+    said = kafka("receive", queue, "--raw", "--json")
+    assert (said.code, said.err.splitlines()[-1]) == (2, "Error: --raw and --json are two forms: give one of them")
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (None, ""),
+        (b"", ""),
+        (b"plain", "plain"),
+        (b"a\x1b[2J", r"a\x1b[2J"),
+        (b"\xc3", r"\xc3"),
+        ({"n": 1, "b": b"\x00"}, '{"n": 1, "b": "AA=="}'),
+        ([1.5, "x"], '[1.5, "x"]'),
+    ],
+)
+def test_a_body_is_one_readable_text(body: object, text: str) -> None:
+    assert body_text(body) == text
 
 
 def test_hostile_records_neither_steer_the_terminal_nor_break_the_listing(
