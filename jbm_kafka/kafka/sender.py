@@ -8,6 +8,7 @@ or not, and every one of those sends fails. Reports are served by one thread, in
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -18,6 +19,11 @@ from jbm_kafka.kafka.stale_metadata import is_metadata_stale
 from jbm_kafka.ports import KafkaClientError, Outgoing, RecordTooLarge, SendReport, UnknownTopic, Unreachable
 
 _POLL_S = 0.1
+_ASKED_TOPIC = "__consumer_offsets"
+"""Asked for where only an answer is wanted: it need not be there, and the answer is short however many topics are."""
+_ANSWERS_WANTED = 2
+"""The first may come over the connection to the bootstrap address, which ends when that turns out to be a broker's."""
+_ASKED_AT_MOST = 10
 _WINDOWS_PER_TIMEOUT = 20
 """A send is given up at its timeout plus at most this part of it."""
 
@@ -73,6 +79,8 @@ class ConfluentSender:
         self._is_broken = False
         """librdkafka's producer has failed for good and must be replaced."""
         self._producer = Producer(settings)
+        self._asked = self._answers = 0
+        """Of the producer, so that it is given its id soon."""
         self._poller = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
         self._poller.start()
 
@@ -158,10 +166,24 @@ class ConfluentSender:
 
     def _serve(self) -> None:
         while self._is_open:
-            self._poll(self._producer, _POLL_S)
+            self._poll(self._producer, 0.0 if self._hasten_id() else _POLL_S)
             if self._is_overdue() or self._is_broken:
                 self._give_up()
         self._give_up()
+
+    def _hasten_id(self) -> bool:
+        """Have a new producer given its id; False when that is done, or librdkafka has asked for it meanwhile.
+
+        Nothing is sent without one. It asks whenever it hears of the cluster over a connection that stays, and else
+        every half a second: the first send waited for that, and a second for the next time.
+        """
+        if self._answers >= _ANSWERS_WANTED or self._asked >= _ASKED_AT_MOST:
+            return False
+        self._asked += 1
+        with suppress(KafkaException):  # nobody answers yet: reports are looked at, then it is asked again
+            self._producer.list_topics(_ASKED_TOPIC, timeout=_POLL_S)
+            self._answers += 1
+        return True
 
     def _poll(self, producer: Producer, timeout_s: float) -> None:
         try:
@@ -194,6 +216,7 @@ class ConfluentSender:
             if self._is_broken:
                 LOG.warning("the producer of plain sends failed for good; a new one takes over")
                 self._producer = Producer(self._settings)
+                self._asked = self._answers = 0
                 self._is_broken = False
         while len(producer):
             self._poll(producer, _POLL_S)

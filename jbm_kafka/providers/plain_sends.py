@@ -26,7 +26,7 @@ class PlainSends:
         self._lock = threading.Lock()
 
     def prepare(self) -> None:
-        """Have a sender. A new client of Kafka's may need half a second to be given its producer id."""
+        """Have a sender. A new client of Kafka's needs a while to be given its producer id."""
         with self._lock:
             if not self._senders and self._spare is None and not self._is_closed:
                 self._spare = self._make()
