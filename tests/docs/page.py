@@ -1,21 +1,29 @@
-"""Runs the Python of a page of the documentation, as a reader would.
+"""Runs the code of a page of the documentation, as a reader would who copies it into an empty folder.
 
-    ```python                      all such blocks of a page are one program, run in order in an empty folder
-    # test_orders.py               a block that begins with a file's name is that file; test files are run by pytest
-    ```sh                          commands, run in order when the program has ended
-    ```text after <!-- prints -->  the output of the program and the commands has these lines, in order
+    ```python                      a program of its own: what it needs it imports and makes itself
+    # continues the program above  as its first line: it goes on where the last program on the page ended
+    # test_orders.py               as its first line: it is that file; test files are run by pytest at the end
+    ```sh                          commands
+    ```text after <!-- prints -->  the output so far goes on with these lines, in this order, others between them
+    ```text after <!-- prints in some order -->   these lines are in the output of the page
 
-What a reader need not see stands in a comment that begins with `<!--python`. A block after `<!-- not run: why -->` is
-left out. `localhost:9092` is a broker of the page's own, started when the page names it.
+All in the order of the page. Before a ```sh of one command may stand `<!-- SIGTERM after: LINE -->`: it is told to
+stop when it has printed that line, and has to end with 0. A block after `<!-- not run: why -->` is left out, but what
+it uses must be made where a reader sees it, too. A comment that begins with `<!--python` is a program no reader sees,
+to fill queues. It runs in a process of its own, so that no import and no name of it reaches what a reader does see.
+`localhost:9092` is a broker of the page's own, started when the page names it.
 """
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGTERM
+from threading import Timer
 
 BROKER = "localhost:9092"
 TIMEOUT_S = 120.0
@@ -23,53 +31,93 @@ OUR_PLUGIN = ("-p", "no:jbm_kafka", "-p", "jbm_kafka.testing.pytest_plugin")
 """By its module, for the entry point exists only after the package was installed with it."""
 
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>not run: [^\n]+|prints) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$"
+    r"^(?:<!-- (?P<mark>not run: [^\n]+|prints(?: in some order)?|SIGTERM after: (?P<stop>[^\n]+)) -->\n)?"
+    r"```(?P<language>\w*)\n(?P<code>.*?)^```$"
     r"|^<!--python\n(?P<hidden>.*?)^-->$",
     re.DOTALL | re.MULTILINE,
 )
 _FILE = re.compile(r"# (\w+\.py)\n")
+_CONTINUES = re.compile(r"# continues \w.*\n")
 _COMMAND = "jbm-kafka"
+
+
+@dataclass(slots=True)
+class Program:
+    """One or more blocks that run as one; each line stands at its place in the page, which a traceback then names."""
+
+    code: str = ""
+
+    def add(self, text: str, line: int) -> None:
+        """More of it, which begins at that line of the page, counted from 0."""
+        self.code += "\n" * (line - self.code.count("\n")) + text
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """To be written into the folder."""
+
+    name: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Of a shell; with `stop_after` it is one, which is told to stop when it has printed that line."""
+
+    code: str
+    stop_after: str | None = None
 
 
 @dataclass(slots=True)
 class Page:
     """What a page says that can be run."""
 
-    program: str = ""
-    """Each line stands at its place in the page, so that a traceback names the page's line."""
-    files: dict[str, str] = field(default_factory=dict)
-    commands: str = ""
+    steps: list[Program | File | Commands] = field(default_factory=list)
+    not_run: list[Program] = field(default_factory=list)
+    """Blocks that are left out, behind what they continue."""
     prints: list[str] = field(default_factory=list)
-
-    @property
-    def is_empty(self) -> bool:
-        """Nothing of it can be run."""
-        return not self.program.strip() and not self.files and not self.commands
+    prints_somewhere: list[str] = field(default_factory=list)
 
     @property
     def needs_broker(self) -> bool:
-        """It names the address of one."""
-        code = [self.program, self.commands, *self.files.values()]
-        return _COMMAND in self.commands or any(BROKER in each for each in code)
+        """It names the address of one, or runs a command that finds it."""
+        return any(BROKER in step.code or (isinstance(step, Commands) and _COMMAND in step.code) for step in self.steps)
 
 
 def read_page(text: str) -> Page:
-    """The blocks of a page; text after the last one is not looked at."""
-    page = Page()
+    """The blocks of a page; text after the last one is not looked at.
+
+    Raises:
+        ValueError: a block continues a program, and there is none above it.
+    """
+    page, seen = Page(), Program()
     for found in _BLOCK.finditer(text):
-        mark, code = found["mark"] or "", found["hidden"] or found["code"]
-        if mark == "prints":
-            page.prints += [line for line in code.splitlines() if line.strip()]
-        if not mark and found["language"] == "sh":
-            page.commands += code
-        if mark or (found["hidden"] is None and found["language"] != "python"):
-            continue
-        name = _FILE.match(code)
-        if name is not None:
-            page.files[name[1]] = code
-        else:
-            begin = text[: found.start("code" if found["hidden"] is None else "hidden")].count("\n")
-            page.program += "\n" * (begin - page.program.count("\n")) + code
+        mark, code, language = found["mark"] or "", found["code"], found["language"]
+        is_left_out = mark.startswith("not run")
+        if found["hidden"] is not None:
+            hidden = Program()
+            hidden.add(found["hidden"], _line(text, found.start("hidden")))
+            page.steps.append(hidden)
+        elif mark.startswith("prints"):
+            lines = page.prints_somewhere if "order" in mark else page.prints
+            lines += [line for line in code.splitlines() if line.strip()]
+        elif language == "sh" and not is_left_out:
+            page.steps.append(Commands(code, found["stop"]))
+        elif language == "python" and (name := _FILE.match(code)) is not None and not is_left_out:
+            page.steps.append(File(name[1], code))
+        elif language == "python":
+            line = _line(text, found.start("code"))
+            if is_left_out:
+                before = seen.code if _CONTINUES.match(code) else ""
+                page.not_run.append(Program(before))
+                page.not_run[-1].add(code, line)
+                continue
+            if not _CONTINUES.match(code):
+                seen = Program()
+                page.steps.append(seen)
+            elif not seen.code:
+                raise ValueError(f"line {line + 1} continues a program, and there is none above it")
+            seen.add(code, line)
     return page
 
 
@@ -80,19 +128,35 @@ def run_page(page: Page, folder: Path, bootstrap: str | None) -> None:
         AssertionError: a program failed, or did not print what the page says; with its output.
     """
     here = bootstrap or BROKER
-    for name, code in page.files.items():
-        (folder / name).write_text(code.replace(BROKER, here))
-    output = ""
-    if page.program.strip():
-        (folder / "page.py").write_text(page.program.replace(BROKER, here))
-        output += _run([sys.executable, "-W", "error", "page.py"], folder, here)
-    if page.commands:
-        output += _run(["bash", "-euxo", "pipefail", "-c", page.commands.replace(BROKER, here)], folder, here)
+    output, tests = "", False
+    for step in page.steps:
+        code = step.code.replace(BROKER, here)
+        match step:
+            case File(name):
+                (folder / name).write_text(code)
+                tests |= name.startswith("test_")
+            case Program():
+                (folder / "page.py").write_text(code)
+                output += _run([sys.executable, "-W", "error", "page.py"], folder, here)
+            case Commands(stop_after=None):
+                output += _run(["bash", "-euxo", "pipefail", "-c", code], folder, here)
+            case Commands(stop_after=str(line)):
+                output += _run_and_stop(shlex.split(code), line, folder, here)
     lines = iter(output.splitlines())
     for line in page.prints:
         assert line in lines, f"not printed, or not in this order: {line!r}\n{output}"
-    if any(name.startswith("test_") for name in page.files):
+    for line in page.prints_somewhere:
+        assert line in output.splitlines(), f"not printed: {line!r}\n{output}"
+    if tests:
         _run([sys.executable, "-m", "pytest", "-q"], folder, here)
+
+
+def unseen_names(program: Program | File) -> str:
+    """What a linter says of names that the program uses and makes nowhere; empty when it makes all of them."""
+    command = [str(Path(sys.executable).parent / "ruff"), "check", "--isolated", "-q", "--output-format", "concise"]
+    command += ["--select", "F821", "-"]
+    done = subprocess.run(command, input=program.code, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
 def pages_with_python(root: Path) -> Iterator[str]:
@@ -102,18 +166,54 @@ def pages_with_python(root: Path) -> Iterator[str]:
             yield path.relative_to(root).as_posix()
 
 
-def _run(command: list[str], folder: Path, bootstrap: str) -> str:
+def _line(text: str, position: int) -> int:
+    return text[:position].count("\n")
+
+
+def _environment(bootstrap: str) -> dict[str, str]:
     imports = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    environment = {
+    return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in imports if path),
+        "PYTHONUNBUFFERED": "1",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "JBM_BOOTSTRAP": bootstrap,
         "JBM_TEST_BROKER": bootstrap,
         "PYTEST_ADDOPTS": " ".join(["-p", "no:cacheprovider", "--rootdir=.", *OUR_PLUGIN]),
     }
+
+
+def _run(command: list[str], folder: Path, bootstrap: str) -> str:
     done = subprocess.run(
-        command, check=False, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S
+        command,
+        check=False,
+        cwd=folder,
+        env=_environment(bootstrap),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
     )
     assert done.returncode == 0, f"{command[-1]} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def _run_and_stop(command: list[str], last: str, folder: Path, bootstrap: str) -> str:
+    """Its output, told to stop when it has printed the line."""
+    with (
+        (folder / "errors.txt").open("w+") as errors,
+        subprocess.Popen(
+            command, cwd=folder, env=_environment(bootstrap), stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        timer = Timer(TIMEOUT_S, process.kill)
+        timer.start()
+        lines: list[str] = []
+        for line in process.stdout or ():
+            lines.append(line)
+            if line.rstrip("\n") == last:
+                process.send_signal(SIGTERM)
+        code = process.wait()
+        timer.cancel()
+        errors.seek(0)
+        assert code == 0, f"{command} ended with {code}:\n{''.join(lines)}\n{errors.read()}"
+    return "".join(lines)

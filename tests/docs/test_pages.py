@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka.devbroker import LocalBroker
-from tests.docs.page import pages_with_python, read_page, run_page
+from tests.docs.page import File, Program, pages_with_python, read_page, run_page, unseen_names
 from tests.house.sources import ROOT
 
 PAGES = [
+    "README.md",
     "docs/coming-from-jms-or-rabbitmq.md",
     "docs/graceful-shutdown.md",
     "docs/messages.md",
@@ -23,11 +24,11 @@ PAGES = [
     "docs/api.md",
     "docs/dead-letters.md",
     "docs/logging.md",
+    "docs/operating.md",
 ]
 """Run here. A page that shows Python stands in one of the two lists."""
 
 ELSEWHERE = {
-    "README.md": "tests/jms/test_readme.py",
     "docs/security.md": "tests/security/test_page.py",
 }
 """Pages whose Python something else proves."""
@@ -36,7 +37,7 @@ ELSEWHERE = {
 @pytest.mark.parametrize("name", PAGES)
 def test_the_python_of_the_page_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     page = read_page((ROOT / name).read_text())
-    assert not page.is_empty, f"{name} shows nothing that can be run"
+    assert page.steps, f"{name} shows nothing that can be run"
     bootstrap = None
     if page.needs_broker:
         start: Callable[[], LocalBroker] = request.getfixturevalue("dedicated_broker")
@@ -44,6 +45,15 @@ def test_the_python_of_the_page_runs(name: str, tmp_path: Path, request: pytest.
     folder = tmp_path / "page"
     folder.mkdir()
     run_page(page, folder, bootstrap)
+
+
+@pytest.mark.parametrize("name", [*PAGES, *ELSEWHERE])
+def test_a_reader_who_copies_a_block_has_all_that_it_uses(name: str) -> None:
+    """What a block uses it makes or imports itself, or its first line says what it continues."""
+    page = read_page((ROOT / name).read_text())
+    programs = [step for step in page.steps if isinstance(step, Program | File)]
+    found = [unseen_names(program) for program in [*programs, *page.not_run]]
+    assert not any(found), "\n".join([f"{name}, line by line of the page:", *found])
 
 
 def test_no_page_shows_python_that_nothing_runs() -> None:
