@@ -21,6 +21,7 @@ from jbm_spark.errors import FrameRefusedError, OptionRefusedError
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.options import Position, checked, ending_options, starting_options, stream_starting_options
 from jbm_spark.sink import sink_for
+from jbm_spark.topics import can_look, check_topics
 from jbm_spark.unfinished_batch import finish_batch
 
 _QUERY_STARTS_S = 60.0
@@ -39,18 +40,25 @@ def messages(
 ) -> DataFrame:
     """Everything committed that the topic holds between the two positions, settled or not, one row a message.
 
-    Nothing is read or checked before an action, and every action reads anew (an `ending` of "latest" may then be
+    Nothing is read before an action, and every action reads anew (an `ending` of "latest" may then be
     later): `cache()` what two results must agree on. Within a partition rows come in offset order.
     `kafka` are librdkafka's properties, as a ConnectionFactory takes them; `options` are Spark's own.
 
     Raises:
-        InvalidDestinationError: no legal name for a queue or topic.
+        InvalidDestinationError: no legal name for a queue or topic, or no such one.
         OptionRefusedError: an option or position that would break order or safety; the message says why.
+        TopicError: the brokers do not answer.
+        JMSSecurityError: they refuse us.
     """
-    topic = _named(destination).kafka_topic(namespace)
-    reader = spark.read.format("kafka").options(**_source_options(spark, topic, bootstrap, kafka, options))
-    reader = reader.options(**starting_options(topic, starting)).options(**ending_options(topic, ending))
-    return message_columns(reader.load())
+    source = _named(destination)
+    topic = source.kafka_topic(namespace)
+    chosen = {
+        **_source_options(spark, topic, bootstrap, kafka, options),
+        **starting_options(topic, starting),
+        **ending_options(topic, ending),
+    }
+    _look(source, bootstrap, namespace, kafka, options)
+    return message_columns(spark.read.format("kafka").options(**chosen).load())
 
 
 def message_stream(
@@ -70,14 +78,16 @@ def message_stream(
     beginning. A query fails when messages that it has not read are gone.
 
     Raises:
-        InvalidDestinationError: no legal name for a queue or topic.
-        OptionRefusedError: an option or position that would break order or safety; the message says why.
+        As `messages`.
     """
-    topic = _named(destination).kafka_topic(namespace)
-    reader = spark.readStream.format("kafka").options(
-        **_source_options(spark, topic, bootstrap, kafka, options, is_stream=True)
-    )
-    return message_columns(reader.options(**stream_starting_options(topic, starting)).load())
+    source = _named(destination)
+    topic = source.kafka_topic(namespace)
+    chosen = {
+        **_source_options(spark, topic, bootstrap, kafka, options, is_stream=True),
+        **stream_starting_options(topic, starting),
+    }
+    _look(source, bootstrap, namespace, kafka, options)
+    return message_columns(spark.readStream.format("kafka").options(**chosen).load())
 
 
 def write_messages(
@@ -176,6 +186,17 @@ def _named(destination: str | Destination) -> Destination:
     if isinstance(destination, Destination):
         return destination
     return Queue(destination)  # refuses what is no name
+
+
+def _look(
+    source: Destination,
+    bootstrap: str,
+    namespace: str,
+    kafka: Mapping[str, object] | None,
+    options: Mapping[str, str] | None,
+) -> None:
+    if can_look(kafka, options):
+        check_topics([source], about=f"read {source}", bootstrap=bootstrap, namespace=namespace, kafka=kafka)
 
 
 def _checked_trigger(trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:

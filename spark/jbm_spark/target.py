@@ -3,16 +3,12 @@
 from collections.abc import Mapping
 
 from jbm_kafka.core.destination import Destination, with_namespace
-from jbm_kafka.core.errors import JMSSecurityError
 from jbm_kafka.jms.routing import other_count
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import AccessRefused, KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.topics import Topics
-from jbm_spark.errors import TopicError
-
-TIMEOUT_S = 10.0
+from jbm_spark.topics import TIMEOUT_S, told
 
 
 def target(
@@ -32,12 +28,9 @@ def target(
         admin, namespace=namespace, registry=Registry(client, admin, with_namespace("jbm.registry", namespace))
     )
     try:
-        admin.cluster_id()  # tells at once what can be known at once
-        info = topics.ensure(destination, create=False, partitions=0)
-    except AccessRefused as error:
-        raise JMSSecurityError(f"write to {destination}: {error}", destination=destination.name) from None
-    except KafkaClientError as error:
-        raise TopicError(f"write to {destination} at {bootstrap}: {error}") from None
+        with told(f"write to {destination}"):
+            admin.cluster_id()  # tells at once what can be known at once
+            info = topics.ensure(destination, create=False, partitions=0)
     finally:
         topics.close()
         admin.close()

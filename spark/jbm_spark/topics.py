@@ -1,32 +1,54 @@
-"""Asks the broker, before a JVM is started for it, whether the topics to read are there."""
+"""Asks the brokers, before Spark does, whether the topics are there: Spark would tell with a Java trace, and late."""
 
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.errors import JMSSecurityError
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.kafka.connection_faults import IN_KAFKA
-from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports import AccessRefused, KafkaClientError
+from jbm_kafka.sidecar.topics import Topics
 from jbm_spark.errors import TopicError
+
+TIMEOUT_S = 10.0
 
 
 def check_topics(
-    bootstrap: str, names: Iterable[str], *, kafka: Mapping[str, object] | None = None, timeout_ms: int = 5_000
+    destinations: Iterable[Destination],
+    *,
+    about: str,
+    bootstrap: str,
+    namespace: str = "",
+    kafka: Mapping[str, object] | None = None,
 ) -> None:
-    """Nothing, if the broker answers, lets us in and has every topic. `kafka` are librdkafka's properties.
+    """Nothing, if a broker answers, lets us in and has every topic. `kafka` are librdkafka's properties.
 
     Raises:
-        TopicError: it does not answer in time, or refuses us, or the first topic it does not have.
+        InvalidDestinationError: the first that has no topic; the text names what makes it.
+        TopicError: nobody answers. `about` says what was to be done.
+        JMSSecurityError: they refuse us.
         InvalidSettingError: a property that cannot be.
     """
-    wanted = list(names)
+    with told(about), closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S).admin()) as admin:
+        admin.cluster_id()  # tells at once what can be known at once
+        topics = Topics(admin, namespace=namespace)
+        for destination in destinations:
+            topics.check_exists(destination)
+
+
+@contextmanager
+def told(about: str) -> Iterator[None]:
+    """A block in which what Kafka's client raises is one line for the caller."""
     try:
-        with closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=timeout_ms / 1000).admin()) as admin:
-            admin.cluster_id()  # tells at once what can be known at once
-            existing = admin.describe(wanted)
+        yield
+    except AccessRefused as error:
+        raise JMSSecurityError(f"{about}: {error}") from None
     except KafkaClientError as error:
-        # Who runs a job tells the properties elsewhere than in code.
-        raise TopicError(f"no answer from Kafka at {bootstrap}: {error}".replace(f" {IN_KAFKA}", "")) from None
-    for name in wanted:
-        if name not in existing:
-            raise TopicError(f"there is no topic {name!r} at {bootstrap}: create it (jbm-kafka create {name}), "
-                             "or name another one")  # fmt: skip
+        raise TopicError(f"{about}: {error}") from None
+
+
+def can_look(kafka: Mapping[str, object] | None, options: Mapping[str, str] | None) -> bool:
+    """Whether we get in as Spark does: not where only Spark's own options say how."""
+    ours = any(name.startswith(("security.", "sasl.", "ssl.")) for name in kafka or {})
+    sparks = any(name.lower().startswith(("kafka.security.", "kafka.sasl.", "kafka.ssl.")) for name in options or {})
+    return ours or not sparks

@@ -1,13 +1,14 @@
 """What `messages` reads of a topic, and what it refuses."""
 
+from collections.abc import Callable
 from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
 from jbm_kafka.core.errors import InvalidDestinationError
-from jbm_spark.errors import OptionRefusedError
-from jbm_spark.messages import messages
+from jbm_spark.errors import OptionRefusedError, TopicError
+from jbm_spark.messages import message_stream, messages
 from tests.spark.conftest import Topics
 from tests.spark.records import Record
 
@@ -40,6 +41,32 @@ def test_starting_and_ending_cut_by_offset_and_by_time(spark: SparkSession, topi
     assert bodies(spark, topics, topic, starting=1_700_000_000_003) == [b"3", b"4"]
     assert bodies(spark, topics, topic, ending=1_700_000_000_002) == [b"0", b"1"]
     assert bodies(spark, topics, topic, starting=1_700_000_000_999) == []
+
+
+@pytest.mark.parametrize("read", [messages, message_stream])
+def test_a_missing_queue_is_named_with_the_command_that_makes_it_before_spark_is_asked(
+    spark: SparkSession, topics: Topics, read: Callable[..., object]
+) -> None:
+    with pytest.raises(InvalidDestinationError, match=r"^queue:no-such-queue: .*jbm-kafka create") as told:
+        read(spark, "no-such-queue", bootstrap=topics.bootstrap)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("read", [messages, message_stream])
+def test_an_unreachable_broker_is_one_line_before_spark_is_asked(
+    spark: SparkSession, read: Callable[..., object]
+) -> None:
+    with pytest.raises(TopicError) as told:
+        read(spark, "orders", bootstrap="127.0.0.1:1")
+    assert str(told.value) == (
+        "read queue:orders: nobody answers at 127.0.0.1:1: Connection refused; start the broker, or correct the address"
+    )
+
+
+def test_who_gets_in_by_sparks_own_options_alone_is_not_looked_for(spark: SparkSession) -> None:
+    """What Java alone can be told, we cannot try."""
+    frame = messages(spark, "orders", bootstrap="127.0.0.1:1", options={"kafka.sasl.mechanism": "GSSAPI"})
+    assert "message_id" in frame.columns
 
 
 def test_a_refused_option_is_refused_before_anything_is_read(spark: SparkSession) -> None:

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.errors import InvalidSettingError
-from jbm_spark.errors import OptionRefusedError, TopicError
+from jbm_kafka.errors import InvalidSettingError, JMSSecurityError
+from jbm_spark.errors import OptionRefusedError
 from jbm_spark.kafka_properties import kafka_options
 from jbm_spark.messages import messages, write_messages
 from jbm_spark.topics import check_topics
@@ -29,7 +29,7 @@ def test_messages_are_read_and_written_with_librdkafkas_properties(
     }[who]
     with ConnectionFactory(bootstrap, kafka=kafka).create_connection() as connection:
         connection.create_session().create_producer(Queue(kafka_name)).send("hello")
-    check_topics(bootstrap, [kafka_name], kafka=kafka)
+    check_topics([Queue(kafka_name)], about="read", bootstrap=bootstrap, kafka=kafka)
     frame = messages(spark, kafka_name, bootstrap=bootstrap, kafka=kafka)
     assert [row["body_text"] for row in frame.collect()] == ["hello"]
     write_messages(frame, kafka_name, bootstrap=bootstrap, kafka=kafka)
@@ -49,9 +49,11 @@ def test_a_plan_shows_no_password(
     assert PLAIN_PASSWORD not in shown
 
 
-def test_a_wrong_password_is_told_before_a_jvm_is_started(secured: SecuredBroker, kafka_name: str) -> None:
-    with pytest.raises(TopicError, match=r"check sasl\.username, sasl\.password and sasl\.mechanism$") as told:
-        check_topics(secured.sasl, [kafka_name], kafka=secured.as_user(ALICE, "guessed"))
+def test_a_wrong_password_is_told_before_spark_is_asked(
+    secured: SecuredBroker, spark: SparkSession, kafka_name: str
+) -> None:
+    with pytest.raises(JMSSecurityError, match=r"^read queue:.*check sasl\.username, sasl\.password") as told:
+        messages(spark, kafka_name, bootstrap=secured.sasl, kafka=secured.as_user(ALICE, "guessed"))
     assert "guessed" not in str(told.value)
 
 
@@ -70,8 +72,9 @@ def test_jbm_spark_reaches_it_with_a_config_file(secured: SecuredBroker, tmp_pat
         [*command, "--kafka-property", "sasl.password=guessed"], capture_output=True, text=True, check=False
     )
     assert (wrong.returncode, wrong.stdout) == (1, "")
-    assert wrong.stderr.startswith("jbm-spark: no answer from Kafka at ")
-    assert wrong.stderr.endswith("check sasl.username, sasl.password and sasl.mechanism\n")
+    assert wrong.stderr.startswith("jbm-spark: read queue:DLQ: ")
+    assert "check sasl.username, sasl.password and sasl.mechanism with --kafka-property" in wrong.stderr
+    assert wrong.stderr.count("\n") == 1
     assert "guessed" not in wrong.stderr
 
 
@@ -90,8 +93,7 @@ def test_spark_needs_read_of_the_topic_and_of_its_own_groups(
     secured.allow(
         kafka_name, [Rule("topic", kafka_name, ("READ",)), Rule("group", "spark-kafka-", ("READ",), is_prefix=True)]
     )
-    options = kafka_options(secured.as_user(kafka_name))
-    assert messages(spark, kafka_name, bootstrap=secured.sasl, options=options).count() == 0
+    assert messages(spark, kafka_name, bootstrap=secured.sasl, kafka=secured.as_user(kafka_name)).count() == 0
 
 
 def test_a_misspelt_property_is_told_as_such(spark: SparkSession) -> None:

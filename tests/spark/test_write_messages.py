@@ -18,7 +18,7 @@ from jbm_spark import record_bytes
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.message_ids import with_message_ids
-from jbm_spark.messages import message_stream, messages, write_messages
+from jbm_spark.messages import messages, write_messages
 from jbm_spark.outgoing import outgoing_columns
 from tests.jms.test_golden_records import CASES, to_bytes
 from tests.spark.any_record import any_record
@@ -315,7 +315,7 @@ def test_brokers_that_do_not_answer_are_told_in_one_line(spark: SparkSession) ->
 
 
 def test_a_stream_is_no_batch(spark: SparkSession) -> None:
-    stream = message_stream(spark, "orders", bootstrap="127.0.0.1:1")
+    stream = spark.readStream.format("rate").load().selectExpr("string(value) body_text")
     with pytest.raises(FrameRefusedError, match="write_stream"):
         write_messages(stream, "orders", bootstrap="127.0.0.1:1")
 

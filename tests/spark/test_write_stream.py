@@ -110,7 +110,7 @@ def test_a_stream_without_an_order_is_refused(spark: SparkSession) -> None:
 def test_what_is_no_argument_is_refused_before_a_query_is_started(
     spark: SparkSession, wrong: dict[str, Any], told: str
 ) -> None:
-    stream = message_stream(spark, "orders", bootstrap="127.0.0.1:1")
+    stream = spark.readStream.format("rate").load().selectExpr("string(value) body_text")
     with pytest.raises(ValueError, match=told):
         write_stream(stream, "orders", **{"bootstrap": "127.0.0.1:1", "checkpoint": "unused", **wrong})
 

@@ -116,9 +116,10 @@ def run(
         InvalidDestinationError: no legal name.
     """
     installed_pyspark()
-    names = [name for name in (dead_letters, queue) if name is not None]
-    check_topics(bootstrap, [Queue(name).kafka_topic(namespace) for name in names], kafka=kafka)
-    options = kafka_options(kafka or {})
+    queues = [Queue(name) for name in (dead_letters, queue) if name is not None]
+    about = "read " + " and ".join(map(str, queues))
+    check_topics(queues, about=about, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+    kafka_options(kafka or {})
     # Only now: a wrong address is told in a moment, not after Spark's start.
     from jbm_spark.messages import messages
     from jbm_spark.session import job_session
@@ -126,7 +127,7 @@ def run(
     with job_session("jbm dead-letters") as spark:
 
         def rows(name: str) -> "DataFrame":
-            return messages(spark, name, bootstrap=bootstrap, namespace=namespace, options=options)
+            return messages(spark, name, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
 
         groups = dead_letter_groups(rows(dead_letters))
         content = None if queue is None else queue_content(queue, rows(queue), top=top)

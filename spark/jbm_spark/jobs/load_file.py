@@ -60,7 +60,8 @@ def run(
         OrderError: the queue's units are routed by another count of partitions.
     """
     installed_pyspark()
-    check_topics(cluster.bootstrap, [queue.kafka_topic(cluster.namespace)], kafka=cluster.kafka)
+    check_topics([queue], about=f"write to {queue}", bootstrap=cluster.bootstrap, namespace=cluster.namespace,
+                 kafka=cluster.kafka)  # fmt: skip
     from jbm_spark.frame_check import checked_columns
     from jbm_spark.messages import write_messages
     from jbm_spark.session import job_session
