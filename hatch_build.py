@@ -1,5 +1,9 @@
-"""Puts the compiled modules into a wheel, when asked: `HATCH_BUILD_HOOK_ENABLE_CUSTOM=1 pip wheel .` (decision 10)."""
+"""What a build does beyond its settings: the description that a registry shows, and compiled modules when asked.
 
+`HATCH_BUILD_HOOK_ENABLE_CUSTOM=1 pip wheel .` makes a wheel with compiled modules (decision 10).
+"""
+
+import re
 import subprocess
 import sys
 import sysconfig
@@ -7,6 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+_LINK_TO_A_FILE = re.compile(r"\[([^\]]+)\]\((?!\w+:)([^)#]+)(?:#[^)]*)?\)")
+
+
+class Description(MetadataHookInterface):
+    """README.md; its links to files of the project become their names, for in a registry they lead nowhere."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        text = _LINK_TO_A_FILE.sub(lambda link: f"{link[1]} (`{link[2]}`)", text)
+        told = "The files that are named here are in the source distribution.\n"
+        metadata["readme"] = {"content-type": "text/markdown", "text": f"{text}\n{told}"}
 
 
 class CompiledModules(BuildHookInterface):  # type: ignore[type-arg, misc, unused-ignore]

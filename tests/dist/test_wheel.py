@@ -1,8 +1,10 @@
 """What a user gets from the wheel alone: outside the tree, in an environment of its own, without the extras."""
 
+import re
 import shutil
 import tarfile
 import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,20 @@ def test_the_wheel_is_pure_and_holds_every_file_of_the_packages_and_no_other(bui
         wanted |= {path.relative_to(root).as_posix() for path in files}
     wanted |= {f"jbm_kafka/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "schemas").rglob("*.avsc")}
     assert ours == wanted
+
+
+def test_what_a_registry_shows_has_its_makers_and_no_link_that_leads_nowhere_there(built: Built) -> None:
+    archive = zipfile.ZipFile(built.wheel)
+    [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+    shown = Parser().parsestr(archive.read(name).decode())
+    assert (shown["Author"], shown["Author-email"]) == ("The jbm-kafka developers", None)
+    assert shown["Description-Content-Type"] == "text/markdown"
+    assert shown.get_all("Project-URL") is None
+    text = shown.get_payload()
+    assert isinstance(text, str)
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert "the tutorial (`docs/tutorial.md`)" in text
 
 
 def test_the_sdist_holds_what_a_build_and_a_reader_need_and_nothing_else(built: Built) -> None:
