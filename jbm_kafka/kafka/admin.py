@@ -203,14 +203,15 @@ class ConfluentAdmin:
             reader = self._stable_reader(topic, deadline)
             try:
                 answers = reader.offsets_for_times(places, timeout=deadline.remaining_s())
+                for place in answers:
+                    if place.error is not None:
+                        raise KafkaException(place.error)
             except KafkaException as raised:
-                # The client's own opinion, of an answer that may have named no topics: a broker that came back.
+                # The client's own opinion: of an answer that may have named no topics, from a broker that came back; or
+                # of the topic as it was before it was made anew.
                 if cause(raised).code() == KafkaError._UNKNOWN_PARTITION and _names(reader, topic, places, deadline):
                     raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
                 raise
-            for place in answers:
-                if place.error is not None:
-                    raise KafkaException(place.error)
             if min(place.offset for place in answers) < 0:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             return {place.partition: place.offset for place in answers}

@@ -91,6 +91,16 @@ def test_a_new_client_is_told_positions_at_once(kafka: Kafka, topic: str) -> Non
         assert time.monotonic() - began < 2.5
 
 
+def test_a_topic_made_anew_with_more_partitions_has_stable_ends_for_all_of_them(kafka: Kafka, kafka_name: str) -> None:
+    """Who had asked for those of the old topic was told that there is no such partition."""
+    admin = kafka.admin()
+    for partitions in (1, 3):
+        admin.create_topic(kafka_name, partitions=partitions, config={})
+        ends = admin.end_positions(kafka_name, range(partitions), stable=True)
+        assert ends == dict.fromkeys(range(partitions), 0)
+        admin.delete_topics([kafka_name])
+
+
 def test_positions_of_what_does_not_exist_are_an_error(kafka: Kafka, topic: str) -> None:
     admin = kafka.admin()
     with pytest.raises(UnknownTopic, match=f"{topic}-missing"):
