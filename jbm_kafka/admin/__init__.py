@@ -1,13 +1,15 @@
-"""Looking after queues: create, list, count, browse, send dead letters again. What only looks, joins no group."""
+"""Looking after queues: create, delete, list, count, browse, send dead letters again. Who only looks joins no group."""
 
 from jbm_kafka.admin.admin import Admin
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts
+from jbm_kafka.admin.deletion import DeletionReport
 from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport
 from jbm_kafka.admin.queue_look import QueueLook, Wait
 
 __all__ = [
     "Admin",
     "DeadLetter",
+    "DeletionReport",
     "KeptLetter",
     "LetterFilter",
     "PartitionCounts",

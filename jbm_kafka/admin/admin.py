@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 
 from jbm_kafka.admin.administered import administered
 from jbm_kafka.admin.counts import QueueCounts, Tally, counts_of, tallies
+from jbm_kafka.admin.deletion import DeletionReport, belongings, check_deletable, delete
 from jbm_kafka.admin.letter_search import queues_that_end_in_letters
 from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of, reason_fault
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
@@ -20,6 +21,7 @@ from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with
 from jbm_kafka.core.errors import (
     IllegalStateError,
     InvalidDestinationError,
+    JMSError,
 )
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.wrong_values import checked_int, wrong_type, wrong_value
@@ -93,6 +95,47 @@ class Admin:
             topics = Topics(self._admin, namespace=self._namespace, registry=self._registry)
             topics.ensure(queue, create=True, partitions=partitions or DEFAULT_PARTITIONS)
             return found is None
+
+    def delete_destination(self, queue: Queue | str, *, force: bool = False, dry_run: bool = False) -> DeletionReport:
+        """Delete a queue with everything that Kafka keeps of it in this namespace: its messages too, for good.
+
+        Deleted are its topic, its changelog, its consumer group and its record in the registry. A queue that is made
+        anew under the name knows nothing of it. Where this ends early, a second call deletes the rest.
+
+        Args:
+            force: also while processes receive from it; when its topic is a queue in other namespaces, whose changelog
+                and group stay; and when it does not look like a queue of ours. Processes with `auto_create` that go
+                on make it again.
+            dry_run: nothing is deleted; the report has what would be.
+
+        Raises:
+            InvalidDestinationError: there is no such queue; or, unless forced, its topic has no changelog.
+            IllegalStateError: unless forced: processes receive from it, or other namespaces do.
+            JMSSecurityError: these credentials may not delete it.
+        """
+        queue = _queue(queue)
+        checked_flag("force", force)
+        checked_flag("dry_run", dry_run)
+        with self._asking(f"delete {queue}"):
+            found = belongings(queue, self._namespace, admin=self._admin, registry=self._registry)
+            check_deletable(queue, self._namespace, found, force=force)
+            held: int | None = 0
+            if found.topic is not None:
+                held = None
+                with suppress(JMSError):  # whatever is wrong with it, it may be deleted
+                    held = self.counts(queue).held
+            if not dry_run:
+                delete(queue, found, admin=self._admin, registry=self._registry)
+            return DeletionReport(
+                queue=queue,
+                is_dry_run=dry_run,
+                topics=found.topics,
+                groups=found.groups,
+                registry=self._registry.log.topic if found.is_recorded else None,
+                held=held,
+                receivers=found.receivers,
+                kept=found.kept,
+            )
 
     def admit_partitions(
         self, queue: Queue | str, *, force: bool = False, wait_s: float = LOOK_S + 1.0

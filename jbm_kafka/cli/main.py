@@ -24,6 +24,9 @@ COMMANDS = {
     "create": LazyCommand("jbm_kafka.cli.queues:create", "Create a queue."),
     "list": LazyCommand("jbm_kafka.cli.queues:list_queues", "List the queues with what they hold."),
     "show": LazyCommand("jbm_kafka.cli.queues:show", "Show one queue, partition by partition."),
+    "delete": LazyCommand(
+        "jbm_kafka.cli.delete:delete", "Delete a queue with its messages and all that is kept of it."
+    ),
     "admit-partitions": LazyCommand(
         "jbm_kafka.cli.queues:admit_partitions", "Route units by the partitions a topic has got."
     ),

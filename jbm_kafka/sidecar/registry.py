@@ -52,6 +52,22 @@ class Registry:
         key, value = encode_destination(name, DestinationRecord(topic_id, partitions))
         self.log.write({key: value})
 
+    def is_recorded(self, name: str, topic_id: str | None) -> bool:
+        """Whether anything is recorded of this topic, as read last; of None: of any topic of that name."""
+        if topic_id is None:
+            return self.log.get(destination_key(name)) is not None
+        return self.recorded(name, topic_id) is not None
+
+    def forget(self, name: str, topic_id: str | None) -> None:
+        """Delete what is recorded of this topic, or, of None, of any of that name. Again: nothing happens.
+
+        Raises:
+            KafkaClientError: it cannot be read or written.
+        """
+        self.refresh()
+        if self.is_recorded(name, topic_id):
+            self.log.write({destination_key(name): None})
+
     def refresh(self) -> None:
         """Read on to the end. Records that a registry made anew does not have are written again.
 

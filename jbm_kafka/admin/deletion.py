@@ -1,0 +1,154 @@
+"""What belongs to a queue and goes with it, what speaks against it, and the deleting itself.
+
+A topic of Kafka is the same queue in every namespace; the changelog, the group and the record in the registry are one
+namespace's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, with_namespace
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.ports import KafkaAdmin, TopicDescription
+from jbm_kafka.sidecar.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionReport:
+    """What was deleted, or, of a dry run, what would be."""
+
+    queue: Queue
+    is_dry_run: bool
+    topics: Sequence[str]
+    """Kafka topics, with all their records."""
+    groups: Sequence[str]
+    """Consumer groups, with their offsets."""
+    registry: str | None
+    """The topic from which the queue's record goes; None: it has none."""
+    held: int | None
+    """Messages that nobody has received, gone with it; None: they could not be counted."""
+    receivers: int
+    """Processes that received from it when it was looked at; 0 unless it was forced."""
+    kept: Sequence[str]
+    """What looks as if it belonged to the queue and is left, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """What Kafka has of a queue in one namespace."""
+
+    topic: TopicDescription | None
+    changelog: str | None
+    group: str | None
+    receivers: int
+    is_recorded: bool
+    others: Sequence[str]
+    """Other namespaces in which the topic is a queue; "" is the one without a name."""
+    kept: Sequence[str]
+
+    @property
+    def topics(self) -> list[str]:
+        """The Kafka topics to delete."""
+        return [name for name in (self.topic and self.topic.name, self.changelog) if name]
+
+    @property
+    def groups(self) -> list[str]:
+        """The consumer groups to delete: one with members cannot be."""
+        return [self.group] if self.group is not None and not self.receivers else []
+
+
+def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Registry) -> Belongings:
+    """Look for all that there is of the queue.
+
+    Raises:
+        KafkaClientError: no answer.
+    """
+    names, groups = admin.topic_names(), admin.groups()
+    topic, changelog, group = queue.kafka_topic(namespace), queue.changelog_topic(namespace), queue.group_id(namespace)
+    described = admin.describe([topic]).get(topic)
+    registry.refresh()
+    kept = []
+    if changelog in names and (user := _other_user(changelog, queue, namespace, names)) is not None:
+        kept.append(f"topic {changelog}: it is the changelog of {user} too")
+    return Belongings(
+        topic=described,
+        changelog=changelog if changelog in names and not kept else None,
+        group=group if group in groups else None,
+        receivers=admin.group_members(group) if group in groups else 0,
+        is_recorded=registry.is_recorded(queue.name, None if described is None else described.topic_id),
+        others=sorted(_other_namespaces(queue, namespace, groups)),
+        kept=kept,
+    )
+
+
+def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: bool) -> None:
+    """Whether it may go.
+
+    Raises:
+        InvalidDestinationError: there is nothing of it; or, unless forced, it does not look like a queue of ours.
+        IllegalStateError: unless forced: somebody receives from it, or it is a queue in other namespaces too.
+    """
+    if not found.topics and found.group is None and not found.is_recorded:
+        here = f" in namespace {namespace!r}" if namespace else ""
+        raise InvalidDestinationError(
+            f"{queue}: there is no such queue{here}, and nothing is left of one; jbm-kafka list shows those there are",
+            destination=queue.name,
+        )
+    if force:
+        return
+    if found.receivers:
+        processes = "1 process receives" if found.receivers == 1 else f"{found.receivers} processes receive"
+        raise IllegalStateError(
+            f"{queue}: {processes} from it (consumer group {found.group}); stop them first, or delete it with force",
+            destination=queue.name,
+            receivers=found.receivers,
+        )
+    if found.topic is not None and found.others:
+        named = ", ".join(repr(each) for each in found.others)
+        raise IllegalStateError(
+            f"{queue}: its Kafka topic is a queue in other namespaces too ({named}), which would lose their messages; "
+            f"delete it with force if nobody needs them",
+            destination=queue.name,
+            namespaces=found.others,
+        )
+    if found.topic is not None and found.changelog is None and not found.kept:
+        raise InvalidDestinationError(
+            f"{queue}: the Kafka topic {queue.name!r} has no {queue.changelog_topic(namespace)} beside it, so it is "
+            f"not a queue that jbm-kafka made or received from; delete it with force if it is meant all the same",
+            destination=queue.name,
+        )
+
+
+def delete(queue: Queue, found: Belongings, *, admin: KafkaAdmin, registry: Registry) -> None:
+    """Delete it; where that ends early, a second time deletes the rest.
+
+    Raises:
+        KafkaClientError: some of it could not be deleted.
+    """
+    admin.delete_topics(found.topics)  # first: what is left without its topic does no harm
+    admin.delete_groups(found.groups)
+    if found.is_recorded:
+        registry.forget(queue.name, None if found.topic is None else found.topic.topic_id)
+
+
+def _other_namespaces(queue: Queue, namespace: str, groups: Collection[str]) -> Iterator[str]:
+    """The namespaces in which a group receives from the queue, or did so lately."""
+    end = queue.group_id()
+    for group in groups:
+        if group == end or group.endswith(f".{end}"):
+            other = group.removesuffix(end).removesuffix(".")
+            if other != namespace:
+                yield other
+
+
+def _other_user(changelog: str, queue: Queue, namespace: str, topics: Collection[str]) -> str | None:
+    """Another queue that has this changelog: `shop.orders` and `orders` in the namespace `shop` have the same."""
+    parts = changelog.removesuffix(CHANGELOG_SUFFIX).split(".")
+    for cut in range(len(parts)):
+        other, name = ".".join(parts[:cut]), ".".join(parts[cut:])
+        is_own = (other, name) == (namespace, queue.name)
+        if not is_own and name in topics and with_namespace("jbm.registry", other) in topics:
+            return f"queue:{name}" + (f" in namespace {other!r}" if other else " without a namespace")
+    return None

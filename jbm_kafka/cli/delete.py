@@ -1,0 +1,87 @@
+"""`jbm-kafka delete`: a queue with everything that Kafka keeps of it."""
+
+import sys
+
+import click
+
+from jbm_kafka.admin import Admin, DeletionReport
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import admin_of, as_queue
+from jbm_kafka.cli.options import json_option
+from jbm_kafka.cli.render import json_line
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
+
+NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
+
+
+@click.command()
+@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--force", is_flag=True, help="Also while processes or other namespaces receive from it, and when its "
+              "Kafka topic does not look like a queue.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what would go; delete nothing.")
+@cluster_options
+@json_option
+def delete(queue: Queue, yes: bool, force: bool, dry_run: bool, cluster: Cluster, as_json: bool) -> None:
+    """Delete a queue with all its messages, for good, after asking: its Kafka topic and all that is kept of it.
+
+    With it go its changelog, its consumer group and its record in the registry, in this namespace. A queue that is made
+    anew under the name knows nothing of it. Processes with auto_create that go on make it again.
+    """
+    if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
+        raise click.UsageError(NOBODY_TO_ASK)
+    with admin_of(cluster) as admin:
+        report = _deleted(admin, queue, force=force, dry_run=dry_run or not yes)
+        if not (yes or dry_run):
+            for line in _listed(report):
+                click.echo(line)
+            if not click.confirm(f"delete {queue}?"):
+                raise JMSError(f"{queue}: nothing was deleted")
+            report = _deleted(admin, queue, force=force, dry_run=False)
+    if as_json:
+        click.echo(json_line(_values(report)))
+        return
+    if dry_run:
+        for line in _listed(report):
+            click.echo(line)
+    for kept in report.kept:
+        click.echo(f"left: {kept}")
+    if report.receivers and not report.is_dry_run:
+        click.echo("its consumer group is left: processes receive from it still", err=True)
+    verb = "would be deleted" if report.is_dry_run else "deleted"
+    click.echo(f"{queue} {verb}, {_messages(report)}")
+
+
+def _deleted(admin: Admin, queue: Queue, *, force: bool, dry_run: bool) -> DeletionReport:
+    try:
+        return admin.delete_destination(queue, force=force, dry_run=dry_run)
+    except (IllegalStateError, InvalidDestinationError) as error:
+        raise JMSError(str(error).replace("delete it with force", "delete it with --force")) from None
+
+
+def _listed(report: DeletionReport) -> list[str]:
+    """What goes, a line each."""
+    record = [] if report.registry is None else [f"the record of {report.queue} in topic {report.registry}"]
+    topics, groups = [f"topic {name}" for name in report.topics], [f"consumer group {name}" for name in report.groups]
+    return [*topics, *groups, *record]
+
+
+def _messages(report: DeletionReport) -> str:
+    if report.held is None:
+        return "with an unknown number of messages"
+    return f"with {report.held} message{'' if report.held == 1 else 's'} that nobody received"
+
+
+def _values(report: DeletionReport) -> dict[str, object]:
+    return {
+        "name": report.queue.name,
+        "dry_run": report.is_dry_run,
+        "topics": list(report.topics),
+        "groups": list(report.groups),
+        "registry": report.registry,
+        "held": report.held,
+        "receivers": report.receivers,
+        "kept": list(report.kept),
+    }

@@ -1,0 +1,198 @@
+"""A queue is deleted with everything that is kept of it: on a Kafka and in a world in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
+from jbm_kafka.admin import Admin
+from jbm_kafka.admin.administered import administered
+from jbm_kafka.core.destination import CHANGELOG_SUFFIX
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
+from jbm_kafka.ports import KafkaAdmin
+from tests.jms.support import receive, send
+
+
+@pytest.fixture(params=["kafka", "memory"])
+def url(request: pytest.FixtureRequest, kafka_name: str) -> str:
+    return f"memory://{kafka_name}" if request.param == "memory" else str(request.getfixturevalue("bootstrap"))
+
+
+@pytest.fixture
+def namespace(kafka_name: str) -> str:
+    """Of this test alone."""
+    return f"n{kafka_name[-8:]}"
+
+
+@pytest.fixture
+def admin(url: str, namespace: str) -> Iterator[Admin]:
+    with Admin(url, namespace=namespace) as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(url: str, admin: Admin) -> Iterator[KafkaAdmin]:
+    """What Kafka itself says; while there is an `admin` a world in memory stays."""
+    reached = administered(url, None, 20)
+    asked = reached.kafka.admin()
+    yield asked
+    asked.close()
+    reached.let_go()
+
+
+@pytest.fixture
+def settings(url: str, namespace: str, tmp_path: Path) -> dict[str, Any]:
+    """Of a factory whose local state stays between its connections."""
+    found: dict[str, Any] = {"namespace": namespace, "auto_create": False}
+    if not url.startswith("memory"):
+        found["state_dir"] = str(tmp_path / "state")
+    return found
+
+
+def use(url: str, queue: Queue, settings: dict[str, Any]) -> None:
+    """Leaves a delayed attempt, a message settled above it, and one that nobody received."""
+    with (
+        ConnectionFactory(url, **settings).create_connection() as connection,
+        connection.create_session(AcknowledgeMode.INDIVIDUAL) as session,
+    ):
+        for body in ("back", "done", "behind"):
+            send(session, queue, body, unit="joe" if body != "done" else "ann")
+        consumer = session.create_consumer(queue)
+        receive(consumer).nack(delay_ms=600_000)
+        receive(consumer).acknowledge()
+
+
+def test_a_queue_that_is_made_anew_knows_nothing_of_the_deleted_one(
+    url: str, admin: Admin, cluster: KafkaAdmin, settings: dict[str, Any], kafka_name: str
+) -> None:
+    queue = Queue(kafka_name)
+    admin.create_queue(kafka_name, partitions=1)
+    use(url, queue, settings)
+    assert admin.counts(queue).retried == 1
+
+    would = admin.delete_destination(queue, dry_run=True)
+    assert admin.exists(queue)
+    report = admin.delete_destination(queue)
+    namespace = settings["namespace"]
+    assert report.topics == [kafka_name, f"{namespace}.{kafka_name}{CHANGELOG_SUFFIX}"]
+    assert report.groups == [queue.group_id(namespace)]
+    assert (report.registry, report.held, report.receivers, report.kept) == (f"{namespace}.jbm.registry", 2, 0, [])
+    assert [would.topics, would.groups, would.registry, would.held] == [
+        report.topics, report.groups, report.registry, report.held,
+    ]  # fmt: skip
+    assert (would.is_dry_run, report.is_dry_run) == (True, False)
+    assert not cluster.topic_names() & set(report.topics)
+    assert queue.group_id(namespace) not in cluster.groups()
+    with pytest.raises(InvalidDestinationError, match="there is no such queue in namespace"):
+        admin.delete_destination(queue)
+
+    admin.create_queue(kafka_name, partitions=2)
+    counts = admin.counts(queue)
+    assert (counts.held, counts.retried, counts.delayed, len(counts.partitions)) == (0, 0, 0, 2)
+    with (
+        ConnectionFactory(url, **settings).create_connection() as connection,
+        connection.create_session(AcknowledgeMode.CLIENT) as session,
+    ):
+        for number in range(3):
+            send(session, queue, str(number), unit="joe")
+        consumer = session.create_consumer(queue)
+        for number in range(3):
+            message = receive(consumer)
+            assert (message.body, message.delivery_count, message.redelivered) == (str(number), 1, False)
+            message.acknowledge()
+
+
+def test_who_sent_before_sends_to_the_new_queue(
+    url: str, admin: Admin, settings: dict[str, Any], kafka_name: str
+) -> None:
+    queue = Queue(kafka_name)
+    admin.create_queue(kafka_name, partitions=2)
+    with ConnectionFactory(url, **settings).create_connection() as connection:
+        session = connection.create_session()
+        with session.create_producer(queue) as producer:
+            producer.send("old", unit_of_order="joe")
+            admin.delete_destination(queue)
+            with pytest.raises(InvalidDestinationError):
+                producer.send("lost", unit_of_order="joe")
+            admin.create_queue(kafka_name, partitions=1)
+            producer.send("new", unit_of_order="joe")
+        assert receive(session.create_consumer(queue)).body == "new"
+
+
+def test_a_queue_in_use_stays_unless_it_is_forced(
+    url: str, admin: Admin, settings: dict[str, Any], kafka_name: str
+) -> None:
+    queue = Queue(kafka_name)
+    admin.create_queue(kafka_name, partitions=1)
+    with ConnectionFactory(url, **settings).create_connection() as connection:
+        session = connection.create_session()
+        send(session, queue, "a")
+        with session.create_consumer(queue) as consumer:
+            assert receive(consumer).body == "a"
+            for dry_run in (True, False):
+                with pytest.raises(
+                    IllegalStateError, match=r"1 process receives from it .*; stop them first, or delete"
+                ):
+                    admin.delete_destination(queue, dry_run=dry_run)
+            assert admin.exists(queue)
+            report = admin.delete_destination(queue, force=True)
+            assert (report.receivers, report.groups) == (1, [])
+            assert not admin.exists(queue)
+
+
+def test_a_queue_of_another_namespace_stays_unless_it_is_forced(
+    url: str, admin: Admin, cluster: KafkaAdmin, settings: dict[str, Any], kafka_name: str
+) -> None:
+    """The Kafka topic is the same: who deleted a queue of the test installation would have deleted the other's."""
+    queue, theirs = Queue(kafka_name), f"{settings['namespace']}-x"
+    admin.create_queue(kafka_name, partitions=1)
+    use(url, queue, settings)
+    use(url, queue, {"namespace": theirs})
+    with pytest.raises(IllegalStateError, match=f"a queue in other namespaces too .'{theirs}'., which would lose"):
+        admin.delete_destination(queue)
+    report = admin.delete_destination(queue, force=True)
+    assert kafka_name in report.topics
+    assert f"{theirs}.{kafka_name}{CHANGELOG_SUFFIX}" in cluster.topic_names()
+    with Admin(url, namespace=theirs) as other:
+        rest = other.delete_destination(queue)
+    assert rest.topics == [f"{theirs}.{kafka_name}{CHANGELOG_SUFFIX}"]
+
+
+def test_a_topic_that_is_no_queue_of_ours_stays_unless_it_is_forced(
+    admin: Admin, cluster: KafkaAdmin, kafka_name: str
+) -> None:
+    cluster.create_topic(kafka_name, partitions=1, config={})
+    with pytest.raises(InvalidDestinationError, match="so it is not a queue that jbm-kafka made or received from"):
+        admin.delete_destination(kafka_name)
+    assert admin.delete_destination(kafka_name, force=True).topics == [kafka_name]
+
+
+def test_a_changelog_that_is_another_queues_too_stays(
+    url: str, admin: Admin, cluster: KafkaAdmin, settings: dict[str, Any], kafka_name: str
+) -> None:
+    """`shop.orders`, and `orders` in the namespace `shop`: one changelog, whose entries tell whose they are."""
+    namespace = settings["namespace"]
+    long, short = Queue(f"{namespace}.{kafka_name}"), Queue(kafka_name)
+    admin.create_queue(kafka_name, partitions=1)
+    use(url, short, settings)
+    with Admin(url) as without:
+        without.create_queue(long.name, partitions=1)
+        changelog = long.changelog_topic()
+        assert changelog == short.changelog_topic(namespace)
+        report = without.delete_destination(long)
+    assert report.topics == [long.name]
+    assert report.kept == [f"topic {changelog}: it is the changelog of {short} in namespace {namespace!r} too"]
+    assert changelog in cluster.topic_names()
+    assert admin.counts(short).retried == 1
+
+
+def test_what_is_wrong_is_refused(admin: Admin, kafka_name: str) -> None:
+    for name in ("a b", "jbm.registry"):
+        with pytest.raises(InvalidDestinationError):
+            admin.delete_destination(name)
+    with pytest.raises(InvalidSettingError, match="force is 1"):
+        admin.delete_destination(kafka_name, force=1)  # type: ignore[arg-type]

@@ -1,0 +1,82 @@
+"""`jbm-kafka delete`: what goes is shown, asked for, and gone."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from jbm_kafka import ConnectionFactory, Queue
+from jbm_kafka.admin import Admin
+from tests.cli.conftest import Run
+
+
+class Terminal(io.StringIO):
+    """Somebody who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def parts(queue: str) -> list[str]:
+    return [f"topic {queue}", f"topic {queue}.jbm-changelog", f"the record of queue:{queue} in topic jbm.registry"]
+
+
+def test_what_goes_is_shown_and_asked_for(
+    kafka: Run, queue: str, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka("send", queue, "--text", "x", "--count", "3")
+    for answer, code in (("n\n", 1), ("\n", 1), ("y\n", 0)):
+        monkeypatch.setattr(sys, "stdin", Terminal(answer))
+        said = kafka("delete", queue)
+        shown = said.out.splitlines()
+        assert (said.code, shown[:3]) == (code, parts(queue))
+        assert f"delete queue:{queue}? [y/N]: " in said.out
+        with Admin(bootstrap) as admin:
+            assert admin.exists(queue) is bool(code)
+        if code:
+            assert said.err == f"jbm-kafka: queue:{queue}: nothing was deleted\n"
+        else:
+            assert shown[-1].endswith(f"queue:{queue} deleted, with 3 messages that nobody received")
+    said = kafka("delete", queue, "--yes")
+    assert said.code == 1
+    assert said.err.startswith(f"jbm-kafka: queue:{queue}: there is no such queue, and nothing is left of one; ")
+    assert kafka("create", queue, "--partitions", "1").code == 0
+    assert f"queue:{queue}: 0 held; 0 receivers" in kafka("show", queue).out
+
+
+def test_without_a_terminal_it_wants_yes(kafka: Run, queue: str) -> None:
+    for options in ((), ("--json",)):
+        said = kafka("delete", queue, *options)
+        assert (said.code, said.out) == (2, "")
+        assert said.err.splitlines()[-1] == (
+            "Error: nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
+        )
+    dry = kafka("delete", queue, "--dry-run")
+    last = f"queue:{queue} would be deleted, with 0 messages that nobody received"
+    assert (dry.code, dry.out.splitlines()) == (0, [*parts(queue), last])
+    told = json.loads(kafka("delete", queue, "--yes", "--json").out)
+    assert (told["name"], told["dry_run"], told["held"], told["receivers"], told["kept"]) == (queue, False, 0, 0, [])
+    assert told["topics"] == [queue, f"{queue}.jbm-changelog"]
+
+
+def test_a_queue_somebody_receives_from_is_deleted_by_force_only(kafka: Run, queue: str, bootstrap: str) -> None:
+    with ConnectionFactory(bootstrap, auto_create=False).create_connection() as connection:
+        consumer = connection.create_session().create_consumer(Queue(queue))
+        consumer.receive(timeout=0)
+        said = kafka("delete", queue, "--yes")
+        assert said.code == 1
+        assert said.err.startswith(f"jbm-kafka: queue:{queue}: 1 process receives from it (consumer group jbm.queue.")
+        assert said.err.endswith("; stop them first, or delete it with --force\n")
+        assert said.err.count("\n") == 1
+        assert kafka("delete", queue, "--dry-run").code == 1
+        said = kafka("delete", queue, "--yes", "--force")
+        assert (said.code, said.err) == (0, "its consumer group is left: processes receive from it still\n")
+
+
+def test_a_queue_is_deleted_in_its_namespace(kafka: Run, queue: str) -> None:
+    said = kafka("delete", queue, "--namespace", "other", "--yes")
+    assert said.code == 1
+    assert f"has no other.{queue}.jbm-changelog beside it, so it is not a queue that jbm-kafka made" in said.err
+    assert said.err.endswith("delete it with --force if it is meant all the same\n")
+    assert kafka("delete", queue, "--yes").code == 0
