@@ -16,6 +16,7 @@ leave_aside_if_asked()
 
 if TYPE_CHECKING:
     from jbm_kafka import errors
+    from jbm_kafka.codec.object_codecs import register_object_codec
     from jbm_kafka.core.address_settings import AddressSettings
     from jbm_kafka.core.delivery_mode import DeliveryMode
     from jbm_kafka.core.destination import Queue
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jbm_kafka.jms.map_message import MapMessage
     from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
     from jbm_kafka.jms.modes import AcknowledgeMode
+    from jbm_kafka.jms.object_message import ObjectMessage
     from jbm_kafka.jms.producer import MessageProducer
     from jbm_kafka.jms.session import Session
     from jbm_kafka.jms.stream_message import StreamMessage
@@ -50,6 +52,7 @@ __all__ = [
     "Message",
     "MessageConsumer",
     "MessageProducer",
+    "ObjectMessage",
     "Queue",
     "QueueBrowser",
     "Session",
@@ -57,6 +60,7 @@ __all__ = [
     "TextMessage",
     "__version__",
     "errors",
+    "register_object_codec",
 ]
 
 _HOME = {
@@ -75,11 +79,13 @@ _HOME = {
     "Message": "jms.messages",
     "MessageConsumer": "jms.consumer",
     "MessageProducer": "jms.producer",
+    "ObjectMessage": "jms.object_message",
     "Queue": "core.destination",
     "QueueBrowser": "jms.browser",
     "Session": "jms.session",
     "StreamMessage": "jms.stream_message",
     "TextMessage": "jms.messages",
+    "register_object_codec": "codec.object_codecs",
 }
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and
 neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafka client loaded."""

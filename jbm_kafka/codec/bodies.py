@@ -1,22 +1,26 @@
-"""Between the value of a record and the body of a message: text, bytes, maps, streams, nothing.
+"""Between the value of a record and the body of a message: text, bytes, maps, streams, objects, nothing.
 
-Object bodies are not known yet; they and whatever else cannot be read as announced are delivered as their bytes, with
-the reason.
+Whatever cannot be read as announced is delivered as its bytes, with the reason; an object of a codec that is not known
+here stays an object, which tells so when it is looked at.
 """
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
+from jbm_kafka.codec.object_codecs import JSON, is_registered, not_registered, read_json
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.codec.typed_values import TypedValue, decode_map, decode_stream, encode_map, encode_stream
 from jbm_kafka.core.errors import MessageFormatError
 
 BODY_HEADER: Final = "JBMBody"
+CODEC_HEADER: Final = "JBMCodec"
+"""The codec of an object that is not JSON."""
 TEXT: Final = b"text"
 BYTES: Final = b"bytes"
 MAP: Final = b"map"
 STREAM: Final = b"stream"
+OBJECT: Final = b"object"
 NONE: Final = b"none"
 
 
@@ -31,13 +35,23 @@ class BodyShape(Enum):
     """Values with their JMS types, by name."""
     STREAM = "stream"
     """Values with their JMS types, in a row."""
+    OBJECT = "object"
+    """Any value, in JSON or as a codec of the application writes it."""
     NONE = "none"
     """No body."""
 
 
-Body = str | bytes | dict[str, TypedValue] | tuple[TypedValue, ...] | None
+class ObjectBody(NamedTuple):
+    """An object as its codec has written it."""
+
+    codec: str
+    data: bytes | None
+    """None: the object is None, which is JSON's null whatever the codec."""
+
+
+Body = str | bytes | dict[str, TypedValue] | tuple[TypedValue, ...] | ObjectBody | None
 DecodedBody = tuple[BodyShape, Body, str | None]
-"""A body, the kind of message it makes, and why the body is bytes although something else was announced."""
+"""A body, the kind of message it makes, and why it cannot be read as what was announced."""
 
 # A member of an Enum costs a look-up through its class each time; this is called for every message.
 _TEXT_SHAPE: Final = BodyShape.TEXT
@@ -56,11 +70,11 @@ def body_kind(headers: Sequence[Header] | None) -> bytes | None:
 
 def decode_body(headers: Sequence[Header] | None, value: bytes | None) -> DecodedBody:
     """The body that the value is, by the last `JBMBody` header."""
-    return decode_value(body_kind(headers), value)
+    return decode_value(body_kind(headers), value, headers)
 
 
-def decode_value(kind: bytes | None, value: bytes | None) -> DecodedBody:
-    """The body that the value is when its kind is known."""
+def decode_value(kind: bytes | None, value: bytes | None, headers: Sequence[Header] | None = None) -> DecodedBody:
+    """The body that the value is when its kind is known. Only of an object it matters what else the headers tell."""
     if value is None:
         return (_TEXT_SHAPE if kind == TEXT else _NONE_SHAPE), None, None
     if kind == TEXT:
@@ -70,15 +84,17 @@ def decode_value(kind: bytes | None, value: bytes | None) -> DecodedBody:
             return _BYTES_SHAPE, value, f"the body is announced as text, but is not UTF-8: {fault}"
     if kind is None or kind == BYTES:
         return _BYTES_SHAPE, value, None
-    return _decode_other(kind, value)
+    return _decode_other(kind, value, headers)
 
 
-def _decode_other(kind: bytes, value: bytes) -> DecodedBody:
+def _decode_other(kind: bytes, value: bytes, headers: Sequence[Header] | None) -> DecodedBody:
     if kind in (MAP, STREAM):
         try:
             return (BodyShape.MAP, decode_map(value), None) if kind == MAP else _decode_stream(value)
         except ValueError as fault:
             return _BYTES_SHAPE, value, f"the body is announced as a {kind.decode()}, but cannot be read: {fault}"
+    if kind == OBJECT:
+        return _decode_object(codec_name(headers), value)
     if kind != NONE:
         announced = kind.decode(errors="backslashreplace")
         return _BYTES_SHAPE, value, f"body kind {announced!r} is not known to this version"
@@ -89,6 +105,26 @@ def _decode_other(kind: bytes, value: bytes) -> DecodedBody:
 
 def _decode_stream(value: bytes) -> DecodedBody:
     return BodyShape.STREAM, decode_stream(value), None
+
+
+def codec_name(headers: Sequence[Header] | None) -> str:
+    """The codec that an object was written by: the last `JBMCodec` header, or JSON."""
+    name: bytes | None = None
+    for header, value in headers or ():
+        if header == CODEC_HEADER and value:
+            name = value
+    return JSON if name is None else name.decode(errors="backslashreplace")
+
+
+def _decode_object(codec: str, value: bytes) -> DecodedBody:
+    """JSON is read here, to see that it is; what an application's codec says is told to who asks for the body."""
+    if codec != JSON:
+        return BodyShape.OBJECT, ObjectBody(codec, value), None if is_registered(codec) else not_registered(codec)
+    try:
+        read_json(value)
+    except ValueError as fault:
+        return _BYTES_SHAPE, value, f"the body is announced as an object, but cannot be read as JSON: {fault}"
+    return BodyShape.OBJECT, ObjectBody(codec, value), None
 
 
 def no_utf8(fault: UnicodeEncodeError) -> str:
@@ -119,6 +155,10 @@ def encode_body(shape: BodyShape, body: Body) -> tuple[bytes | None, bytes | Non
         return MAP, encode_map(body)
     if shape is BodyShape.STREAM:
         assert isinstance(body, tuple), type(body)
+        assert not isinstance(body, ObjectBody), body
         return STREAM, encode_stream(body)
+    if shape is BodyShape.OBJECT:
+        assert isinstance(body, ObjectBody), type(body)
+        return OBJECT, b"null" if body.data is None else body.data
     assert body is None, body
     return None, None

@@ -46,6 +46,7 @@ OWN_HEADERS = _TEXT_HEADERS | {
     "JMSExpiration",
     "JMSDeliveryTime",
     "JBMBody",
+    "JBMCodec",
     "JBMTemporary",
 }
 """Headers that a send writes by itself; of a message that is sent on, none is passed on but a JMSReplyTo that cannot be
@@ -204,6 +205,7 @@ def encode_headers(
     expiration_ms: int = 0,
     delivery_time_ms: int = 0,
     body_kind: bytes | None = None,
+    body_codec: bytes | None = None,
     duplicate_id: str | None = None,
     sender: str | None = None,
     properties: Mapping[str, Property] = _NO_PROPERTIES,
@@ -220,6 +222,8 @@ def encode_headers(
         add((MESSAGE_ID_HEADER, message_id.encode()))
     if body_kind is not None:
         add(("JBMBody", body_kind))
+    if body_codec is not None:
+        add(("JBMCodec", body_codec))
     if timestamp_ms:
         add(("JMSTimestamp", b"%d" % timestamp_ms))
     if correlation_id is not None:

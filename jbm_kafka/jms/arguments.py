@@ -60,13 +60,20 @@ def check_callable(name: str, value: object) -> None:
 
 
 def check_kind(kind: object) -> None:
-    """Raises InvalidSettingError when no body can be of it: before one is taken, for afterwards it would be lost."""
+    """Raises InvalidTypeError when nothing is an instance of it: before a body is taken, for afterwards it would be
+    lost. The body of an object message may be of any class."""
     if kind is str or kind is bytes:
         return
-    if not isinstance(kind, type):
-        raise wrong_type("kind", kind, "it is a type: str, bytes, dict or list")
-    if not any(issubclass(body, kind) for body in (str, bytes, dict, list)):
-        raise wrong_value("kind", kind, "it is str, bytes, dict or list, which bodies are")
+    if not isinstance(kind, type) or not _has_instances(kind):
+        raise wrong_type("kind", kind, "it is a class: str, bytes, dict, list, or that of the objects that are sent")
+
+
+def _has_instances(kind: type) -> bool:
+    try:
+        isinstance(None, kind)  # a Protocol that is for type checkers only refuses
+    except TypeError:
+        return False
+    return True
 
 
 def checked_flag(name: str, value: object) -> bool:

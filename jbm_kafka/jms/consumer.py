@@ -124,7 +124,8 @@ class MessageConsumer:
         return self.receive(0)
 
     def receive_body(self, kind: type[T], timeout: Seconds | None = None) -> T | None:
-        """The body of the next message as `kind` (str, bytes, dict or list); `timeout` and None as of `receive`.
+        """The body of the next message as `kind` (str, bytes, dict, list, an object's own class); `timeout` and None as
+        of `receive`.
 
         Raises:
             MessageFormatError: it has another body. In AUTO the next call gets the same message, which counts as never

@@ -20,6 +20,7 @@ from jbm_kafka.jms.known_attributes import KnownAttributes, unknown_attribute
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.session import Session
@@ -200,6 +201,10 @@ class Context(KnownAttributes):
     def create_map_message(self, body: Mapping[str, Value] | None = None) -> MapMessage:
         """A map message."""
         return MapMessage(body)
+
+    def create_object_message(self, body: object = None, codec: str = "json") -> ObjectMessage:
+        """An object message."""
+        return ObjectMessage(body, codec)
 
     def create_stream_message(self, body: Sequence[Value] = ()) -> StreamMessage:
         """A stream message."""

@@ -11,7 +11,7 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.credit import Credit
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.messages import Message, not_of_kind
 from jbm_kafka.jms.messages_wire import message_of
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore
@@ -120,24 +120,28 @@ class Inbox:
             MessageFormatError: it is of another kind.
         """
         reference = delivery.reference
-        body = message_of(
-            reference.record,  # type: ignore[arg-type]
-            reference.body_kind,
-            self.destination,
-            0,
-            False,
-            None,
-        ).body
-        if isinstance(body, kind):
-            self._strategy.handed_over(self.link, delivery)
-            return body
+        try:
+            body = message_of(
+                reference.record,  # type: ignore[arg-type]
+                reference.body_kind,
+                self.destination,
+                0,
+                False,
+                None,
+            ).body
+            if isinstance(body, kind):
+                self._strategy.handed_over(self.link, delivery)
+                return body
+            fault = MessageFormatError(not_of_kind(body, kind))
+        except MessageFormatError as error:  # of an object, whose codec is not known here say
+            fault = error
         if self.session.mode is AcknowledgeMode.AUTO:
             self.link.put_back(delivery)
             remedy = "the message was not received: the next receive gets it"
         else:
             self._strategy.handed_over(self.link, delivery)
             remedy = "the message was received: acknowledge it or give it back with the session"
-        raise MessageFormatError(f"the body is a {type(body).__name__}, not a {kind.__name__}; {remedy}")
+        raise MessageFormatError(f"{fault}; {remedy}", **fault.values) from fault.__cause__
 
     # -- asking ------------------------------------------------------------------------------------------------------
 

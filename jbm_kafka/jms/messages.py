@@ -5,8 +5,9 @@ closed. What its record tells is decoded when it is looked at, and only that (se
 `Message.__getattr__`): decoding all headers costs ten times what making the message does.
 """
 
+import builtins
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, cast
 
 from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.identity import GROUP_ID
@@ -19,9 +20,12 @@ from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.jms.arguments import check_kind
 from jbm_kafka.jms.message_core import MessageCore
 from jbm_kafka.jms.properties import TypedProperties, check_group, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
+
+T = TypeVar("T")
 
 
 class Settler(Protocol):
@@ -126,6 +130,30 @@ class Message(MessageCore, TypedProperties):
         """The record of a received message; None of one that was made here."""
         return None if self._record is None else kafka_view(self._record)
 
+    def get_body(self, kind: builtins.type[T]) -> T | None:
+        """The body, if it is an instance of `kind`; None of a message without one.
+
+        Raises:
+            MessageFormatError: it is of another class; or it is an object, and cannot be decoded.
+        """
+        check_kind(kind)
+        body: object = self.body
+        if body is None:
+            return None
+        if isinstance(body, kind):
+            return body
+        raise MessageFormatError(not_of_kind(body, kind))
+
+    def is_body_assignable_to(self, kind: builtins.type[object]) -> bool:
+        """Whether `get_body(kind)` gives the body, or None.
+
+        Raises:
+            MessageFormatError: it is an object, and cannot be decoded.
+        """
+        check_kind(kind)
+        body: object = self.body
+        return body is None or isinstance(body, kind)
+
     def clear_body(self) -> None:
         """Empties the body and makes it writable; headers and properties stay."""
         self._body = None
@@ -190,6 +218,11 @@ class Message(MessageCore, TypedProperties):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.message_id or 'not sent'} {self.destination or ''}>"
+
+
+def not_of_kind(body: object, kind: type) -> str:
+    """What is told to who asks for a body as something that it is not."""
+    return f"the body is a {type(body).__name__}, not a {kind.__name__}"
 
 
 class TextMessage(Message):

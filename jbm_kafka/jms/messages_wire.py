@@ -4,9 +4,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
-from jbm_kafka.codec.bodies import BodyShape, body_kind, decode_value, encode_body, no_utf8
+from jbm_kafka.codec.bodies import (
+    CODEC_HEADER,
+    OBJECT,
+    BodyShape,
+    ObjectBody,
+    body_kind,
+    decode_value,
+    encode_body,
+    no_utf8,
+)
 from jbm_kafka.codec.headers import carried_headers, encode_headers, property_of_header
 from jbm_kafka.codec.identity import GROUP_ID
+from jbm_kafka.codec.object_codecs import JSON
+from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.codec.properties import HEADER_PREFIX, Property, property_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination
@@ -14,6 +25,7 @@ from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message_core import receive_into
 from jbm_kafka.jms.messages import BytesMessage, Message, Settler, TextMessage
+from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.properties import check_group, check_property_name
 from jbm_kafka.jms.received import KafkaRecord
 from jbm_kafka.jms.stream_message import StreamMessage
@@ -56,7 +68,7 @@ def message_of(
 ) -> Message:
     """The message of a record whose `JBMBody` is known. Its class is that of its body; its headers are decoded when
     looked at."""
-    shape, body, _ = decode_value(kind, record.value())
+    shape, body, _ = decode_value(kind, record.value(), record.headers() if kind == OBJECT else None)
     message: Message
     if shape is _TEXT:
         message = _NEW(_TEXT_MESSAGE)
@@ -71,7 +83,9 @@ def message_of(
 def _empty(shape: BodyShape) -> Message:
     if shape is BodyShape.MAP:
         return MapMessage()
-    return StreamMessage() if shape is BodyShape.STREAM else _NEW(_MESSAGE)
+    if shape is BodyShape.STREAM:
+        return StreamMessage()
+    return ObjectMessage() if shape is BodyShape.OBJECT else _NEW(_MESSAGE)
 
 
 def to_record(
@@ -117,6 +131,7 @@ def to_record(
             expiration_ms=message.expiration,
             delivery_time_ms=message.delivery_time,
             body_kind=kind,
+            body_codec=_body_codec(message) if kind == OBJECT else None,
             duplicate_id=duplicate_id,
             sender=sender,
             properties=own,
@@ -133,6 +148,15 @@ def _encoded_body(message: Message) -> tuple[bytes | None, bytes | None]:
         # Also a body of a kind that this version cannot decode goes on as what it is.
         return body_kind(record.headers()), record.value()
     return encode_body(message.shape, message._body)
+
+
+def _body_codec(message: Message) -> bytes | None:
+    """The header of an object that is not JSON; of one that goes on as it came, what it came with."""
+    record = message._record
+    if record is not None and message._body_is_read_only:
+        return last_value(record.headers(), CODEC_HEADER)
+    body = cast(ObjectBody, message._body)
+    return None if body.data is None or body.codec == JSON else body.codec.encode()
 
 
 def _checked(properties: Mapping[str, object]) -> dict[str, Property]:

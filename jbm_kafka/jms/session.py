@@ -22,6 +22,7 @@ from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.stream_message import StreamMessage
@@ -119,6 +120,10 @@ class Session(KnownAttributes):
     def create_map_message(self, body: Mapping[str, Value] | None = None) -> MapMessage:
         """A map message."""
         return MapMessage(body)
+
+    def create_object_message(self, body: object = None, codec: str = "json") -> ObjectMessage:
+        """An object message."""
+        return ObjectMessage(body, codec)
 
     def create_stream_message(self, body: Sequence[Value] = ()) -> StreamMessage:
         """A stream message."""

@@ -116,7 +116,7 @@ def value_of(what: str, value: object) -> TypedValue:
     if isinstance(value, int):
         raise MessageFormatError(f"{what} is {shown(value)}: it does not fit 64 bits; send it as a str", value=value)
     raise MessageFormatError(
-        f"{what} is {shown(value)}: it is a str, bool, int, float, bytes or None; send nested ones as JSON in a text",
+        f"{what} is {shown(value)}: it is a str, bool, int, float, bytes or None; send nested ones in an ObjectMessage",
         value=value,
     )
 

@@ -29,6 +29,7 @@ LARGE_CLASSES = """
 SETTINGS = {
     "AddressSettings": "an attribute for each setting of an address",
     "MapMessage": "the accessors of JMS, two for each type",
+    "ObjectMessage": "those of a message; none of its own",
     "Plan": "an attribute for each option of `bench`",
     "ResolvedSettings": "an attribute for each setting of an address",
     "SidecarConfig": "an attribute for each setting of a connection",

@@ -23,6 +23,7 @@ ON_BOTH = {
     *("test_settling", "test_shared_sidecar", "test_transacted", "test_troubles", "test_unit_barriers", "test_units"),
     "test_browser_selectors",
     "test_map_and_stream",
+    "test_object_messages",
 }
 """The files of those tests; what is marked `kafka_only` in them excepted."""
 

@@ -119,7 +119,7 @@ def test_an_entry_that_is_missing_reads_as_a_null_does() -> None:
         ("double", 10**400, "too large for a double"),
         ("string", b"x", "it is a str, or None"),
         ("bytes", "x", "it is bytes, or None"),
-        ("object", [1], "send nested ones as JSON in a text"),
+        ("object", [1], "send nested ones in an ObjectMessage"),
         ("object", 2**63, "does not fit 64 bits"),
     ],
 )

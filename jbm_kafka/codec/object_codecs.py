@@ -1,0 +1,175 @@
+"""How the values of object messages become bytes, and come back: JSON, or a codec that the application registered.
+
+There is no pickle: who unpickles runs what the writer of the bytes wants, and anybody may write to a topic (decision
+24).
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
+
+JSON: Final = "json"
+"""The codec of who names none."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_NAME_RULE: Final = "it is up to 100 letters, digits, '.', '_' and '-', a letter or digit first, as 'order-v1'"
+
+
+class ObjectCodec(NamedTuple):
+    """A codec of object messages."""
+
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+
+
+def _to_json(value: object) -> bytes:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        _check_names(value)
+        return text.encode()
+    except UnicodeEncodeError as fault:
+        part = fault.object[fault.start : fault.end]
+        reason = f"{part!a} in a text has no UTF-8 form"
+    except (TypeError, ValueError, RecursionError) as fault:
+        reason = str(fault)
+    raise MessageFormatError(
+        f"body is {shown(value)}: {reason}. JSON has dict with str as names, list, str, bool, int, finite float and "
+        f"None; for other values register a codec: {_registration('NAME')}",
+        codec=JSON,
+        value=value,
+    )
+
+
+def _check_names(value: object) -> None:
+    """Raises TypeError for a name that JSON would make a text of in silence. No recursion: it may be nested deeply."""
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, dict):
+            for name in part:
+                if not isinstance(name, str):
+                    raise TypeError(f"{shown(name)} is the name of a value")
+            left.extend(part.values())
+        elif isinstance(part, list | tuple):
+            left.extend(part)
+
+
+def read_json(data: bytes) -> Any:
+    """The value that the JSON tells.
+
+    Raises:
+        ValueError: it is not JSON in UTF-8.
+    """
+    try:
+        return json.loads(data.decode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+_CODECS: dict[str, ObjectCodec] = {JSON: ObjectCodec(_to_json, read_json)}
+"""Of the process, by name. Any thread: nothing but a whole entry is ever set."""
+
+
+def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
+    """Make a codec for object messages known to this process; `ObjectMessage(value, codec=name)` then uses it.
+
+    Senders and receivers both register it, before they send and receive. The name travels in the header `JBMCodec`;
+    let it tell the version too, as `order-v1`. Registered again, the later one counts. Any thread may encode and
+    decode, at the same time.
+
+    Args:
+        name: up to 100 letters, digits, '.', '_' and '-'. Not `json`, which is there.
+        encode: makes bytes of a value.
+        decode: makes the value of bytes. They may be anybody's who can write to the topic, so it must not run what they
+            say, as pickle does.
+
+    Raises:
+        InvalidSettingError: the name cannot be one, or `encode` or `decode` cannot be called.
+    """
+    if not isinstance(name, str):
+        raise wrong_type("name", name, _NAME_RULE)
+    if _NAME.fullmatch(name) is None:
+        raise wrong_value("name", name, _NAME_RULE)
+    if name == JSON:
+        raise wrong_value("name", name, "that codec is there, and stays as every reader knows it; choose another name")
+    for argument, function in (("encode", encode), ("decode", decode)):
+        if not callable(function):
+            raise wrong_type(argument, function, "it is a function or another callable")
+    _CODECS[name] = ObjectCodec(encode, decode)
+
+
+def is_registered(name: str) -> bool:
+    """Whether this process can read what the codec wrote."""
+    return name in _CODECS
+
+
+def check_registered(name: object) -> None:
+    """Raises InvalidSettingError unless it is the name of a codec that is known here."""
+    if not isinstance(name, str):
+        raise wrong_type("codec", name, "it is the name of a codec, a str")
+    if name not in _CODECS:
+        rule = f"it is not registered in this process; call {_registration(name)} first"
+        raise wrong_value("codec", name, f"{rule} (registered: {', '.join(sorted(_CODECS))})")
+
+
+def not_registered(name: str) -> str:
+    """What is told to who looks at an object of a codec that is not known here."""
+    return (
+        f"the object was written by codec {shown(name)}, which is not registered in this process: call "
+        f"{_registration(name)} before receiving"
+    )
+
+
+def encode_object(name: str, value: object) -> bytes:
+    """The value's bytes.
+
+    Raises:
+        MessageFormatError: the codec cannot carry it; of an application's codec its own error is the cause.
+    """
+    if name == JSON:
+        return _to_json(value)
+    codec = _CODECS.get(name)
+    if codec is None:  # of a received object, which was cleared
+        check_registered(name)
+    assert codec is not None
+    try:
+        data: object = codec.encode(value)
+    except Exception as fault:
+        raise MessageFormatError(
+            f"body is {shown(value)}: codec {name!r} cannot encode it: {_told(fault)}", codec=name, value=value
+        ) from fault
+    if not isinstance(data, bytes):
+        raise MessageFormatError(
+            f"body is {shown(value)}: codec {name!r} made {shown(data)} of it, and not bytes", codec=name, value=value
+        )
+    return data
+
+
+def decode_object(name: str, data: bytes) -> Any:
+    """The value that the bytes are.
+
+    Raises:
+        MessageFormatError: the codec is not registered, or cannot read them; of an application's codec its own error is
+            the cause.
+    """
+    codec = _CODECS.get(name)
+    if codec is None:
+        raise MessageFormatError(not_registered(name), codec=name)
+    try:
+        return codec.decode(data)
+    except Exception as fault:
+        raise MessageFormatError(
+            f"the object was written by codec {name!r}, which cannot decode it here: {_told(fault)}", codec=name
+        ) from fault
+
+
+def _registration(name: str) -> str:
+    return f"jbm_kafka.register_object_codec({name!r}, encode=…, decode=…)"
+
+
+def _told(fault: Exception) -> str:
+    return f"{type(fault).__name__}: {fault}"
