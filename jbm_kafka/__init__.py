@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from jbm_kafka.core.destination import Queue
     from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED
     from jbm_kafka.jms.browser import QueueBrowser
+    from jbm_kafka.jms.bytes_message import BytesMessage
     from jbm_kafka.jms.connection import Connection, ConnectionMetadata
     from jbm_kafka.jms.consumer import MessageConsumer
     from jbm_kafka.jms.context import Context, ContextProducer
     from jbm_kafka.jms.factory import ConnectionFactory
     from jbm_kafka.jms.map_message import MapMessage
-    from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+    from jbm_kafka.jms.messages import Message, TextMessage
     from jbm_kafka.jms.modes import AcknowledgeMode
     from jbm_kafka.jms.object_message import ObjectMessage
     from jbm_kafka.jms.producer import MessageProducer
@@ -68,7 +69,7 @@ _HOME = {
     "SYSTEM_GENERATED": "core.markers",
     "AcknowledgeMode": "jms.modes",
     "AddressSettings": "core.address_settings",
-    "BytesMessage": "jms.messages",
+    "BytesMessage": "jms.bytes_message",
     "Connection": "jms.connection",
     "ConnectionFactory": "jms.factory",
     "ConnectionMetadata": "jms.connection",

@@ -14,7 +14,8 @@ from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_prope
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+from jbm_kafka.jms.bytes_message import BytesMessage
+from jbm_kafka.jms.messages import Message, TextMessage
 from jbm_kafka.jms.properties import check_property_name
 
 Typed = tuple[str, PropertyType, str]

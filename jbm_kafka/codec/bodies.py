@@ -49,7 +49,8 @@ class ObjectBody(NamedTuple):
     """None: the object is None, which is JSON's null whatever the codec."""
 
 
-Body = str | bytes | dict[str, TypedValue] | tuple[TypedValue, ...] | ObjectBody | None
+Body = str | bytes | bytearray | dict[str, TypedValue] | tuple[TypedValue, ...] | ObjectBody | None
+"""A bytearray is bytes that are being written."""
 DecodedBody = tuple[BodyShape, Body, str | None]
 """A body, the kind of message it makes, and why it cannot be read as what was announced."""
 
@@ -148,6 +149,8 @@ def encode_body(shape: BodyShape, body: Body) -> tuple[bytes | None, bytes | Non
             raise MessageFormatError(f"body: {no_utf8(fault)}; send bytes instead") from None
     if shape is BodyShape.BYTES:
         # Bytes without content are a value, not its absence.
+        if isinstance(body, bytearray):
+            return None, bytes(body)
         assert isinstance(body, bytes), type(body)
         return None, body
     if shape is BodyShape.MAP:

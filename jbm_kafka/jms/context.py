@@ -13,12 +13,13 @@ from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.browser import QueueBrowser
+from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.known_attributes import KnownAttributes, unknown_attribute
 from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+from jbm_kafka.jms.messages import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer

@@ -128,7 +128,8 @@ class MessageCore:
     @property
     def body(self) -> object:
         """As a TextMessage has a text, a BytesMessage bytes, a MapMessage a dict, a StreamMessage a list."""
-        return self._body
+        body = self._body
+        return bytes(body) if type(body) is bytearray else body
 
     @body.setter
     def body(self, body: object) -> None:

@@ -7,7 +7,7 @@ closed. What its record tells is decoded when it is looked at, and only that (se
 
 import builtins
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.identity import GROUP_ID
@@ -93,7 +93,7 @@ class Message(MessageCore, TypedProperties):
     if TYPE_CHECKING:
 
         @property
-        def body(self) -> str | bytes | dict[str, Value] | list[Value] | None: ...
+        def body(self) -> str | bytes | dict[str, Value] | list[Value] | Any | None: ...
 
         @body.setter
         def body(self, body: object) -> None: ...
@@ -249,34 +249,3 @@ class TextMessage(Message):
                 f"body is {shown(body)}: a TextMessage holds a str, a BytesMessage bytes", value=body
             )
         return body
-
-
-class BytesMessage(Message):
-    """A message whose body is bytes."""
-
-    __slots__ = ()
-    shape = BodyShape.BYTES
-
-    def __init__(self, data: bytes | bytearray | memoryview = b"") -> None:
-        super().__init__()
-        self._write_body(self._checked_body(data))
-
-    if TYPE_CHECKING:
-
-        @property
-        def body(self) -> bytes: ...
-
-        @body.setter  # type: ignore[override]  # what else it is given it refuses
-        def body(self, data: bytes | bytearray | memoryview) -> None: ...
-
-    def _checked_body(self, body: object) -> bytes:
-        if not isinstance(body, bytes | bytearray | memoryview):
-            raise MessageFormatError(
-                f"body is {shown(body)}: a BytesMessage holds bytes, a TextMessage a str", value=body
-            )
-        return bytes(body)
-
-    def clear_body(self) -> None:
-        """Empties the body and makes it writable."""
-        super().clear_body()
-        self._body = b""

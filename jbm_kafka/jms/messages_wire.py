@@ -22,9 +22,10 @@ from jbm_kafka.codec.properties import HEADER_PREFIX, Property, property_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message_core import receive_into
-from jbm_kafka.jms.messages import BytesMessage, Message, Settler, TextMessage
+from jbm_kafka.jms.messages import Message, Settler, TextMessage
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.properties import check_group, check_property_name
 from jbm_kafka.jms.received import KafkaRecord

@@ -14,13 +14,14 @@ from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, strategy_for
 from jbm_kafka.jms.arguments import as_destination, as_queue, checked_flag, checked_prefetch
 from jbm_kafka.jms.browser import QueueBrowser
+from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.known_attributes import KnownAttributes
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+from jbm_kafka.jms.messages import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer

@@ -15,8 +15,9 @@ from jbm_kafka.core.errors import (
 )
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_destination
+from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.messages import BytesMessage, Message, TextMessage
+from jbm_kafka.jms.messages import Message, TextMessage
 
 
 class _AnyHeaders(Protocol):

@@ -22,6 +22,7 @@ ON_BOTH = {
     *("test_polling", "test_properties", "test_receive_body", "test_redelivery", "test_send_order", "test_sending"),
     *("test_settling", "test_shared_sidecar", "test_transacted", "test_troubles", "test_unit_barriers", "test_units"),
     "test_browser_selectors",
+    "test_bytes_messages",
     "test_map_and_stream",
     "test_object_messages",
 }

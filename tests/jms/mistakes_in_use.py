@@ -12,7 +12,7 @@ SENDS: Mistakes = [
     (call("producer", "send", None), errors.MessageFormatError,
      "None is not a message: pass str, bytes, a dict or a Message"),
     (call("producer", "send", {"a": [1]}), errors.MessageFormatError,
-     "map entry 'a' is [1]: it is a str, bool, int, float, bytes or None; send nested ones as JSON in a text"),
+     "map entry 'a' is [1]: it is a str, bool, int, float, bytes or None; send nested ones in an ObjectMessage"),
     (call("producer", "send", [1]), errors.MessageFormatError,
      "a list is not a message: pass str, bytes, a dict or a Message"),
     (call("producer", "send", QUEUE), errors.InvalidTypeError,
