@@ -82,11 +82,12 @@ def message_of(
 
 
 def _empty(shape: BodyShape) -> Message:
+    """Without `__init__`, which sets headers: they are read from the record when they are asked for."""
     if shape is BodyShape.MAP:
-        return MapMessage()
+        return _NEW(MapMessage)
     if shape is BodyShape.STREAM:
-        return StreamMessage()
-    return ObjectMessage() if shape is BodyShape.OBJECT else _NEW(_MESSAGE)
+        return StreamMessage.__new__(StreamMessage)
+    return _NEW(ObjectMessage if shape is BodyShape.OBJECT else _MESSAGE)
 
 
 def to_record(

@@ -12,6 +12,7 @@ import pytest
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record, to_record
+from jbm_kafka.jms.object_message import ObjectMessage
 from tests.support.records import Record
 
 FILE = Path(__file__).parents[1] / "golden/records.json"
@@ -31,7 +32,11 @@ def message_of(case: dict[str, Any]) -> Message:
 
 
 def view(message: Message) -> dict[str, Any]:
-    body: Any = message.body
+    body: Any
+    if isinstance(message, ObjectMessage) and message.codec != "json":
+        body = {"codec": message.codec, "hex": message.data.hex()}
+    else:
+        body = message.body
     held = {name: message._property(name) for name in message.properties}
     return {
         "kind": type(message).__name__,

@@ -15,9 +15,12 @@ from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.jms.bytes_message import BytesMessage
+from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import Message, TextMessage
 from jbm_kafka.jms.messages_wire import from_record, message_of, to_record
+from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.received import READERS
+from jbm_kafka.jms.stream_message import StreamMessage
 from tests.support.any_headers import records_headers
 from tests.support.records import Record
 
@@ -96,6 +99,23 @@ def test_a_null_value_is_a_message_without_a_body() -> None:
     assert type(message) is Message
     assert message.body is None
     assert message.unit_of_order is None
+
+
+@pytest.mark.parametrize(
+    "made",
+    [TextMessage("a"), BytesMessage(b"a"), MapMessage({"a": 1}), StreamMessage([1]), ObjectMessage([1]), Message()],
+)
+def test_a_received_message_of_every_kind_has_the_headers_that_it_was_sent_with(made: Message) -> None:
+    """Of MSG-1: a map, a stream and an object came without them."""
+    made.correlation_id, made.type, made.reply_to, made.priority = "c", "t", Queue("answers"), 9
+    made.timestamp, made.delivery_mode = 1_600_000_000_000, DeliveryMode.NON_PERSISTENT
+    made.expiration, made.delivery_time = 1_800_000_000_000, 1_700_000_000_000
+    encoded = to_record(made, write_timestamp=True)
+    again = received(Record(value=encoded.value, headers=encoded.headers))
+    assert type(again) is type(made)
+    assert (again.correlation_id, again.type, again.reply_to, again.priority) == ("c", "t", Queue("answers"), 9)
+    assert (again.timestamp, again.delivery_mode) == (1_600_000_000_000, DeliveryMode.NON_PERSISTENT)
+    assert (again.expiration, again.delivery_time) == (1_800_000_000_000, 1_700_000_000_000)
 
 
 def test_a_text_that_is_no_text_is_bytes_with_the_reason_beside_other_reasons() -> None:
