@@ -31,6 +31,10 @@ class WriteError(SparkJobError):
     """Spark failed while it wrote: a row that is no message, or Kafka. Some rows may be written."""
 
 
+class CheckpointError(SparkJobError):
+    """The checkpoint of a query is in use by another one, or its folder cannot be written."""
+
+
 class TopicError(SparkJobError):
     """The broker does not answer, or a topic to read does not exist."""
 

@@ -3,7 +3,6 @@
 import os
 import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from typing import Any
 
 from jbm_spark.extra import pyspark_missing
@@ -21,10 +20,8 @@ from jbm_spark.errors import FrameRefusedError, OptionRefusedError
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.options import Position, checked, ending_options, starting_options, stream_starting_options
 from jbm_spark.sink import sink_for
+from jbm_spark.streaming_query import QueryPlan
 from jbm_spark.topics import can_look, check_topics
-from jbm_spark.unfinished_batch import finish_batch
-
-_QUERY_STARTS_S = 60.0
 
 
 def messages(
@@ -155,7 +152,8 @@ def write_stream(
         output_mode: Spark's, for streams that aggregate.
 
     Raises:
-        As `write_messages`, before the query is started. Later failures are the query's: `query.exception()`.
+        CheckpointError: another query has the checkpoint (on a local disk), or its folder cannot be written.
+        The rest as `write_messages`, before the query is started. Later failures are the query's: `query.exception()`.
     """
     if not frame.isStreaming:
         raise FrameRefusedError("this frame is no stream: use write_messages()")
@@ -165,21 +163,7 @@ def write_stream(
     if not isinstance(checkpoint, str | os.PathLike) or not os.fspath(checkpoint):
         raise OptionRefusedError(f"checkpoint={checkpoint!r}: name a folder of this query alone, to be kept")
     sink.look()  # a missing queue is told now, not by a query that fails later
-
-    def start(trigger: Mapping[str, Any]) -> StreamingQuery:
-        job: Future[str] = Future()
-
-        def write(batch: DataFrame, number: int) -> None:
-            sink.write(batch, job=job.result(_QUERY_STARTS_S), batch=number)
-
-        writer = frame.writeStream.foreachBatch(write).outputMode(output_mode)
-        writer = writer.option("checkpointLocation", os.fspath(checkpoint))
-        query = writer.trigger(**dict(trigger)).start()
-        job.set_result(query.id)  # of the checkpoint: the same in the next run
-        return query
-
-    finish_batch(frame.sparkSession, os.fspath(checkpoint), start)
-    return start(wanted)
+    return QueryPlan(frame, sink, os.fspath(checkpoint), output_mode).start(wanted)
 
 
 def _named(destination: str | Destination) -> Destination:

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory
 from jbm_kafka.admin import Admin
 from jbm_kafka.devbroker import LocalBroker
+from jbm_spark.errors import CheckpointError
 from jbm_spark.messages import message_stream, write_stream
 from tests.spark.conftest import Topics
 from tests.spark.copying_query import BATCH
@@ -84,6 +86,12 @@ def wait_copied(bootstrap: str, queue: str, count: int, process: subprocess.Pope
     wait_until(is_far, about=f"{count} messages copied", timeout_s=PATIENCE_S)
 
 
+def copy(spark: SparkSession, topics: Topics, source: str, queue: str, checkpoint: str) -> StreamingQuery:
+    """The query in this process, to the end of what is there."""
+    frame = message_stream(spark, source, bootstrap=topics.bootstrap, options=BATCH).drop("message_id")
+    return write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=checkpoint)
+
+
 def copy_with_kills(spark: SparkSession, topics: Topics, folder: Path, *, kills: int, messages: int) -> Received:
     """Everything sent is copied, the query killed so often on the way; what the target's receiver got."""
     source, queue = topics.create(3), topics.create(4)
@@ -98,9 +106,10 @@ def copy_with_kills(spark: SparkSession, topics: Topics, folder: Path, *, kills:
         for number in range(1, kills + 1):
             with query_process(topics.bootstrap, source, queue, checkpoint) as process:
                 wait_copied(topics.bootstrap, queue, messages * number // (kills + 1), process)
+                with pytest.raises(CheckpointError, match=f"in use by a query of process {process.pid}: "):
+                    copy(spark, topics, source, queue, checkpoint)
         sender.join()
-        frame = message_stream(spark, source, bootstrap=topics.bootstrap, options=BATCH).drop("message_id")
-        query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=checkpoint)
+        query = copy(spark, topics, source, queue, checkpoint)
         assert query.awaitTermination(int(PATIENCE_S)), "the last run did not end"
         wait_until(lambda: len({number for _, number, _ in received.seen}) == messages,
                    about="every message received", timeout_s=30.0)  # fmt: skip

@@ -1,0 +1,60 @@
+"""Starts the query that writes a stream to a queue, alone on its checkpoint and with the checkpoint's identity."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jbm_spark.checkpoint_lock import CheckpointLock, local_folder, plain_is_local
+from jbm_spark.sink import Sink
+from jbm_spark.unfinished_batch import finish_batch
+
+_STARTS_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """What is to run."""
+
+    frame: DataFrame
+    sink: Sink
+    checkpoint: str
+    output_mode: str
+
+    def start(self, trigger: Mapping[str, Any]) -> StreamingQuery:
+        """The query, running; a batch that a crash interrupted is finished before.
+
+        Raises:
+            CheckpointError: another query has the checkpoint.
+        """
+        spark = self.frame.sparkSession
+        folder = local_folder(self.checkpoint, plain_is_local=plain_is_local(spark))
+        if folder is None:
+            finish_batch(spark, self.checkpoint, lambda trigger: self._start(trigger, self.checkpoint))
+            return self._start(trigger, self.checkpoint)
+        lock = CheckpointLock(folder)
+        lock.acquire()
+        # Absolute, for a JVM stays in the folder that it was started in.
+        place = str(folder)
+        try:
+            finish_batch(spark, place, lambda trigger: self._start(trigger, place))
+            query = self._start(trigger, place)
+        except BaseException:
+            lock.close()
+            raise
+        lock.close_with(query)
+        return query
+
+    def _start(self, trigger: Mapping[str, Any], checkpoint: str) -> StreamingQuery:
+        job: Future[str] = Future()
+
+        def write(batch: DataFrame, number: int) -> None:
+            self.sink.write(batch, job=job.result(_STARTS_S), batch=number)
+
+        writer = self.frame.writeStream.foreachBatch(write).outputMode(self.output_mode)
+        query = writer.option("checkpointLocation", checkpoint).trigger(**dict(trigger)).start()
+        job.set_result(query.id)  # of the checkpoint: the same in the next run
+        return query

@@ -1,0 +1,98 @@
+"""Two queries on one checkpoint: the second is refused, until the first has ended, however it did."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jbm_spark.checkpoint_lock import CheckpointLock, local_folder, plain_is_local
+from jbm_spark.errors import CheckpointError
+from jbm_spark.messages import message_stream, write_stream
+from tests.spark.conftest import Topics
+from tests.spark.records import Record
+
+HOLDER = """
+import sys
+from pathlib import Path
+from jbm_spark.checkpoint_lock import CheckpointLock
+CheckpointLock(Path(sys.argv[1])).acquire()
+print("held", flush=True)
+sys.stdin.read()
+"""
+END_S = 120
+
+
+def test_a_checkpoint_is_free_again_when_its_process_was_killed(tmp_path: Path) -> None:
+    """SPARK-4: kill -9 leaves nothing behind that somebody had to remove."""
+    folder = tmp_path / "checkpoint"
+    command = [sys.executable, "-c", HOLDER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(
+            CheckpointError, match=rf"in use by a query of process {holder.pid}: "
+        ):
+            CheckpointLock(folder).acquire()
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        lock = CheckpointLock(folder)
+        lock.acquire()
+        lock.close()
+
+
+def test_a_checkpoint_that_is_a_file_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").touch()
+    with pytest.raises(CheckpointError, match=r"checkpoint .*: (Not a directory|File exists); name a folder"):
+        CheckpointLock(tmp_path / "checkpoint").acquire()
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "folder"),
+    [
+        ("/tmp/a b", "/tmp/a b"),
+        ("file:/tmp/a", "/tmp/a"),
+        ("file:///tmp/a", "/tmp/a"),
+        ("FILE:///tmp/a:b", "/tmp/a:b"),
+        ("cp/2026-01-01T00:00", str(Path("cp/2026-01-01T00:00").absolute())),
+        ("s3a://bucket/a", None),
+        ("hdfs:///a", None),
+    ],
+)
+def test_a_folder_of_this_machine_is_known_by_its_scheme(checkpoint: str, folder: str | None) -> None:
+    found = local_folder(checkpoint, plain_is_local=True)
+    assert (None if found is None else str(found)) == folder
+
+
+def test_a_plain_path_is_where_the_session_looks_for_it(spark: SparkSession) -> None:
+    assert plain_is_local(spark)
+    assert local_folder("checkpoints/a", plain_is_local=False) is None
+
+
+def test_a_second_query_on_a_checkpoint_is_refused_and_one_after_it_is_not(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """SPARK-4: two queries would give the same ids to other messages."""
+    source, queue = topics.create(), topics.create()
+
+    def start(**trigger: object) -> StreamingQuery:
+        frame = message_stream(spark, source, bootstrap=topics.bootstrap)
+        place = f"file://{tmp_path}/checkpoint"
+        return write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=place, trigger=trigger or None)
+
+    topics.write(source, [Record()])
+    first = start(processingTime="1 second")
+    try:
+        with pytest.raises(CheckpointError, match="in use by a query of this process: stop that one first") as told:
+            start()
+        assert "\n" not in str(told.value)
+        assert first.isActive
+    finally:
+        first.stop()
+    for _ in range(2):  # after one that was stopped, and one that ended by itself
+        query = start()
+        assert query.awaitTermination(END_S), "the query did not end"
+    assert [record.value() for record in topics.read(queue)] == [b"body"]
