@@ -17,6 +17,7 @@ from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, lette
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
 from jbm_kafka.admin.retry import carry_out, sort_out
 from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner, passed_over
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
 from jbm_kafka.core.errors import (
     IllegalStateError,
@@ -50,6 +51,7 @@ COUNT_MAX = 50_000
 """Messages read for one count: a second's work."""
 
 
+@explained
 class Admin:
     """Any thread. As a context manager it closes itself.
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Self
 
 from jbm_kafka.core.address_pattern import check_pattern, matches, specificity
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
 from jbm_kafka.core.setting_rules import setting_fault
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
@@ -20,6 +22,7 @@ Truncate = Literal["settled", "never"]
 Routing = Literal["hash", "path-service"]
 
 
+@explained
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressSettings:
     """What is set for the destinations a pattern matches; a field left UNSET inherits.
@@ -80,8 +83,9 @@ class AddressSettings:
         known = [each.name for each in fields(cls)]
         for name in values:
             if name not in known:
+                text = with_likely_name(f"{name!r} is not an address setting", str(name), known)
                 raise InvalidSettingError(
-                    f"{name!r} is not an address setting; known are {', '.join(known)}",
+                    f"{text}; known are {', '.join(known)}",
                     setting=name,
                     value=values[name],
                 )

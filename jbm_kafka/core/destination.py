@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import InvalidDestinationError
 
 NAME_LENGTH_MAX = 200
@@ -24,6 +25,7 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
 _NOT_ALPHANUMERIC = re.compile(rb"[^A-Za-z0-9]")
 
 
+@explained
 @dataclass(frozen=True, slots=True)
 class Destination:
     """A queue or a topic; use `Queue` or `Topic`. Equal when kind and name are equal.
@@ -67,6 +69,7 @@ class Destination:
         return with_namespace(self.name + CHANGELOG_SUFFIX, namespace)
 
 
+@explained
 class Queue(Destination):
     """Each message goes to one consumer."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
@@ -21,6 +22,7 @@ def check_include(include: object) -> None:
         raise wrong_value("include", include, "it is 'deliverable' or 'all'")
 
 
+@explained
 class QueueBrowser:
     """Iterate it; each iteration looks anew."""
 

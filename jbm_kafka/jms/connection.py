@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, JMSError
 from jbm_kafka.jms.arguments import check_callable, check_mode
 from jbm_kafka.jms.closing import close_beside
@@ -35,6 +36,7 @@ class ConnectionMetadata:
     provider_version: str = ""
 
 
+@explained
 class Connection(KnownAttributes):
     """Made by `factory.create_connection()`, stopped; entering it as a context manager starts it. Thread-safe."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from threading import TIMEOUT_MAX
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Never, Self, TypeVar
 
+from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
@@ -74,7 +75,7 @@ class MessageConsumer:
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
-    def receive(self, timeout: Seconds | None = None) -> Message | None:
+    def receive(self, timeout: Seconds | None = None, *more: Never, **unknown: Never) -> Message | None:
         """The next message; None when `timeout` seconds passed, or the consumer was closed meanwhile.
 
         None waits for ever. Any other timeout finds what was in the queue when it was called, if need be one second
@@ -86,7 +87,10 @@ class MessageConsumer:
             IllegalStateError: the consumer or its session is closed, or in use by another thread.
             ResourceAllocationError: a TRANSACTED session holds the whole prefetch, so nothing could come before the
                 commit or rollback that only this thread can make. Not when `timeout` is 0.
+            InvalidTypeError: there is another argument than `timeout`.
         """
+        if more or unknown:
+            refuse_others(MessageConsumer.receive, *more, **unknown)
         if isinstance(timeout, float) and 0.0 <= timeout <= _TIMEOUT_MAX_S:
             timeout_s: float | None = timeout  # as most: the call is spared
         else:
@@ -238,3 +242,6 @@ class MessageConsumer:
         if error is not None:
             self._strategy.abandon()
         self.close()
+
+
+explained(MessageConsumer)  # as a decorator it would make the class an interpreted one

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from jbm_kafka.codec.typed_values import Value
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.markers import UNSET, Unset
@@ -29,6 +30,7 @@ from jbm_kafka.jms.stream_message import StreamMessage
 from jbm_kafka.jms.troubles import ExceptionListener
 
 
+@explained
 class ContextProducer:
     """A context's producer: each send names its destination first. Attributes are the defaults of its sends."""
 
@@ -113,6 +115,7 @@ class ContextProducer:
                 raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
 
 
+@explained
 class Context(KnownAttributes):
     """Made by `factory.create_context()`. Its first consumer starts it."""
 

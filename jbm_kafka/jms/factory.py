@@ -9,6 +9,7 @@ from typing import Any, cast
 from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.bootstrap import checked_bootstrap
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
@@ -26,6 +27,7 @@ PROVIDERS = {"kafka": "jbm_kafka.providers.embedded", "memory": "jbm_kafka.provi
 _DAY_MS = 86_400_000
 
 
+@explained
 class ConnectionFactory:
     """Makes connections. It holds settings only; the first connection starts the sidecar. Thread-safe.
 

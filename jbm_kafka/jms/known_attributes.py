@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
+
+from jbm_kafka.core.likely_name import with_likely_name
 
 _MADE = "is made"
 """No attribute's name: a mark among them."""
@@ -44,7 +45,4 @@ class KnownAttributes:
 def unknown_attribute(owner: object, name: str) -> str:
     """What is said to who names an attribute that there is not, with the likely one."""
     known = [each for each in dir(owner) if not each.startswith("_")]
-    longer = [each for each in known if each.startswith(f"{name}_") or name.startswith(f"{each}_")]
-    likely = longer or difflib.get_close_matches(name, known, n=1)
-    hint = f"; {likely[0]!r} is meant, probably" if likely else ""
-    return f"a {type(owner).__name__} has no attribute {name!r}{hint}"
+    return with_likely_name(f"a {type(owner).__name__} has no attribute {name!r}", name, known)

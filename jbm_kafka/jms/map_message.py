@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from jbm_kafka.codec.bodies import BodyShape
 from jbm_kafka.codec.typed_values import TypedValue, Value, ValueType
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.messages import Message
@@ -20,6 +21,7 @@ from jbm_kafka.jms.typed_access import (
 from jbm_kafka.jms.value_conversions import checked_value, value_of
 
 
+@explained
 class MapMessage(Message):
     """A message whose body is a dict of str to str, bool, int, float, bytes or None.
 
@@ -57,6 +59,7 @@ class MapMessage(Message):
 
     def item_exists(self, name: str) -> bool:
         """Whether there is an entry of this name, if only a null."""
+        _check_type(name)
         return name in self._entries
 
     def clear_body(self) -> None:
@@ -66,6 +69,7 @@ class MapMessage(Message):
 
     def get_object(self, name: str) -> Value:
         """The entry as it was set; None when there is none."""
+        _check_type(name)
         return as_it_is(self._entries.get(name))
 
     def set_object(self, name: str, value: Value) -> None:
@@ -173,7 +177,14 @@ class MapMessage(Message):
 
 
 def _what(name: object) -> str:
+    """What is said to be wrong when a value is; the name may be."""
+    _check_type(name)
     return f"map entry {shown(name)}"
+
+
+def _check_type(name: object) -> None:
+    if not isinstance(name, str):
+        raise MessageFormatError(f"map entry name {shown(name)}: it is a str", value=name)
 
 
 def _check_name(name: object) -> None:

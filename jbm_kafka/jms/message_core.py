@@ -19,8 +19,9 @@ from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER, unit_name
 from jbm_kafka.codec.one_header import header_property, header_property_value, header_text
 from jbm_kafka.codec.properties import Property, PropertyValue
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
-from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.errors import MessageFormatError, OrderError
 from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.properties import DELIVERY_COUNT
 from jbm_kafka.jms.received import KafkaRecord, decoded_properties, place_id
 
@@ -70,6 +71,9 @@ class MessageCore:
 
     @unit_of_order.setter
     def unit_of_order(self, unit: object) -> None:
+        if unit is not None and not isinstance(unit, str):
+            rule = "it is a str, or None; NO_UNIT and SYSTEM_GENERATED are for producers and their sends"
+            raise OrderError(f"unit_of_order is {shown(unit)}: {rule}", value=unit)
         self._known_unit = unit
 
     @property
@@ -100,7 +104,9 @@ class MessageCore:
 
     def _property(self, name: object) -> Property | None:
         """The property; of a received message no other is decoded for it."""
-        if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER or not isinstance(name, str):
+        if not isinstance(name, str):
+            raise MessageFormatError(f"property name {shown(name)}: it is a str", property=name)
+        if self._known_properties is not _UNREAD or name in _NOT_OF_ONE_HEADER:
             return self._property_of_all(name)
         return header_property(cast(KafkaRecord, self._record).headers(), name)
 

@@ -7,13 +7,14 @@ closed. What its record tells is decoded when it is looked at, and only that (se
 
 import builtins
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, TypeVar, cast
 
 from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.codec.properties import Property
 from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_kafka.codec.typed_values import Value
+from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
@@ -35,6 +36,7 @@ class Settler(Protocol):
     def nack(self, message: "Message", delay_ms: int | None) -> None: ...
 
 
+@explained
 class Message(MessageCore, TypedProperties):
     """A message without a body; base of all messages.
 
@@ -164,12 +166,14 @@ class Message(MessageCore, TypedProperties):
         self._properties = {}
         self._properties_are_read_only = False
 
-    def acknowledge(self) -> None:
+    def acknowledge(self, *more: Never, **unknown: Never) -> None:
         """Acknowledges as the session's mode says (ACK-2, ACK-6).
 
         Raises:
             IllegalStateError: the message was not received, or its session is closed.
         """
+        if more or unknown:
+            refuse_others(Message.acknowledge, *more, **unknown)
         self._settled_by().acknowledge(self)
 
     def nack(self, delay_ms: int | None = None) -> None:
@@ -225,6 +229,7 @@ def not_of_kind(body: object, kind: type) -> str:
     return f"the body is a {type(body).__name__}, not a {kind.__name__}"
 
 
+@explained
 class TextMessage(Message):
     """A message whose body is a str, or None."""
 

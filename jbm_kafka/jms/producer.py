@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
@@ -39,6 +40,7 @@ from jbm_kafka.ports.provider import TopicInfo
 SEND_TIMEOUT_S = 60.0
 
 
+@explained
 class MessageProducer(KnownAttributes):
     """Made by `session.create_producer`. Attributes are the defaults of its sends."""
 

@@ -18,6 +18,7 @@ from jbm_kafka.codec.properties import (
     property_of,
     property_text,
 )
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
@@ -134,6 +135,7 @@ def _integer_rule(kind: str) -> str:
     return f"it is an int from {-most - 1} to {most}"
 
 
+@explained
 class TypedProperties:
     """The property accessors of a JMS message, by type."""
 

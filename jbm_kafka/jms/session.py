@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.codec.typed_values import Value
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError, JMSError
 from jbm_kafka.core.wrong_values import shown
@@ -29,6 +30,7 @@ from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.stream_message import StreamMessage
 
 
+@explained
 class Session(KnownAttributes):
     """Made by `connection.create_session`. Not for two threads at once, but any thread may close it."""
 

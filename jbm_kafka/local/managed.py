@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from jbm_kafka.contract import MessageStore, PersistenceManager, TransactionManager
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.local.state import LocalChannelState
 
 
+@explained
 class ManagedByState:
     """The contract's Managed over a channel's state."""
 

@@ -6,10 +6,12 @@ import threading
 from collections.abc import Mapping
 
 from jbm_kafka.contract import CoreMessage, PersistenceManager, TransactionManager
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import IllegalStateError, UnknownMessageError
 from jbm_kafka.local.messages import StoredReference, as_stored, reference_to
 
 
+@explained
 class MemoryPersistenceManager:
     """Records that outlive the objects that wrote them, but not the process."""
 
@@ -35,6 +37,7 @@ class MemoryPersistenceManager:
             return dict(self._owners.get(owner_id, {}))
 
 
+@explained
 class MemoryMessageStore:
     """Messages as the objects they are, each until everybody who stored it has removed it.
 

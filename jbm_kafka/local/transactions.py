@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 from jbm_kafka.contract import TransactionResource
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import (
     IllegalStateError,
     TransactionInDoubtError,
@@ -53,6 +54,7 @@ def outside_transactions() -> Iterator[None]:
         _open.reset(token)
 
 
+@explained
 class LocalTransactionManager:
     """Begins and ends the transactions of one process."""
 

@@ -41,8 +41,7 @@ def check(installation: Installation) -> None:
     `state_dir` holds: it tells sidecars apart, and what is in a state folder may be missing at any time.
     """
     name, given = installation.bootstrap, installation.client_settings
-    if not _NAME.fullmatch(name):
-        raise wrong_value("url", f"memory://{name}", "write memory://NAME, a name of letters, digits and . _ -")
+    _check_name(name)
     if given:
         raise InvalidSettingError(
             f"kafka={{{', '.join(f'{key!r}: …' for key in given)}}} is for a Kafka client, and "
@@ -134,8 +133,9 @@ def use_world(name: str, *, clock: Clock | None = None) -> World:
     """The name's world, made if it is not there; the user must `let_go` of it.
 
     Raises:
-        InvalidSettingError: a clock is given, and the world is there already with another.
+        InvalidSettingError: the name cannot be one, or a clock is given, and the world is there with another.
     """
+    _check_name(name)
     with _lock:
         world = _worlds.get(name)
         if world is None:
@@ -144,6 +144,11 @@ def use_world(name: str, *, clock: Clock | None = None) -> World:
             raise InvalidSettingError(f"memory://{name} is in use, with another clock: choose another name", name=name)
         world.users += 1
         return world
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise wrong_value("url", f"memory://{name!s}", "write memory://NAME, a name of letters, digits and . _ -")
 
 
 def worlds() -> frozenset[str]:

@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.providers.in_memory import use_world
@@ -15,6 +16,7 @@ from jbm_kafka.testing.stopped_clock import StoppedClock
 IDLE_TIMEOUT_S = 20.0
 
 
+@explained
 class MemoryWorld:
     """What stands behind one `memory://NAME`, from when this is made until `close`, whoever connects meanwhile.
 
@@ -24,11 +26,11 @@ class MemoryWorld:
         name: letters, digits, `.`, `_` and `-`; None: one that nobody has.
 
     Raises:
-        InvalidSettingError: the name is in use.
+        InvalidSettingError: the name cannot be one, or is in use.
     """
 
     def __init__(self, name: str | None = None) -> None:
-        name = name or f"world-{secrets.token_hex(4)}"
+        name = f"world-{secrets.token_hex(4)}" if name is None else name
         self.url = f"memory://{name}"
         """For the application's own `ConnectionFactory`."""
         self.clock = StoppedClock(time.time_ns() // 1_000_000, wait_idle=self.wait_idle)

@@ -6,9 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 
+from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import InvalidSettingError
 
 
+@explained
 class StoppedClock:
     """Implements `ports.Clock`. Delays, delivery times and expiry go by it; timeouts of calls do not. Any thread."""
 

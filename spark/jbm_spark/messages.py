@@ -14,6 +14,7 @@ except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 
 from jbm_kafka.core.bootstrap import checked_bootstrap
+from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_spark.columns import message_columns
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError
@@ -24,6 +25,7 @@ from jbm_spark.streaming_query import QueryPlan
 from jbm_spark.topics import can_look, check_topics
 
 
+@explained_function
 def messages(
     spark: SparkSession,
     destination: str | Destination,
@@ -58,6 +60,7 @@ def messages(
     return message_columns(spark.read.format("kafka").options(**chosen).load())
 
 
+@explained_function
 def message_stream(
     spark: SparkSession,
     destination: str | Destination,
@@ -87,6 +90,7 @@ def message_stream(
     return message_columns(spark.readStream.format("kafka").options(**chosen).load())
 
 
+@explained_function
 def write_messages(
     frame: DataFrame,
     destination: str | Destination,
@@ -126,6 +130,7 @@ def write_messages(
     sink.write(frame, job=_checked_job(job) if job is not None else uuid.uuid4().hex)
 
 
+@explained_function
 def write_stream(
     frame: DataFrame,
     destination: str | Destination,

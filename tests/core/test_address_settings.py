@@ -216,7 +216,10 @@ def test_a_bad_value_is_refused_with_field_value_and_remedy(setting: str, value:
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidSettingError, match=r"'max_attempts' is not an address setting; known are max_deliv"):
+    with pytest.raises(
+        InvalidSettingError,
+        match=r"'max_attempts' is not an address setting; 'max_delivery_attempts' is meant, probably; known",
+    ):
         AddressSettings.from_mapping({"max_attempts": 3})
 
 

@@ -5,6 +5,18 @@ from tests.jms.one_of_each import HOST, QUEUE, Mistakes, assign, call, enter, ne
 
 # fmt: off
 
+SETTINGS_OF_A_FACTORY = (
+    "url, client_id, state_dir, kafka, address_settings, default_unit_of_order, auto_create, namespace, "
+    "memory_budget_bytes, session_timeout_ms, revoke_drain_ms, membership_idle_ms, receiver_idle_ms, "
+    "checkpoint_interval_ms, block_on_acknowledge, persist_delivery_count_before_delivery, prefetch"
+)
+ADDRESS_SETTINGS = (
+    "max_delivery_attempts, redelivery_delay_ms, redelivery_delay_multiplier, "
+    "redelivery_collision_avoidance_factor, max_redelivery_delay_ms, dead_letter_address, expiry_address, "
+    "on_dead_letter, default_unit_of_order, duplicate_window_ms, duplicate_window_count, partitions, "
+    "truncate, routing"
+)
+
 URLS: Mistakes = [
     (new(ConnectionFactory, "localhost"), errors.InvalidSettingError,
      "url is 'localhost': the port is missing; write 'host:port', as in 'localhost:9092'"),
@@ -35,6 +47,20 @@ URLS: Mistakes = [
 ]
 
 FACTORY: Mistakes = [
+    (new(ConnectionFactory, HOST, retries=3), errors.InvalidTypeError,
+     f"ConnectionFactory() has no argument 'retries'; it has {SETTINGS_OF_A_FACTORY}"),
+    (new(ConnectionFactory, bootstrap_servers=HOST), errors.InvalidTypeError,
+     f"ConnectionFactory() has no argument 'bootstrap_servers'; 'url' is meant, probably; it has "
+     f"{SETTINGS_OF_A_FACTORY}"),
+    (new(ConnectionFactory, HOST, "billing"), errors.InvalidTypeError,
+     "ConnectionFactory() takes 1 argument by position (url), 2 were given; give the others by name, as "
+     "in client_id=…"),
+    (new(ConnectionFactory), errors.InvalidTypeError,
+     "ConnectionFactory() needs 'url'"),
+    (call("factory", "create_connection", user="joe"), errors.InvalidTypeError,
+     "create_connection() has no argument 'user'; 'username' is meant, probably; it has username, password"),
+    (call("factory", "create_context", mode=1), errors.InvalidTypeError,
+     "create_context() has no argument 'mode'; 'acknowledge_mode' is meant, probably; it has acknowledge_mode"),
     (new(ConnectionFactory, HOST, client_id=7), errors.InvalidTypeError,
      "client_id is 7: it is a str, or None"),
     (new(ConnectionFactory, HOST, state_dir=7), errors.InvalidTypeError,
@@ -149,15 +175,25 @@ SETTINGS: Mistakes = [
      "routing is 'path-service': this version has no path service yet, so it would do nothing; leave "
      "it out"),
     (new(AddressSettings.from_mapping, {"max_attempts": 3}), errors.InvalidSettingError,
-     "'max_attempts' is not an address setting; known are max_delivery_attempts, redelivery_delay_ms, "
-     "redelivery_delay_multiplier, redelivery_collision_avoidance_factor, max_redelivery_delay_ms, "
-     "dead_letter_address, expiry_address, on_dead_letter, default_unit_of_order, "
-     "duplicate_window_ms, duplicate_window_count, partitions, truncate, routing"),
+     f"'max_attempts' is not an address setting; 'max_delivery_attempts' is meant, probably; known are "
+     f"{ADDRESS_SETTINGS}"),
+    (new(AddressSettings, retry_delay=5), errors.InvalidTypeError,
+     f"AddressSettings() has no argument 'retry_delay'; 'redelivery_delay_ms' is meant, probably; it has "
+     f"{ADDRESS_SETTINGS}"),
+    (new(AddressSettings, 3), errors.InvalidTypeError,
+     f"AddressSettings() takes its arguments by name, as in max_delivery_attempts=…; it has {ADDRESS_SETTINGS}"),
+    (new(Queue), errors.InvalidTypeError,
+     "Queue() needs 'name'"),
     (new(AddressSettings.from_mapping, 5), errors.InvalidTypeError,
      "values is 5: it is a mapping from setting to value"),
 ]
 
 CONNECTIONS: Mistakes = [
+    (call("connection", "create_session", transacted=True), errors.InvalidTypeError,
+     "create_session() has no argument 'transacted'; 'acknowledge_mode' is meant, probably; it has "
+     "acknowledge_mode"),
+    (call("connection", "create_session", False, 1), errors.InvalidTypeError,
+     "create_session() takes 1 argument by position (acknowledge_mode), 2 were given"),
     (call("connection", "create_session", "client"), errors.InvalidTypeError,
      "acknowledge_mode is 'client': it is a member of AcknowledgeMode, which has AUTO, CLIENT, "
      "TRANSACTED, INDIVIDUAL; use AcknowledgeMode.CLIENT"),
@@ -191,6 +227,8 @@ CONNECTIONS: Mistakes = [
 ]
 
 SESSIONS: Mistakes = [
+    (call("session", "create_producer", queue=QUEUE), errors.InvalidTypeError,
+     "create_producer() has no argument 'queue'; 'destination' is meant, probably; it has destination"),
     (call("session", "create_queue", 5), errors.InvalidDestinationError,
      "queue 5: a name is a str, not int"),
     (call("session", "create_queue", ""), errors.InvalidDestinationError,

@@ -2,6 +2,7 @@
 
 from jbm_kafka import BytesMessage, DeliveryMode, Queue, TextMessage, errors
 from jbm_kafka.admin import Admin
+from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.one_of_each import HOST, QUEUE, Mistakes, assign, call, new
 
 # fmt: off
@@ -132,6 +133,14 @@ SENDS: Mistakes = [
 ]
 
 RECEIVES: Mistakes = [
+    (call("consumer", "receive", 1, 2), errors.InvalidTypeError,
+     "receive() takes 1 argument by position (timeout), 2 were given"),
+    (call("consumer", "receive", timeout_ms=100), errors.InvalidTypeError,
+     "receive() has no argument 'timeout_ms'; 'timeout' is meant, probably; it has timeout"),
+    (call("of_client", "acknowledge", multiple=True), errors.InvalidTypeError,
+     "acknowledge() has no argument 'multiple'; it takes none"),
+    (call("of_client", "nack", requeue=True), errors.InvalidTypeError,
+     "nack() has no argument 'requeue'; it has delay_ms"),
     (call("consumer", "receive", -1), errors.InvalidSettingError,
      "timeout is -1: it is a number of seconds, 0 not to wait, None to wait for ever"),
     (call("consumer", "receive", "5"), errors.InvalidTypeError,
@@ -177,6 +186,21 @@ RECEIVES: Mistakes = [
 ]
 
 MESSAGES: Mistakes = [
+    (new(TextMessage, body="a"), errors.InvalidTypeError,
+     "TextMessage() has no argument 'body'; 'text' is meant, probably; it has text"),
+    (call("made", "get_int_property", ["a"]), errors.MessageFormatError,
+     "property name ['a']: it is a str"),
+    (call("made", "property_exists", 5), errors.MessageFormatError,
+     "property name 5: it is a str"),
+    (call("map", "get_int", ["a"]), errors.MessageFormatError,
+     "map entry name ['a']: it is a str"),
+    (call("map", "item_exists", 5), errors.MessageFormatError,
+     "map entry name 5: it is a str"),
+    (call("map", "get_object", 5), errors.MessageFormatError,
+     "map entry name 5: it is a str"),
+    (assign("made", "unit_of_order", 5), errors.OrderError,
+     "unit_of_order is 5: it is a str, or None; NO_UNIT and SYSTEM_GENERATED are for producers and "
+     "their sends"),
     (assign("made", "body", 5), errors.MessageFormatError,
      "body is 5: a TextMessage holds a str, a BytesMessage bytes"),
     (assign("made", "body", b"x"), errors.MessageFormatError,
@@ -225,6 +249,18 @@ ADMIN: Mistakes = [
      "bootstrap is 'localhost': the port is missing; write 'host:port', as in 'localhost:9092'"),
     (new(Admin, 5), errors.InvalidTypeError,
      "bootstrap is 5: it is a str such as 'localhost:9092'"),
+    (new(Admin, HOST, servers="x"), errors.InvalidTypeError,
+     "Admin() has no argument 'servers'; 'bootstrap' is meant, probably; it has bootstrap, kafka, "
+     "namespace, timeout_s"),
+    (call("admin", "create_queue", "x", partition=4), errors.InvalidTypeError,
+     "create_queue() has no argument 'partition'; 'partitions' is meant, probably; it has name, "
+     "partitions"),
+    (new(MemoryWorld, "a b"), errors.InvalidSettingError,
+     "url is 'memory://a b': write memory://NAME, a name of letters, digits and . _ -"),
+    (new(MemoryWorld, {}), errors.InvalidSettingError,
+     "url is 'memory://{}': write memory://NAME, a name of letters, digits and . _ -"),
+    (call("clock", "advance", ms=5), errors.InvalidTypeError,
+     "advance() has no argument 'ms'; 'duration_ms' is meant, probably; it has duration_ms"),
     (new(Admin, HOST, kafka="x"), errors.InvalidTypeError,
      "kafka is 'x': it is a dict of librdkafka properties, or None"),
     (new(Admin, HOST, kafka={"group.id": "x"}), errors.InvalidSettingError,

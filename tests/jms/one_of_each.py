@@ -7,6 +7,7 @@ from jbm_kafka import (
     AcknowledgeMode,
     BytesMessage,
     ConnectionFactory,
+    MapMessage,
     Message,
     MessageConsumer,
     Queue,
@@ -15,6 +16,7 @@ from jbm_kafka import (
     errors,
 )
 from jbm_kafka.admin import Admin
+from jbm_kafka.testing.stopped_clock import StoppedClock
 from tests.jms.support import receive
 
 Make = Callable[[Any], object]
@@ -43,6 +45,8 @@ class Objects:
         self.beside_listening = listener.create_consumer(Queue("other"))
         self.listening.set_listener(print)
         self.made, self.made_of_bytes, self.without_body = TextMessage("a"), BytesMessage(b""), Message()
+        self.map = MapMessage({"a": 1})
+        self.clock = StoppedClock(0, wait_idle=lambda: None)
         self.properties = self.made.properties
         self.properties.update(text="x", flag=True)
         self._receive()

@@ -3,15 +3,21 @@
 What only a broker finds is in test_mistakes_on_a_broker.py, what is typed at a prompt in tests/cli/test_mistakes.py.
 """
 
+import inspect
 import re
 from collections.abc import Iterator
 
 import pytest
 
-from jbm_kafka import ConnectionFactory, Queue, errors
+import jbm_kafka
+from jbm_kafka import Queue, errors
+from jbm_kafka.admin import Admin
+from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, MemoryPersistenceManager, QueueChannel
+from jbm_kafka.testing.memory_world import MemoryWorld
+from jbm_kafka.testing.stopped_clock import StoppedClock
 from tests.jms import mistakes_in_making as making
 from tests.jms import mistakes_in_use as use
-from tests.jms.one_of_each import HOST, Make, Objects, assign, call, new
+from tests.jms.one_of_each import Make, Objects, assign, call
 from tests.jms.support import receive
 
 MISTAKES = [
@@ -48,8 +54,6 @@ def test_there_are_a_hundred_and_more() -> None:
 @pytest.mark.parametrize(
     ("mistake", "kind", "said"),
     [
-        (new(ConnectionFactory, HOST, retries=3), TypeError, "unexpected keyword argument 'retries'"),
-        (call("producer", "send", "a", ttl=3), TypeError, "unexpected keyword argument 'ttl'"),
         (assign("producer", "ttl", 3), AttributeError, "a MessageProducer has no attribute 'ttl'"),
         (assign("context_producer", "unit", "u"), AttributeError, "'unit_of_order' is meant, probably"),
         (assign("context", "exeption_listener", print), AttributeError, "'exception_listener' is meant, probably"),
@@ -62,6 +66,47 @@ def test_what_python_itself_refuses_stays_pythons(
 ) -> None:
     with pytest.raises(kind, match=said):
         mistake(objects)
+
+
+CLASSES = [
+    *(each for each in (getattr(jbm_kafka, name) for name in jbm_kafka.__all__) if inspect.isclass(each)),
+    *(Admin, MemoryWorld, StoppedClock, LocalTransactionManager, MemoryMessageStore, MemoryPersistenceManager),
+    QueueChannel,
+]
+PUBLIC = sorted(
+    {
+        (each, name)
+        for each in CLASSES
+        for name, member in inspect.getmembers(each)
+        if name != "take_no_other"
+        and (inspect.isfunction(member) or inspect.ismethod(member))
+        and not name.startswith("_")
+    },
+    key=str,
+)
+TAKE_ALL = {(MemoryWorld, "factory")}
+"""A factory's settings, which are told by it."""
+
+
+@pytest.mark.parametrize(("owner", "name"), [each for each in PUBLIC if each not in TAKE_ALL])
+def test_no_public_call_has_a_bare_type_error_for_an_argument_that_is_not_there(owner: type, name: str) -> None:
+    """It was Python's own, which is no JMSError and does not say what there is."""
+    is_of_class = inspect.ismethod(getattr(owner, name))
+    with pytest.raises(errors.InvalidTypeError, match=rf"^{name}\(\) has no argument 'no_such_argument'"):
+        getattr(owner, name)(*([] if is_of_class else [object()]), no_such_argument=1)
+
+
+def test_nearly_every_public_call_is_among_them() -> None:
+    assert len(PUBLIC) > 150
+    assert {(jbm_kafka.Session, "create_consumer"), (Admin, "counts"), (jbm_kafka.TextMessage, "nack")} <= set(PUBLIC)
+
+
+@pytest.mark.parametrize("name", ["receive", "receive_nowait", "receive_body", "set_listener", "close"])
+def test_a_compiled_consumer_tells_it_too(objects: Objects, name: str) -> None:
+    with pytest.raises(errors.InvalidTypeError, match=rf"^{name}\(\) has no argument 'timeout_ms'"):
+        getattr(objects.consumer, name)(timeout_ms=5)
+    with pytest.raises(errors.InvalidTypeError, match=rf"^{name}\(\) takes "):
+        getattr(objects.consumer, name)(1, 2, 3)
 
 
 def test_wrong_values_are_value_errors_and_wrong_types_type_errors_too(objects: Objects) -> None:

@@ -1,0 +1,62 @@
+"""Which of the known names somebody means who wrote another one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+
+_OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "ack_mode": ("acknowledge_mode",),
+    "address": ("url", "bootstrap"),
+    "attempts": ("max_delivery_attempts",),
+    "body": ("message", "text", "data"),
+    "bootstrap_servers": ("bootstrap", "url"),
+    "bootstrap": ("url",),
+    "brokers": ("url", "bootstrap"),
+    "callback": ("on_completion", "listener"),
+    "config": ("kafka",),
+    "delay": ("delivery_delay_ms", "delay_ms", "redelivery_delay_ms"),
+    "dlq": ("dead_letter_address",),
+    "expiration": ("time_to_live_ms",),
+    "group": ("unit_of_order",),
+    "group_id": ("unit_of_order",),
+    "headers": ("properties",),
+    "key": ("unit_of_order",),
+    "max_attempts": ("max_delivery_attempts",),
+    "max_retries": ("max_delivery_attempts",),
+    "message_selector": ("selector",),
+    "mode": ("acknowledge_mode", "delivery_mode"),
+    "ms": ("duration_ms", "delay_ms"),
+    "persistent": ("delivery_mode",),
+    "prefetch_count": ("prefetch",),
+    "queue": ("destination",),
+    "queue_name": ("name", "destination"),
+    "retries": ("max_delivery_attempts",),
+    "server": ("url", "bootstrap"),
+    "servers": ("url", "bootstrap"),
+    "text": ("message", "body"),
+    "timeout_ms": ("timeout",),
+    "timeout_s": ("timeout",),
+    "topic": ("destination",),
+    "transacted": ("acknowledge_mode",),
+    "ttl": ("time_to_live_ms",),
+    "unit": ("unit_of_order",),
+    "value": ("message", "body"),
+}
+"""What other systems call it."""
+
+
+def likely_name(written: str, known: Collection[str]) -> str | None:
+    """The one that is meant, probably; None when nothing is near."""
+    for other in _OTHER_WORDS.get(written.lower(), ()):
+        if other in known:
+            return other
+    longer = [each for each in known if each.startswith(f"{written}_") or written.startswith(f"{each}_")]
+    likely = longer or difflib.get_close_matches(written.lower(), known, n=1)
+    return likely[0] if likely else None
+
+
+def with_likely_name(text: str, written: str, known: Collection[str]) -> str:
+    """The text, with the name that is meant behind it where there is one."""
+    likely = likely_name(written, known)
+    return text if likely is None else f"{text}; {likely!r} is meant, probably"

@@ -1,0 +1,117 @@
+"""Calls with arguments that are not there: what is told, and what stays as it was."""
+
+import inspect
+from typing import Any, Never
+
+import pytest
+
+from jbm_kafka.core.call_arguments import explained, explained_function, refuse_others
+from jbm_kafka.core.errors import InvalidTypeError
+
+
+@explained
+class Example:
+    """One of each way to take arguments."""
+
+    def __init__(self, first: int, *, ttl_ms: int = 0, prefetch: int = 1) -> None:
+        self.first, self.ttl_ms, self.prefetch = first, ttl_ms, prefetch
+
+    def both(self, one: int, two: int = 2) -> int:
+        """Adds."""
+        return one + two
+
+    def named(self, *, one: int = 1) -> int:
+        return one
+
+    def nothing(self) -> None:
+        """Takes nothing."""
+
+    def hot(self, one: int = 1, *more: Never, **unknown: Never) -> int:
+        if more or unknown:
+            refuse_others(Example.hot, *more, **unknown)
+        return one
+
+    def fails(self) -> None:
+        raise TypeError("of its own")
+
+    @classmethod
+    def made(cls, first: int) -> "Example":
+        return cls(first)
+
+    def _private(self, one: int) -> int:
+        return one
+
+
+class Further(Example):
+    """Has no `__init__` of its own."""
+
+
+@explained_function
+def function(one: int, *, prefetch: int = 1) -> int:
+    """Adds."""
+    return one + prefetch
+
+
+ONE: Any = Example(1)
+MAKE: Any = Example
+FURTHER: Any = Further
+CALL: Any = function
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "setting"),
+    [
+        (lambda: MAKE(1, prefech=2), "Example() has no argument 'prefech'; 'prefetch' is meant, probably; "
+         "it has first, ttl_ms, prefetch", "prefech"),
+        (lambda: MAKE(1, quite_another=2), "Example() has no argument 'quite_another'; "
+         "it has first, ttl_ms, prefetch", "quite_another"),
+        (lambda: FURTHER(1, prefech=2), "Further() has no argument 'prefech'; 'prefetch' is meant, probably; "
+         "it has first, ttl_ms, prefetch", "prefech"),
+        (lambda: MAKE(1, 2), "Example() takes 1 argument by position (first), 2 were given; "
+         "give the others by name, as in ttl_ms=…", "Example"),
+        (Example, "Example() needs 'first'", "first"),
+        (lambda: MAKE(1, first=2), "Example() has 'first' twice, by position and by name", "first"),
+        (ONE.both, "both() needs 'one'", "one"),
+        (lambda: ONE.both(1, 2, 3), "both() takes 2 arguments by position (one, two), 3 were given", "both"),
+        (lambda: ONE.named(1), "named() takes its arguments by name, as in one=…; it has one", "named"),
+        (lambda: ONE.nothing(1), "nothing() takes no argument, 1 was given", "nothing"),
+        (lambda: ONE.nothing(x=1), "nothing() has no argument 'x'; it takes none", "x"),
+        (lambda: ONE.hot(1, 2), "hot() takes 1 argument by position (one), 2 were given", "hot"),
+        (lambda: ONE.hot(on=1), "hot() has no argument 'on'; 'one' is meant, probably; it has one", "on"),
+        (Example.made, "made() needs 'first'", "first"),
+        (function, "function() needs 'one'", "one"),
+        (lambda: CALL(1, prefech=2), "function() has no argument 'prefech'; 'prefetch' is meant, probably; "
+         "it has one, prefetch", "prefech"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_told_with_the_argument_and_those_there_are(call: Any, said: str, setting: str) -> None:
+    with pytest.raises(InvalidTypeError) as refused:
+        call()
+    assert str(refused.value) == said
+    assert refused.value.setting == setting
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
+
+
+def test_right_calls_are_as_they_were() -> None:
+    assert (ONE.both(1), ONE.both(1, two=3), ONE.named(one=2), ONE.hot(5), function(1)) == (3, 4, 2, 5, 2)
+    assert Example.made(7).first == 7
+
+
+def test_a_type_error_of_the_functions_own_comes_out_as_it_is() -> None:
+    with pytest.raises(TypeError, match="of its own") as raised:
+        ONE.fails()
+    assert type(raised.value) is TypeError
+
+
+def test_signature_and_docstring_stay_those_of_the_function() -> None:
+    assert str(inspect.signature(Example.both)) == "(self, one: int, two: int = 2) -> int"
+    assert inspect.getdoc(Example.both) == "Adds."
+    assert str(inspect.signature(Example)) == "(first: int, *, ttl_ms: int = 0, prefetch: int = 1) -> None"
+    assert list(inspect.signature(function).parameters) == ["one", "prefetch"]
+
+
+def test_what_is_private_is_left_alone() -> None:
+    with pytest.raises(TypeError) as raised:
+        ONE._private()
+    assert type(raised.value) is TypeError
