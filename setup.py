@@ -14,6 +14,11 @@ from mypyc.build import mypycify
 from setuptools import setup
 
 COMPILED = tomllib.loads(Path("pyproject.toml").read_text())["tool"]["jbm-kafka"]["compiled"]
+ARGUMENTS = {
+    "name": "jbm-kafka",
+    "packages": [],
+    "long_description": "",  # setuptools refuses pyproject.toml, whose `readme` hatch_build.py makes, without one
+}
 
 Docs = dict[tuple[str, str], str]
 """By class and name in it; a class's own has no name."""
@@ -66,7 +71,7 @@ def main() -> None:
         docs.update(docs_of(Path(module).read_text()))
     for source in {source for extension in extensions for source in extension.sources if "__native" in source}:
         Path(source).write_text(with_docs(Path(source).read_text(), docs))
-    setup(name="jbm-kafka", packages=[], ext_modules=extensions)
+    setup(**ARGUMENTS, ext_modules=extensions)
 
 
 if __name__ == "__main__":
