@@ -10,8 +10,16 @@ PAGE = ROOT / "docs" / "state-machine.md"
 
 _HEAD = """# The states of a message
 
+With this page you know every state that a message can be in, and every move between them.
+
 Generated from `TRANSITIONS` in jbm_kafka/core/states.py by `python -m tests.house.state_machine`; a test compares.
 A message known to a channel is in one state. What is not in the table is refused and changes nothing (STATE-1).
+"""
+_END = """## Go on
+| you want to | read |
+| --- | --- |
+| know what is promised of them | [promises](semantics.md#1-message-state-channels-stores-c) |
+| know who decides on a move | [architecture](architecture.md) |
 """
 
 
@@ -26,6 +34,7 @@ def page() -> str:
     for kind, title in ((states.MessageState, "States"), (states.Move, "Moves"), (states.Outcome, "Outcomes")):
         members = [f"| {member.name} | {told[kind.__name__, member.name]} |" for member in kind]
         parts.append("\n".join([f"## {title}", "| name | means |", "| --- | --- |", *members]))
+    parts.append(_END)
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
