@@ -16,20 +16,19 @@ from jbm_kafka import compiled
 from jbm_kafka.bench.plan import QUICK, Plan
 from jbm_kafka.bench.report import as_json, print_tables
 from jbm_kafka.bench.shapes import SHAPES
-from jbm_kafka.core.errors import JMSError
-from jbm_kafka.devbroker import LocalBroker, anybody_answers
+from jbm_kafka.cli.cluster_options import ClusterUsageError, check_own_broker, cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import contact
+from jbm_kafka.core.destination import NAMESPACE_LENGTH_MAX
+from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.jars import kafka_version
-from jbm_kafka.jms.factory import ConnectionFactory
 
 MISSED = 1
+OWN_NAMESPACE_LENGTH = 15
+"""What `new_namespace` makes, and the dot in front."""
 
 
 @click.command()
-@click.option(
-    "--bootstrap",
-    metavar="HOST:PORT",
-    help="Measure on this Kafka. [a fresh local broker, started for the run and removed after it]",
-)
 @click.option("--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, help="Only this one; repeatable.")
 @click.option("--repeats", type=click.IntRange(min=1), help="How often each is measured. [5, quick: 2]")
 @click.option(
@@ -55,8 +54,8 @@ MISSED = 1
     help="Where everything measured is written.",
 )
 @click.option("--check", is_flag=True, help="Exit with 1 when a target is missed.")
+@cluster_options
 def bench(
-    bootstrap: str | None,
     shapes: tuple[str, ...],
     repeats: int | None,
     rates: tuple[int, ...],
@@ -64,8 +63,12 @@ def bench(
     quick: bool,
     json_path: Path,
     check: bool,
+    cluster: Cluster,
 ) -> int:
-    """Throughput, latency and the cost of a held unit, beside Kafka's own clients on the same broker."""
+    """Throughput, latency and the cost of a held unit, beside Kafka's own clients on the same broker.
+
+    Where no cluster is named, on a fresh local broker, started for the run and removed after it.
+    """
     plan = QUICK if quick else Plan()
     plan = replace(
         plan,
@@ -74,16 +77,17 @@ def bench(
         quiet_patience_s=plan.quiet_patience_s if patience is None else patience,
     )
     console = Console()
-    with broker_to_measure(bootstrap) as (address, version):
+    with broker_to_measure(cluster) as (reached, version):
+        console.print(f"[dim]on Kafka at {reached.bootstrap}[/dim]", highlight=False)
         results = [
-            measure_shape(address, plan, lambda text: console.print(f"[dim]{text}[/dim]", highlight=False))
+            measure_shape(reached, plan, lambda text: console.print(f"[dim]{text}[/dim]", highlight=False))
             for name, measure_shape in SHAPES.items()
             if not shapes or name in shapes
         ]
     print_tables(results, console)
     if not compiled.are_used():
         console.print("the hot modules were not compiled for this run: `make setup` does it", highlight=False)
-    said = as_json(results, plan, kafka=version, is_own_broker=bootstrap is None)
+    said = as_json(results, plan, kafka=version, is_own_broker=not cluster.is_named)
     json_path.parent.mkdir(parents=True, exist_ok=True)
     json_path.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
     console.print(f"everything measured is in {json_path}", highlight=False)
@@ -92,13 +96,16 @@ def bench(
 
 
 @contextmanager
-def broker_to_measure(bootstrap: str | None) -> Iterator[tuple[str, str]]:
-    """Address and version of the Kafka to measure on."""
-    if bootstrap is not None:
-        ConnectionFactory(bootstrap)  # raises when it is no address at all
-        if not anybody_answers(bootstrap):
-            raise JMSError(f"no Kafka answers at {bootstrap}; leave --bootstrap out to measure on a broker of its own")
-        yield bootstrap, "?"
+def broker_to_measure(wanted: Cluster) -> Iterator[tuple[Cluster, str]]:
+    """The Kafka to measure on, and its version."""
+    if len(wanted.namespace) > NAMESPACE_LENGTH_MAX - OWN_NAMESPACE_LENGTH:
+        raise ClusterUsageError(
+            f"namespace {wanted.namespace!r} is too long here: the benchmark makes others in it; use at most "
+            f"{NAMESPACE_LENGTH_MAX - OWN_NAMESPACE_LENGTH} characters, or --namespace ''"
+        )
+    if not check_own_broker(wanted):
+        contact(wanted, remedy="leave --bootstrap out to measure on a broker of its own")
+        yield wanted, "?"
         return
     with tempfile.TemporaryDirectory(prefix="jbm-bench-") as folder, LocalBroker(folder) as broker:
-        yield broker.bootstrap, kafka_version()
+        yield replace(wanted, bootstrap=broker.bootstrap), kafka_version()

@@ -11,19 +11,20 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from jbm_kafka.bench.receivers import PATIENCE_S, Stopwatch
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import client_of, factory_of, within
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.modes import AcknowledgeMode
 
 
 def forward_jbm(
-    bootstrap: str, queue: str, target: str, *, commits: int, size: int, sessions: int, namespace: str
+    cluster: Cluster, queue: str, target: str, *, commits: int, size: int, sessions: int, namespace: str
 ) -> Mapping[str, Any]:
     """TRANSACTED sessions of one connection, each in a thread: `commits` of `size` messages each, shared by all."""
     took_ms: list[float] = []
     errors: list[BaseException] = []
     barrier = threading.Barrier(sessions + 1)
-    with ConnectionFactory(bootstrap, namespace=namespace).create_connection() as connection:
+    with factory_of(within(cluster, namespace)).create_connection() as connection:
 
         def run() -> None:
             try:
@@ -70,7 +71,7 @@ def _forward_session(
 
 
 def forward_raw(
-    bootstrap: str, topic: str, target: str, *, commits: int, size: int, group: str, retry_backoff_ms: int
+    cluster: Cluster, topic: str, target: str, *, commits: int, size: int, group: str, retry_backoff_ms: int
 ) -> Mapping[str, Any]:
     """What one would write: a group's consumer and one transactional producer, a transaction for so many messages.
 
@@ -79,7 +80,7 @@ def forward_raw(
     """
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **client_of(cluster),
             "group.id": group,
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
@@ -89,7 +90,7 @@ def forward_raw(
     consumer.subscribe([topic])
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **client_of(cluster),
             "transactional.id": f"bench-{secrets.token_hex(8)}",
             "compression.type": "lz4",
             **({"retry.backoff.ms": retry_backoff_ms} if retry_backoff_ms else {}),

@@ -14,8 +14,9 @@ from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT
 from jbm_kafka.bench.receivers import PATIENCE_S, Stopwatch
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import factory_of, within
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.waiting import CATCH_UP_S
 
@@ -23,7 +24,7 @@ LOOK_S = 0.05
 
 
 def receive_others(
-    bootstrap: str,
+    cluster: Cluster,
     queue: str,
     *,
     others: int,
@@ -33,7 +34,7 @@ def receive_others(
     checkpoint_interval_ms: int = 50,
 ) -> Mapping[str, Any]:
     """Throughput of `others` messages while one unit is held, or without it; tells when it is ready for them."""
-    factory = ConnectionFactory(bootstrap, namespace=namespace, checkpoint_interval_ms=checkpoint_interval_ms)
+    factory = factory_of(within(cluster, namespace), checkpoint_interval_ms=checkpoint_interval_ms)
     with factory.create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         destination = session.create_queue(queue)

@@ -19,6 +19,7 @@ from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
 from jbm_kafka.bench.worker import Worker
+from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.core.errors import JMSError
 
 MANY, FEW = 80_000, 20_000
@@ -80,13 +81,13 @@ def find_valgrind() -> str:
 
 
 def count_shape(
-    name: str, bootstrap: str, *, repeats: int, progress: Callable[[str], None], many: int = MANY, few: int = FEW
+    name: str, cluster: Cluster, *, repeats: int, progress: Callable[[str], None], many: int = MANY, few: int = FEW
 ) -> InstructionCount:
     """Run the shape's client so often with many and with few messages, in turn."""
     counts: dict[int, list[int]] = {many: [], few: []}
     for number in range(repeats):
         for count, found in counts.items():
-            found.append(SHAPES[name](bootstrap, count))
+            found.append(SHAPES[name](cluster, count))
             progress(f"{name} {number + 1}/{repeats}: {found[-1]:,} instructions for {count:,} messages")
     each = (min(counts[many]) - min(counts[few])) / (many - few)
     return InstructionCount(each, many=tuple(counts[many]), few=tuple(counts[few]))
@@ -123,7 +124,7 @@ def total_of(profile: str) -> int:
     return totals[0]
 
 
-def _count(name: str, options: Mapping[str, object], *, at_ready: Callable[[], None] | None = None) -> int:
+def _count(name: str, options: Mapping[str, Any], *, at_ready: Callable[[], None] | None = None) -> int:
     """Instructions of one client's process."""
     with tempfile.TemporaryDirectory(prefix="jbm-callgrind-") as folder:
         profile = Path(folder, "profile")
@@ -137,40 +138,40 @@ def _count(name: str, options: Mapping[str, object], *, at_ready: Callable[[], N
         return total_of(profile.read_text(encoding="utf-8", errors="replace"))
 
 
-def _topic(bootstrap: str) -> str:
+def _topic(cluster: Cluster) -> str:
     topic = f"jbm-bench-instructions-{secrets.token_hex(4)}"
-    create_topic(bootstrap, topic, partitions=PARTITIONS)
+    create_topic(cluster, topic, partitions=PARTITIONS)
     return topic
 
 
-def _receive(bootstrap: str, count: int) -> int:
-    topic = _topic(bootstrap)
-    fill(bootstrap, topic, spread_units(count, units=UNITS), partitions=PARTITIONS, body_bytes=BODY_BYTES)
+def _receive(cluster: Cluster, count: int) -> int:
+    topic = _topic(cluster)
+    fill(cluster, topic, spread_units(count, units=UNITS), partitions=PARTITIONS, body_bytes=BODY_BYTES)
     options = {"count": count, "is_body_only": True, "namespace": "", "checkpoint_interval_ms": CHECKPOINT_INTERVAL_MS}
-    return _count("jbm", {"bootstrap": bootstrap, "queue": topic, **options})
+    return _count("jbm", {"cluster": cluster, "queue": topic, **options})
 
 
-def _send(bootstrap: str, count: int) -> int:
+def _send(cluster: Cluster, count: int) -> int:
     sizes = {"count": count, "rate": AS_FAST_AS_IT_CAN, "units": UNITS, "body_bytes": BODY_BYTES}
-    return _count("send", {"bootstrap": bootstrap, "queue": _topic(bootstrap), "namespace": "", **sizes})
+    return _count("send", {"cluster": cluster, "queue": _topic(cluster), "namespace": "", **sizes})
 
 
-def _held(bootstrap: str, count: int) -> int:
-    topic = _topic(bootstrap)
+def _held(cluster: Cluster, count: int) -> int:
+    topic = _topic(cluster)
     sizes = {"partitions": PARTITIONS, "body_bytes": BODY_BYTES}
-    fill(bootstrap, topic, chain(repeat(HELD_UNIT, HELD_BEHIND + 1)), **sizes)
+    fill(cluster, topic, chain(repeat(HELD_UNIT, HELD_BEHIND + 1)), **sizes)
     options = {"others": count, "delay_ms": HELD_DELAY_MS, "is_held": True, "namespace": ""}
     interval = {"checkpoint_interval_ms": CHECKPOINT_INTERVAL_MS}
     return _count(
         "held",
-        {"bootstrap": bootstrap, "queue": topic, **options, **interval},
-        at_ready=lambda: _fill_others(bootstrap, topic, count, sizes),
+        {"cluster": cluster, "queue": topic, **options, **interval},
+        at_ready=lambda: _fill_others(cluster, topic, count, sizes),
     )
 
 
-def _fill_others(bootstrap: str, topic: str, count: int, sizes: Mapping[str, int]) -> None:
-    fill(bootstrap, topic, spread_units(count, units=UNITS), **sizes)
+def _fill_others(cluster: Cluster, topic: str, count: int, sizes: Mapping[str, int]) -> None:
+    fill(cluster, topic, spread_units(count, units=UNITS), **sizes)
 
 
-SHAPES: Mapping[str, Callable[[str, int], int]] = {"receive": _receive, "send": _send, "held": _held}
+SHAPES: Mapping[str, Callable[[Cluster, int], int]] = {"receive": _receive, "send": _send, "held": _held}
 """An AUTO session receiving a backlog, sends with a callback, and a backlog beside a held unit."""

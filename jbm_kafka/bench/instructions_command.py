@@ -27,15 +27,12 @@ from jbm_kafka.bench.instructions import (
     find_valgrind,
     read_result,
 )
-from jbm_kafka.bench.report import git_commit, machine, versions
+from jbm_kafka.bench.report import command_line, git_commit, machine, versions
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
 
 
 @click.command()
-@click.option(
-    "--bootstrap",
-    metavar="HOST:PORT",
-    help="Count beside this Kafka. [a fresh local broker, started for the run and removed after it]",
-)
 @click.option("--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, help="Only this one; repeatable.")
 @click.option(
     "--repeats", type=click.IntRange(min=1), default=4, show_default=True, help="Runs of each; the least counts."
@@ -56,18 +53,22 @@ from jbm_kafka.bench.report import git_commit, machine, versions
     help="Where the result is saved.",
 )
 @click.option("--check", is_flag=True, help=f"Exit with 1 when a shape costs over {MAY_GROW:.0%} more than there.")
+@cluster_options
 def bench_instructions(
-    bootstrap: str | None, shapes: tuple[str, ...], repeats: int, against: Path, json_path: Path, check: bool
+    shapes: tuple[str, ...], repeats: int, against: Path, json_path: Path, check: bool, cluster: Cluster
 ) -> int:
-    """Instructions of the processor per message, counted by valgrind, beside those of an earlier version."""
+    """Instructions of the processor per message, counted by valgrind, beside those of an earlier version.
+
+    Where no cluster is named, beside a fresh local broker, started for the run and removed after it.
+    """
     find_valgrind()  # said before a broker is started
     reference = read_result(against)
     console = Console()
-    with broker_to_measure(bootstrap) as (address, version):
+    with broker_to_measure(cluster) as (reached, version):
         counted = {
             name: count_shape(
                 name,
-                address,
+                reached,
                 repeats=repeats,
                 progress=lambda text: console.print(f"[dim]{text}[/dim]", highlight=False),
             )
@@ -102,7 +103,7 @@ def print_comparison(rows: Sequence[Comparison], reference: str, console: Consol
 def as_json(counted: Mapping[str, InstructionCount], *, kafka: str) -> dict[str, object]:
     """Everything that was counted, where and how."""
     return {
-        "command": " ".join(["jbm-kafka", *sys.argv[1:]]),
+        "command": command_line(sys.argv),
         "git_commit": git_commit(),
         "machine": {name: value for name, value in machine().items() if name != "load_average"},
         "versions": versions(),

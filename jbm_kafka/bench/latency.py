@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from jbm_kafka.bench.receivers import PATIENCE_S
-from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import factory_of, within
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 
 
 def send_paced(
-    bootstrap: str, queue: str, *, count: int, rate: int, units: int, body_bytes: int, namespace: str
+    cluster: Cluster, queue: str, *, count: int, rate: int, units: int, body_bytes: int, namespace: str
 ) -> Mapping[str, Any]:
     """Send `rate` messages a second, PERSISTENT with a callback. Late ones are sent at once; `late_ms_max` tells."""
     refused: list[Exception] = []
@@ -23,7 +24,7 @@ def send_paced(
             refused.append(error)
 
     late_s = 0.0
-    with ConnectionFactory(bootstrap, namespace=namespace).create_connection() as connection:
+    with factory_of(within(cluster, namespace)).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         producer = session.create_producer(session.create_queue(queue))
         begin = time.perf_counter()
@@ -41,10 +42,10 @@ def send_paced(
     return {"messages": count, "seconds": seconds, "late_ms_max": late_s * 1000}
 
 
-def receive_latencies(bootstrap: str, queue: str, *, count: int, skip: int, namespace: str) -> Mapping[str, Any]:
+def receive_latencies(cluster: Cluster, queue: str, *, count: int, skip: int, namespace: str) -> Mapping[str, Any]:
     """Receive `count` messages; how old each was in milliseconds, without the first `skip`."""
     ages_ns: list[int] = []
-    with ConnectionFactory(bootstrap, namespace=namespace).create_connection() as connection:
+    with factory_of(within(cluster, namespace)).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         consumer = session.create_consumer(session.create_queue(queue))
         print('{"ready": true}', flush=True)

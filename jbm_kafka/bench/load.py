@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import client_of
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.jms.messages import TextMessage
 from jbm_kafka.jms.messages_wire import to_record
@@ -16,9 +18,9 @@ FLUSH_TIMEOUT_S = 120.0
 ROOM_S = 0.1
 
 
-def create_topic(bootstrap: str, topic: str, *, partitions: int) -> None:
+def create_topic(cluster: Cluster, topic: str, *, partitions: int) -> None:
     """A topic such as a queue has."""
-    admin = ConfluentKafka(bootstrap, {}).admin()
+    admin = ConfluentKafka(cluster.bootstrap, cluster.kafka).admin()
     try:
         admin.create_topic(topic, partitions=partitions, config={"cleanup.policy": "delete", "retention.ms": "-1"})
     finally:
@@ -30,7 +32,7 @@ def spread_units(count: int, *, units: int) -> Iterator[str]:
     return (f"unit-{number % units}" for number in range(count))
 
 
-def fill(bootstrap: str, topic: str, units: Iterator[str], *, partitions: int, body_bytes: int) -> int:
+def fill(cluster: Cluster, topic: str, units: Iterator[str], *, partitions: int, body_bytes: int) -> int:
     """Send one message for each unit named: a text of that size and four headers. Returns how many, all confirmed.
 
     It goes around our producer, whose speed is not the question here; the record is what that would write.
@@ -42,7 +44,7 @@ def fill(bootstrap: str, topic: str, units: Iterator[str], *, partitions: int, b
     assert len(headers) == 4, headers
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **client_of(cluster),
             "enable.idempotence": True,
             "compression.type": "lz4",
             "linger.ms": 5,

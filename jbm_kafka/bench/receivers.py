@@ -21,7 +21,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs l
     ResourceType,
 )
 
-from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import client_of, factory_of, within
 from jbm_kafka.jms.modes import AcknowledgeMode
 
 PATIENCE_S = 60.0
@@ -45,9 +46,9 @@ class Stopwatch:
         }
 
 
-def receive_raw(bootstrap: str, topic: str, *, count: int, partitions: int) -> Mapping[str, Any]:
+def receive_raw(cluster: Cluster, topic: str, *, count: int, partitions: int) -> Mapping[str, Any]:
     """Kafka's consumer in a loop of `consume(1000)` that touches key, value and headers. Nothing is acknowledged."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "jbm-bench-raw", "enable.auto.commit": False})
+    consumer = Consumer({**client_of(cluster), "group.id": "jbm-bench-raw", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     seen, watch = 0, Stopwatch()
     while seen < count:
@@ -67,12 +68,10 @@ def receive_raw(bootstrap: str, topic: str, *, count: int, partitions: int) -> M
     return said
 
 
-def receive_share(bootstrap: str, topic: str, *, count: int, group: str) -> Mapping[str, Any]:
+def receive_share(cluster: Cluster, topic: str, *, count: int, group: str) -> Mapping[str, Any]:
     """Kafka's own unordered queue: a share consumer that acknowledges each message explicitly."""
-    _begin_at_the_start(bootstrap, group)
-    consumer = ShareConsumer(
-        {"bootstrap.servers": bootstrap, "group.id": group, "share.acknowledgement.mode": "explicit"}
-    )
+    _begin_at_the_start(cluster, group)
+    consumer = ShareConsumer({**client_of(cluster), "group.id": group, "share.acknowledgement.mode": "explicit"})
     consumer.subscribe([topic])
     seen, watch, heard = 0, Stopwatch(), time.perf_counter()
     while seen < count:
@@ -94,7 +93,7 @@ def receive_share(bootstrap: str, topic: str, *, count: int, group: str) -> Mapp
 
 
 def receive_jbm(
-    bootstrap: str,
+    cluster: Cluster,
     queue: str,
     *,
     count: int,
@@ -109,7 +108,7 @@ def receive_jbm(
 
     The namespace makes the channel group a new one, which begins at the start of the topic.
     """
-    factory = ConnectionFactory(bootstrap, namespace=namespace, checkpoint_interval_ms=checkpoint_interval_ms)
+    factory = factory_of(within(cluster, namespace), checkpoint_interval_ms=checkpoint_interval_ms)
     with factory.create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         consumer = session.create_consumer(session.create_queue(queue))
@@ -131,11 +130,11 @@ def receive_jbm(
     return {**said, "seconds_closed": watch.read(seen)["seconds"]}
 
 
-def _begin_at_the_start(bootstrap: str, group: str) -> None:
+def _begin_at_the_start(cluster: Cluster, group: str) -> None:
     """A share group begins at the end of the log unless its configuration says otherwise."""
     entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.GROUP, group, incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({**client_of(cluster)})
     for future in admin.incremental_alter_configs([resource]).values():
         future.result(PATIENCE_S)
 

@@ -22,6 +22,7 @@ from jbm_kafka.bench.numbers import Judgement
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.shape_result import ShapeResult
 
+PROPERTY_OPTION = "--kafka-property"
 PACKAGES = ("jbm-kafka", "confluent-kafka", "fastavro", "rocksdict", "pyroaring")
 
 
@@ -48,11 +49,22 @@ def print_tables(results: Sequence[ShapeResult], console: Console) -> None:
     console.print(judged)
 
 
+def command_line(arguments: Sequence[str]) -> str:
+    """The command as it was given, without the values of Kafka's properties: some are secrets."""
+    words = ["jbm-kafka"]
+    for word in arguments[1:]:
+        is_property = words[-1] == PROPERTY_OPTION or word.startswith(f"{PROPERTY_OPTION}=")
+        name = word.removeprefix(f"{PROPERTY_OPTION}=").partition("=")[0]
+        option = f"{PROPERTY_OPTION}=" if word.startswith(f"{PROPERTY_OPTION}=") else ""
+        words.append(f"{option}{name}=..." if is_property else word)
+    return " ".join(words)
+
+
 def as_json(results: Sequence[ShapeResult], plan: Plan, *, kafka: str, is_own_broker: bool) -> dict[str, object]:
     """Everything: where and how it was measured, every raw number, and the verdicts."""
     return {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join(["jbm-kafka", *sys.argv[1:]]),
+        "command": command_line(sys.argv),
         "git_commit": git_commit(),
         "machine": machine(),
         "versions": versions(),

@@ -15,7 +15,8 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from jbm_kafka.bench.numbers import percentile
 from jbm_kafka.bench.receivers import PATIENCE_S, Stopwatch
-from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import client_of, factory_of
 from jbm_kafka.jms.modes import AcknowledgeMode
 
 WARM_UP = 200
@@ -50,9 +51,9 @@ class _Failures:
             raise OSError(f"a send failed: {self.first}")
 
 
-def send_one_by_one_raw(bootstrap: str, topic: str, *, count: int, units: int, body_bytes: int) -> Mapping[str, Any]:
+def send_one_by_one_raw(cluster: Cluster, topic: str, *, count: int, units: int, body_bytes: int) -> Mapping[str, Any]:
     """`produce` and `flush` for each message, with the settings of a producer that loses nothing."""
-    producer, failures, value = _raw_producer(bootstrap), _Failures(), b"x" * body_bytes
+    producer, failures, value = _raw_producer(cluster), _Failures(), b"x" * body_bytes
     latencies_ms: list[float] = []
     watch = Stopwatch()
     for number in range(WARM_UP + count):
@@ -68,11 +69,11 @@ def send_one_by_one_raw(bootstrap: str, topic: str, *, count: int, units: int, b
 
 
 def send_one_by_one(
-    bootstrap: str, topic: str, *, count: int, units: int, body_bytes: int, is_beside_flood: bool = False
+    cluster: Cluster, topic: str, *, count: int, units: int, body_bytes: int, is_beside_flood: bool = False
 ) -> Mapping[str, Any]:
     """A PERSISTENT `send` for each message; beside a flood, what that sent is told too."""
     text, latencies_ms = "x" * body_bytes, list[float]()
-    with ConnectionFactory(bootstrap).create_connection() as connection:
+    with factory_of(cluster).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         producer = session.create_producer(session.create_queue(topic))
         stopped, flooded = threading.Event(), list[int]()
@@ -94,9 +95,11 @@ def send_one_by_one(
     return {**said, **_percentiles(latencies_ms), "flooded": sum(flooded)}
 
 
-def send_with_callback_raw(bootstrap: str, topic: str, *, count: int, units: int, body_bytes: int) -> Mapping[str, Any]:
+def send_with_callback_raw(
+    cluster: Cluster, topic: str, *, count: int, units: int, body_bytes: int
+) -> Mapping[str, Any]:
     """`produce` with a callback, which `poll` runs between the sends; over when all are confirmed."""
-    producer, failures, value = _raw_producer(bootstrap), _Failures(), b"x" * body_bytes
+    producer, failures, value = _raw_producer(cluster), _Failures(), b"x" * body_bytes
     watch = Stopwatch()
     for number in range(WARM_UP + count):
         if number == WARM_UP:
@@ -116,10 +119,10 @@ def send_with_callback_raw(bootstrap: str, topic: str, *, count: int, units: int
     return watch.read(count)
 
 
-def send_with_callback(bootstrap: str, topic: str, *, count: int, units: int, body_bytes: int) -> Mapping[str, Any]:
+def send_with_callback(cluster: Cluster, topic: str, *, count: int, units: int, body_bytes: int) -> Mapping[str, Any]:
     """`send` with `on_completion`; over when every callback has run."""
     text, failures = "x" * body_bytes, _Failures()
-    with ConnectionFactory(bootstrap).create_connection() as connection:
+    with factory_of(cluster).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         producer = session.create_producer(session.create_queue(topic))
         watch = Stopwatch()
@@ -149,10 +152,10 @@ def _flood(connection: Any, topic: str, text: str, units: int, stopped: threadin
     return number
 
 
-def _raw_producer(bootstrap: str) -> Producer:
+def _raw_producer(cluster: Cluster) -> Producer:
     return Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **client_of(cluster),
             "enable.idempotence": True,
             "compression.type": "lz4",
             "partitioner": "murmur2_random",

@@ -20,6 +20,7 @@ from jbm_kafka.bench.shape_result import (
     rate_of,
 )
 from jbm_kafka.bench.worker import measure
+from jbm_kafka.cli.cluster_settings import Cluster
 
 SPARE_PER_SESSION = 1_000
 """Messages besides, for what a session has prefetched and does not get to: a default prefetch."""
@@ -42,18 +43,18 @@ class Forwarding:
     sessions: int = 1
     partition_factor: int = 1
 
-    def measure(self, bootstrap: str, plan: Plan, machine: QuietMachine, number: int) -> Mapping[str, Any]:
+    def measure(self, cluster: Cluster, plan: Plan, machine: QuietMachine, number: int) -> Mapping[str, Any]:
         """Fill a topic and forward all of it."""
         commits = plan.forward_commits * self.sessions // (SHARE_OF_MANY if self.sessions > 1 else 1)
         partitions = plan.partitions * self.partition_factor
         queue, target = new_name("forward"), new_name("forwarded")
         count = (commits + self.sessions) * self.size + self.sessions * SPARE_PER_SESSION
         for topic in (queue, target):
-            create_topic(bootstrap, topic, partitions=partitions)
+            create_topic(cluster, topic, partitions=partitions)
         # A unit for each message: how far sessions can work beside each other is then theirs, not the messages'.
-        fill(bootstrap, queue, spread_units(count, units=count), partitions=partitions, body_bytes=plan.body_bytes)
+        fill(cluster, queue, spread_units(count, units=count), partitions=partitions, body_bytes=plan.body_bytes)
         busy = machine.wait()
-        sizes: dict[str, Any] = {"bootstrap": bootstrap, "target": target, "commits": commits, "size": self.size}
+        sizes: dict[str, Any] = {"cluster": cluster, "target": target, "commits": commits, "size": self.size}
         if self.is_raw:
             said = measure("forward-raw", topic=queue, group=queue, retry_backoff_ms=self.retry_backoff_ms, **sizes)
         else:
@@ -77,7 +78,7 @@ CLIENTS: Mapping[str, Forwarding] = {
 }
 
 
-def forward(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
+def forward(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     """Ours beside a hand-written loop with one transactional producer, and many sessions beside one.
 
     The loop as one writes it is what ours is judged by. What it does when its author knows of `retry.backoff.ms` is
@@ -88,7 +89,7 @@ def forward(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     for number in plan.turns:
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            said = CLIENTS[name].measure(bootstrap, plan, machine, number)
+            said = CLIENTS[name].measure(cluster, plan, machine, number)
             raw.append({"client": name, "repeat": number, **said})
             progress(
                 f"forward {plan.turn_name(number)}: {name} {rate_of(said):,.0f} msg/s, "

@@ -10,17 +10,18 @@ from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, percentile
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.shape_result import Progress, ShapeResult, new_name, new_namespace
 from jbm_kafka.bench.worker import Worker, measure
+from jbm_kafka.cli.cluster_settings import Cluster
 
 TARGETS_MS: Mapping[int, tuple[float, float]] = {1_000: (15, 60), 5_000: (5, 20)}
 """Median and 99th percentile at most, by messages a second; at another rate they are told and not judged."""
 
 
-def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
+def latency(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     """Every rate in every repeat."""
     raw: list[Mapping[str, Any]] = []
     for number in plan.turns:
         for rate in plan.latency_rates:
-            row = _measured(bootstrap, plan, number, rate)
+            row = _measured(cluster, plan, number, rate)
             raw.append(row)
             said = ", ".join(f"p{percent} {row[f'p{percent}_ms']:.1f} ms" for percent in (50, 99))
             progress(f"latency {plan.turn_name(number)}: {rate:,} msg/s: {said}")
@@ -36,13 +37,13 @@ def latency(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     return ShapeResult(name="latency", rows=rows, judgements=judgements, raw=raw)
 
 
-def _measured(bootstrap: str, plan: Plan, number: int, rate: int) -> Mapping[str, Any]:
+def _measured(cluster: Cluster, plan: Plan, number: int, rate: int) -> Mapping[str, Any]:
     """One sender and one receiver on a topic of their own."""
     topic, skipped = new_name("latency"), plan.latency_warm_up
-    create_topic(bootstrap, topic, partitions=plan.partitions)
+    create_topic(cluster, topic, partitions=plan.partitions)
     total = skipped + round(rate * plan.latency_s)
     place: dict[str, Any] = {
-        "bootstrap": bootstrap, "queue": topic, "namespace": new_namespace(number), "count": total,
+        "cluster": cluster, "queue": topic, "namespace": new_namespace(number), "count": total,
     }  # fmt: skip
     with Worker("latency", skip=skipped, **place) as receiver:
         receiver.wait_ready()

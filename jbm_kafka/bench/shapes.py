@@ -22,6 +22,7 @@ from jbm_kafka.bench.shape_result import (
     rate_of,
 )
 from jbm_kafka.bench.worker import Worker, measure
+from jbm_kafka.cli.cluster_settings import Cluster
 
 HELD_PATIENCE_S = 8.0
 """How long the held shape waits for a quiet machine: its delay runs, and who does not receive leaves the group."""
@@ -45,18 +46,16 @@ CLIENTS_SAID = {
 """What a client's row is called."""
 
 
-def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
+def backlog(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     """The same backlog received by Kafka's consumer, Kafka's share consumer and an AUTO session.
 
     None is bound to a processor but the last, which nothing is judged by: it tells what binding a worker gives.
     """
     topic, count = new_name("backlog"), plan.backlog_messages
-    sizes: dict[str, Any] = {"bootstrap": bootstrap, "count": count}
-    create_topic(bootstrap, topic, partitions=plan.partitions)
+    sizes: dict[str, Any] = {"cluster": cluster, "count": count}
+    create_topic(cluster, topic, partitions=plan.partitions)
     progress(f"backlog: sending {count:,} messages")
-    fill(
-        bootstrap, topic, spread_units(count, units=plan.units), partitions=plan.partitions, body_bytes=plan.body_bytes
-    )
+    fill(cluster, topic, spread_units(count, units=plan.units), partitions=plan.partitions, body_bytes=plan.body_bytes)
     runs: Mapping[str, Callable[[int], Mapping[str, Any]]] = {
         "raw": lambda _: measure("raw", topic=topic, partitions=plan.partitions, **sizes),
         "share": lambda number: measure("share", topic=topic, group=f"{topic}-share-{number}", **sizes),
@@ -88,7 +87,7 @@ def backlog(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     )
 
 
-def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
+def send(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     """Sends that are waited for beside `produce` and `flush`, and sends with a callback beside raw ones."""
     counts = {
         "flush-raw": plan.sends,
@@ -103,10 +102,10 @@ def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
         first = number % len(names)
         for name in names[first:] + names[:first]:
             topic = new_name("send")
-            create_topic(bootstrap, topic, partitions=plan.partitions)
+            create_topic(cluster, topic, partitions=plan.partitions)
             busy = machine.wait()
             sizes: dict[str, Any] = {"count": counts[name], "units": plan.units, "body_bytes": plan.body_bytes}
-            said = measure(name, bootstrap=bootstrap, topic=topic, **sizes)
+            said = measure(name, cluster=cluster, topic=topic, **sizes)
             raw.append({"client": name, "repeat": number, "busy_before": busy, **said})
             progress(f"send {plan.turn_name(number)}: {name} {rate_of(said):,.0f} msg/s")
     counted = counted_rows(raw)
@@ -139,7 +138,7 @@ def send(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     )
 
 
-def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
+def held(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     """What a held unit with many messages behind it costs the other units.
 
     With and without are both bound to one processor, or the chance of where their threads run hides what is looked for.
@@ -148,7 +147,7 @@ def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     for number in plan.turns:
         order = HELD_ORDER if number >= 0 else HELD_ORDER[:2]
         for is_held in order if number % 2 == 0 else [not is_held for is_held in order]:
-            said = _held_run(bootstrap, plan, machine, is_held=is_held)
+            said = _held_run(cluster, plan, machine, is_held=is_held)
             raw.append({"client": "held" if is_held else "free", "repeat": number, **said})
             word = "with" if is_held else "without"
             progress(f"held {plan.turn_name(number)}: {word} the held unit {rate_of(said):,.0f} msg/s")
@@ -165,22 +164,22 @@ def held(bootstrap: str, plan: Plan, progress: Progress) -> ShapeResult:
     )
 
 
-def _held_run(bootstrap: str, plan: Plan, machine: QuietMachine, *, is_held: bool) -> Mapping[str, Any]:
+def _held_run(cluster: Cluster, plan: Plan, machine: QuietMachine, *, is_held: bool) -> Mapping[str, Any]:
     topic = new_name("held")
     sizes = {"partitions": plan.partitions, "body_bytes": plan.body_bytes}
-    create_topic(bootstrap, topic, partitions=plan.partitions)
+    create_topic(cluster, topic, partitions=plan.partitions)
     if is_held:
-        fill(bootstrap, topic, chain(repeat(HELD_UNIT, plan.held_behind + 1)), **sizes)
+        fill(cluster, topic, chain(repeat(HELD_UNIT, plan.held_behind + 1)), **sizes)
     options: dict[str, Any] = {"others": plan.held_others, "delay_ms": plan.held_delay_ms, "is_held": is_held}
-    with Worker("held", is_bound=True, bootstrap=bootstrap, queue=topic, namespace="", **options) as receiver:
+    with Worker("held", is_bound=True, cluster=cluster, queue=topic, namespace="", **options) as receiver:
         receiver.wait_ready()
-        fill(bootstrap, topic, spread_units(plan.held_others, units=plan.units), **sizes)
+        fill(cluster, topic, spread_units(plan.held_others, units=plan.units), **sizes)
         busy = machine.wait()
         receiver.go_on()
         return {**receiver.result(), "busy_before": busy}
 
 
-SHAPES: Mapping[str, Callable[[str, Plan, Progress], ShapeResult]] = {
+SHAPES: Mapping[str, Callable[[Cluster, Plan, Progress], ShapeResult]] = {
     "backlog": backlog,
     "latency": latency,
     "send": send,

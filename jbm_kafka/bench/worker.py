@@ -1,6 +1,7 @@
 """One measured client in a fresh process of its own: `python -m jbm_kafka.bench.worker PLACE NAME OPTIONS-AS-JSON`.
 
-Its last line of output is its result as JSON. Others before it say that it is ready; it goes on when told.
+Its environment tells it which Kafka. Its last line of output is its result as JSON. Others before it say that it is
+ready; it goes on when told.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from jbm_kafka.bench.latency import receive_latencies, send_paced
 from jbm_kafka.bench.processor import bind_to_one_processor
 from jbm_kafka.bench.receivers import receive_jbm, receive_raw, receive_share
 from jbm_kafka.bench.sends import send_one_by_one, send_one_by_one_raw, send_with_callback, send_with_callback_raw
+from jbm_kafka.cli.cluster_settings import Cluster, cluster_of_environment, environment_of
 
 CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "raw": receive_raw,
@@ -41,7 +43,9 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
 class Worker:
     """A client's process, as its starter sees it. Leaving the block ends it, whatever it does."""
 
-    def __init__(self, name: str, *, is_bound: bool = False, under: Sequence[str] = (), **options: Any) -> None:
+    def __init__(
+        self, name: str, *, cluster: Cluster, is_bound: bool = False, under: Sequence[str] = (), **options: Any
+    ) -> None:
         """`under`: the command that runs the process, for one that counts what it does."""
         self._name = name
         place = "bound" if is_bound else "free"
@@ -51,7 +55,7 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
             # The order of sets and what it costs to find something in them are then the same in every run.
-            env={**os.environ, "PYTHONHASHSEED": "0"},
+            env={**environment_of(cluster, os.environ), "PYTHONHASHSEED": "0"},
         )
 
     def wait_ready(self) -> None:
@@ -92,9 +96,9 @@ class Worker:
         self._process.communicate()
 
 
-def measure(name: str, *, is_bound: bool = False, **options: Any) -> Mapping[str, Any]:
+def measure(name: str, *, cluster: Cluster, is_bound: bool = False, **options: Any) -> Mapping[str, Any]:
     """Run one client from beginning to end, on one processor when it is bound."""
-    with Worker(name, is_bound=is_bound, **options) as worker:
+    with Worker(name, cluster=cluster, is_bound=is_bound, **options) as worker:
         return worker.result()
 
 
@@ -103,7 +107,7 @@ def main(arguments: list[str]) -> None:
     place, name, options = arguments
     if place == "bound":
         bind_to_one_processor()
-    print(json.dumps(CLIENTS[name](**json.loads(options))), flush=True)
+    print(json.dumps(CLIENTS[name](cluster_of_environment(os.environ), **json.loads(options))), flush=True)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,22 @@ def data_dir_option(function: Function) -> Function:
     return option(function)
 
 
+def _refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value:
+        raise click.UsageError(
+            f"{parameter.opts[0]} names a cluster that is there already; jbm-kafka broker runs one of its own, at "
+            f"127.0.0.1 without users: --port and --data-dir say where"
+        )
+
+
+def no_cluster_options(function: Function) -> Function:
+    """The options of the other commands, hidden; each is refused with what to do instead."""
+    for name in ("--bootstrap", "--namespace", "--kafka-property", "--config"):
+        option = click.option(name, hidden=True, expose_value=False, multiple=True, callback=_refuse)
+        function = option(function)
+    return function
+
+
 @click.group()
 def broker() -> None:
     """A local Apache Kafka (one node) for development; what it stores survives stop and start."""
@@ -35,6 +51,7 @@ def broker() -> None:
 @broker.command()
 @click.option("--port", type=Whole(1024, 65535), help="[that of the last run, else 9092, else a free one]")
 @data_dir_option
+@no_cluster_options
 @json_option
 def start(port: int | None, data_dir: Path | None, as_json: bool) -> None:
     """Start it, and return when it answers. One that runs already is left alone."""
@@ -48,6 +65,7 @@ def start(port: int | None, data_dir: Path | None, as_json: bool) -> None:
 
 @broker.command()
 @data_dir_option
+@no_cluster_options
 @json_option
 def stop(data_dir: Path | None, as_json: bool) -> None:
     """Stop it in order; nothing stored is lost."""
@@ -62,6 +80,7 @@ def stop(data_dir: Path | None, as_json: bool) -> None:
 
 @broker.command()
 @data_dir_option
+@no_cluster_options
 @json_option
 def status(data_dir: Path | None, as_json: bool) -> None:
     """Say whether it runs and answers; exit code 1 if it does not."""

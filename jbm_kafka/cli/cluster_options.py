@@ -61,6 +61,21 @@ def cluster_options(function: _Function) -> _Function:
     return with_cluster  # type: ignore[return-value]
 
 
+def check_own_broker(cluster: Cluster) -> bool:
+    """Whether nobody named a cluster, so that a local broker will do.
+
+    Raises:
+        ClusterUsageError: none is named, and yet Kafka's properties are, which a local broker has no use for.
+    """
+    if not cluster.is_named and cluster.kafka:
+        names = ", ".join(sorted(cluster.kafka))
+        raise ClusterUsageError(
+            f"{names} cannot be used on a local broker; name the cluster with --bootstrap, JBM_BOOTSTRAP or in the "
+            f"config file"
+        )
+    return not cluster.is_named
+
+
 def default_bootstrap() -> str:
     """The user's running local broker, else the port Kafka usually has."""
     broker = LocalBroker()

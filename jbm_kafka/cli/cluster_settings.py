@@ -5,6 +5,7 @@ remembers where it came from, so that a mistake is told where it was made. Secre
 repeats a value of `kafka`.
 """
 
+import os
 import re
 import stat
 import tomllib
@@ -92,6 +93,34 @@ def from_environment(environment: Mapping[str, str]) -> Source:
         _given(environment.get(NAMESPACE_VARIABLE) or None, NAMESPACE_VARIABLE),
         kafka,
     )
+
+
+def environment_of(cluster: Cluster, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a process of ours that is to speak to this cluster: arguments are for everybody to read.
+
+    A property with an underscore does not come along; librdkafka has one that a user can set, `log_level`.
+    """
+    others = {name: value for name, value in environment.items() if not name.startswith(KAFKA_VARIABLES)}
+    kafka = {
+        KAFKA_VARIABLES + name.upper().replace(".", "_"): value
+        for name, value in cluster.kafka.items()
+        if "_" not in name
+    }
+    told = {
+        CONFIG_VARIABLE: os.devnull,
+        BOOTSTRAP_VARIABLE: cluster.bootstrap,
+        NAMESPACE_VARIABLE: cluster.namespace,
+    }
+    return {**others, **kafka, **told}
+
+
+def cluster_of_environment(environment: Mapping[str, str]) -> Cluster:
+    """What `environment_of` told a process.
+
+    Raises:
+        SettingsFault: it tells nothing that can be.
+    """
+    return settle([from_environment(environment)], "")
 
 
 def config_path(option: str | None, environment: Mapping[str, str]) -> Path | None:

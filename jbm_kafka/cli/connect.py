@@ -1,6 +1,8 @@
 """How commands get at a cluster and name a queue."""
 
 from contextlib import closing
+from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -34,18 +36,42 @@ def admin_of(cluster: Cluster) -> Admin:
         JMSError: nobody answers.
         JMSSecurityError: a broker is there and does not let us in.
     """
-    _contact(cluster)
+    contact(cluster)
     return Admin(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace)
 
 
 def connect(cluster: Cluster) -> Connection:
     """A connection that makes no queues: a misspelt name is an error. Raises as `admin_of` does."""
-    _contact(cluster)
-    factory = ConnectionFactory(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace, auto_create=False)
-    return factory.create_connection()
+    contact(cluster)
+    return factory_of(cluster, auto_create=False).create_connection()
 
 
-def _contact(cluster: Cluster) -> None:
+def factory_of(cluster: Cluster, **settings: Any) -> ConnectionFactory:
+    """A factory for it, with the other settings as of `ConnectionFactory`."""
+    return ConnectionFactory(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace, **settings)
+
+
+def within(cluster: Cluster, namespace: str) -> Cluster:
+    """The same cluster, in a namespace inside its own; "": its own."""
+    return replace(cluster, namespace=".".join(name for name in (cluster.namespace, namespace) if name))
+
+
+def client_of(cluster: Cluster, **properties: Any) -> dict[str, Any]:
+    """Properties of a client of Kafka's own; those that are given here, with `_` for `.`, win over the cluster's."""
+    ours = {name.replace("_", "."): value for name, value in properties.items()}
+    return {**cluster.kafka, "bootstrap.servers": cluster.bootstrap, **ours}
+
+
+LOCAL_REMEDY = "start a local one with `jbm-kafka broker start`, or name yours with --bootstrap HOST:PORT"
+
+
+def contact(cluster: Cluster, *, remedy: str = LOCAL_REMEDY) -> None:
+    """Return when a broker has answered and let us in; `remedy` is what to do when none answers.
+
+    Raises:
+        JMSError: nobody answers.
+        JMSSecurityError: a broker is there and does not let us in.
+    """
     try:
         if not anybody_listens(cluster.bootstrap):
             raise Unreachable(f"no Kafka answers at {cluster.bootstrap}")
@@ -54,10 +80,7 @@ def _contact(cluster: Cluster) -> None:
     except AccessRefused as error:
         raise JMSSecurityError(f"Kafka at {cluster.bootstrap} does not let us in: {error}") from None
     except KafkaClientError as error:
-        raise JMSError(
-            f"{error}; start a local one with `jbm-kafka broker start`, or name yours with --bootstrap HOST:PORT",
-            bootstrap=cluster.bootstrap,
-        ) from None
+        raise JMSError(f"{error}; {remedy}", bootstrap=cluster.bootstrap) from None
 
 
 def later(option: str, given: str | None, instead: str = "leave it out and filter the output of --json") -> None:

@@ -9,6 +9,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.demo.bookstore import Names, day, is_poison, new_run, refusals
 from jbm_kafka.demo.check import Figure, check
 from jbm_kafka.demo.errors import WrongFiguresError
@@ -24,14 +26,16 @@ PLAIN_WIDTH = 120
 
 
 @click.command()
-@click.option("--bootstrap", metavar="HOST:PORT", envvar="JBM_BOOTSTRAP",
-              help="Kafka's address. [JBM_BOOTSTRAP; else the local broker, which is started if need be]")  # fmt: skip
 @click.option("--customers", metavar="N", type=click.IntRange(POISON_NEEDED, 300), default=300, show_default=True,
               help="8 to 300; fewer make a shorter run.")  # fmt: skip
 @click.option("--no-spark", is_flag=True, help="Leave Spark's report out.")
 @click.option("--check", "checked_run", metavar="RUN", help="Only check the topics of an earlier run once more.")
-def demo(bootstrap: str | None, customers: int, no_spark: bool, checked_run: str | None) -> None:
-    """The bookstore, end to end: competing workers, a kill, redelivery, a dead letter; and the proof."""
+@cluster_options
+def demo(customers: int, no_spark: bool, checked_run: str | None, cluster: Cluster) -> None:
+    """The bookstore, end to end: competing workers, a kill, redelivery, a dead letter; and the proof.
+
+    Where no cluster is named, on the local broker, which is started if need be.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     console = Console(highlight=False)
@@ -40,19 +44,19 @@ def demo(bootstrap: str | None, customers: int, no_spark: bool, checked_run: str
     if not no_spark:
         spark_needed()
     lines = day(customers)
-    with broker(bootstrap, console) as address:
+    with broker(cluster, console) as reached:
         names = Names(checked_run) if checked_run is not None else new_run()
-        console.print(f"the bookstore, run {names.run}, on Kafka at {address}")
+        console.print(f"the bookstore, run {names.run}, on Kafka at {reached.bootstrap}")
         started_s = time.monotonic()
         if checked_run is not None:
-            check_exists(address, names)
+            check_exists(reached, names)
         else:
             _introduce(lines, console)
-            _tell(play(address, names, lines, console), console)
-        found = check(lines, gather(address, names))
+            _tell(play(reached, names, lines, console), console)
+        found = check(lines, gather(reached, names))
         if not no_spark:
             console.print("Spark reads the same topics ...")
-            report = spark_report(address, names)
+            report = spark_report(reached, names)
             show(report, names, console)
             poison = sum(1 for line in lines if is_poison(line))
             found += figures(report, names, messages=len(lines), letters=poison)

@@ -7,6 +7,7 @@ from typing import cast
 
 from confluent_kafka import Message
 
+from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.codec.dead_letter import DEAD_LETTER_REASON, DELIVERY_COUNT, ORIG_DESTINATION
 from jbm_kafka.codec.headers import decode_headers
 from jbm_kafka.codec.identity import unit_name
@@ -74,13 +75,13 @@ class Evidence:
     """Orders that are not settled."""
 
 
-def gather(bootstrap: str, names: Names) -> Evidence:
+def gather(cluster: Cluster, names: Names) -> Evidence:
     """Reads all topics of the run to their ends."""
     return Evidence(
-        sent=[sent_of(record) for record in read_all(bootstrap, names.orders)],
-        journal=[entry_of(record) for record in read_all(bootstrap, names.journal)],
-        letters=letters_of(read_all(bootstrap, DEAD_LETTERS), names),
-        lag=lag(bootstrap, Queue(names.orders).group_id(), names.orders),
+        sent=[sent_of(record) for record in read_all(cluster, names.orders)],
+        journal=[entry_of(record) for record in read_all(cluster, names.journal)],
+        letters=letters_of(read_all(cluster, DEAD_LETTERS), names),
+        lag=lag(cluster, Queue(names.orders).group_id(cluster.namespace), names.orders),
     )
 
 

@@ -11,26 +11,32 @@ from typing import Any, Self
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import client_of
 from jbm_kafka.demo.errors import DemoError
 
 TIMEOUT_S = 40.0
 """A killed worker's open transaction ends after 10 s, and the broker looks every 10 s by default."""
 
 
+def quiet_client(cluster: Cluster) -> dict[str, Any]:
+    """Properties of a client of Kafka's own that keeps its connection trouble to itself."""
+    return {**client_of(cluster), "log_level": 0}
+
+
 class Follower:
     """Reads topics from their beginnings and goes on as they grow."""
 
-    def __init__(self, bootstrap: str, topics: Sequence[str]) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: Cluster, topics: Sequence[str]) -> None:
+        self._cluster = cluster
         self._consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **quiet_client(cluster),
                 "group.id": "jbm.bookstore-checker",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
-                "log_level": 0,
             }
         )
         self._read_to: dict[tuple[str, int], int] = {}
@@ -56,7 +62,7 @@ class Follower:
 
     def to_the_end(self, timeout_s: float = TIMEOUT_S) -> Iterator[Message]:
         """Everything up to where the partitions end now."""
-        ends = end_positions(self._bootstrap, self.partitions)
+        ends = end_positions(self._cluster, self.partitions)
         deadline = time.monotonic() + timeout_s
         while any(self._read_to.get(place, 0) < end for place, end in ends.items()):
             yield from self.poll(0.2)
@@ -72,16 +78,16 @@ class Follower:
         self._consumer.close()
 
 
-def read_all(bootstrap: str, topic: str) -> list[Message]:
+def read_all(cluster: Cluster, topic: str) -> list[Message]:
     """Every committed record of the topic, partition by partition in log order."""
-    with Follower(bootstrap, [topic]) as follower:
+    with Follower(cluster, [topic]) as follower:
         records = list(follower.to_the_end())
     return sorted(records, key=lambda record: (record.partition() or 0, record.offset() or 0))
 
 
-def end_positions(bootstrap: str, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
+def end_positions(cluster: Cluster, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """High watermarks."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient(quiet_client(cluster))
     wanted: dict[TopicPartition, Any] = {TopicPartition(t, p): OffsetSpec.latest() for t, p in places}  # type: ignore[no-untyped-call]
     if not wanted:
         return {}
@@ -89,9 +95,9 @@ def end_positions(bootstrap: str, places: Sequence[tuple[str, int]]) -> dict[tup
     return {(place.topic, place.partition): future.result(TIMEOUT_S).offset for place, future in futures.items()}
 
 
-def lag(bootstrap: str, group: str, topic: str) -> int:
+def lag(cluster: Cluster, group: str, topic: str) -> int:
     """What Kafka's own tools show as the group's lag: messages that are not settled."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 0})
+    consumer = Consumer({**quiet_client(cluster), "group.id": group})
     try:
         partitions = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions
         committed = consumer.committed([TopicPartition(topic, p) for p in partitions], timeout=TIMEOUT_S)
@@ -99,5 +105,5 @@ def lag(bootstrap: str, group: str, topic: str) -> int:
         raise DemoError(f"the lag of group {group} cannot be read: {error.args[0].str()}") from None
     finally:
         consumer.close()
-    ends = end_positions(bootstrap, [(topic, p) for p in partitions])
+    ends = end_positions(cluster, [(topic, p) for p in partitions])
     return sum(ends[topic, place.partition] - max(place.offset, 0) for place in committed)

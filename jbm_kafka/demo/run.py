@@ -3,20 +3,22 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from rich.console import Console
 
+from jbm_kafka.cli.cluster_options import check_own_broker
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import contact
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names, run_of
 from jbm_kafka.demo.errors import DemoError
-from jbm_kafka.demo.log import Follower
+from jbm_kafka.demo.log import Follower, quiet_client
 from jbm_kafka.demo.progress import Progress, Show
 from jbm_kafka.demo.shop import Clerk, open_shop, session_timeout_ms, tidy
 from jbm_kafka.demo.staff import Colleague, Staff
-from jbm_kafka.devbroker import LocalBroker, LocalBrokerError, anybody_answers
-from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.devbroker import LocalBroker, LocalBrokerError
 
 WORKERS = 3
 KILL_AT = 0.4
@@ -39,12 +41,10 @@ class Told:
 
 
 @contextlib.contextmanager
-def broker(wanted: str | None, console: Console) -> Iterator[str]:
-    """`host:port` of the wanted Kafka, else of the user's local broker; one started here is stopped at the end."""
-    if wanted is not None:
-        ConnectionFactory(wanted)  # raises when it is no address at all
-        if not anybody_answers(wanted):
-            raise DemoError(f"no Kafka answers at {wanted}; leave --bootstrap out to use a local broker")
+def broker(wanted: Cluster, console: Console) -> Iterator[Cluster]:
+    """The wanted Kafka, else the user's local broker; one started here is stopped at the end."""
+    if not check_own_broker(wanted):
+        contact(wanted, remedy="leave --bootstrap out to use a local broker")
         yield wanted
         return
     local = LocalBroker()
@@ -52,7 +52,7 @@ def broker(wanted: str | None, console: Console) -> Iterator[str]:
         console.print("starting a local Kafka ...", highlight=False)
     is_new = local.start(preferred_port=USUAL_PORT)
     try:
-        yield local.bootstrap
+        yield replace(wanted, bootstrap=local.bootstrap)
     finally:
         if is_new:
             with contextlib.suppress(LocalBrokerError):
@@ -60,15 +60,15 @@ def broker(wanted: str | None, console: Console) -> Iterator[str]:
                 console.print("the local Kafka is stopped, its topics are kept: jbm-kafka broker start", soft_wrap=True)
 
 
-def check_exists(bootstrap: str, names: Names) -> None:
+def check_exists(cluster: Cluster, names: Names) -> None:
     """Raises DemoError when the run's topics are not there (any more)."""
-    topics = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=10).topics
+    topics = AdminClient(quiet_client(cluster)).list_topics(timeout=10).topics
     if names.orders not in topics:
         kept = sorted(run for topic in topics if (run := run_of(topic)) and Names(run).orders == topic)
-        raise DemoError(f"there is no run {names.run!r} at {bootstrap}; there are: {', '.join(kept) or 'none'}")
+        raise DemoError(f"there is no run {names.run!r} at {cluster.bootstrap}; there are: {', '.join(kept) or 'none'}")
 
 
-def play(bootstrap: str, names: Names, day: Sequence[Line], console: Console) -> Told:
+def play(cluster: Cluster, names: Names, day: Sequence[Line], console: Console) -> Told:
     """The whole day.
 
     Raises:
@@ -76,17 +76,17 @@ def play(bootstrap: str, names: Names, day: Sequence[Line], console: Console) ->
         JMSError: Kafka refused something.
     """
     try:
-        tidy(bootstrap)
-        timeout_ms = session_timeout_ms(bootstrap)
+        tidy(cluster)
+        timeout_ms = session_timeout_ms(cluster)
         with (
-            open_shop(bootstrap, names) as connection,
-            Staff(bootstrap, names, session_timeout_ms=timeout_ms) as staff,
-            Follower(bootstrap, [names.journal, DEAD_LETTERS]) as follower,
+            open_shop(cluster, names) as connection,
+            Staff(cluster, names, session_timeout_ms=timeout_ms) as staff,
+            Follower(cluster, [names.journal, DEAD_LETTERS]) as follower,
             Show(console, Progress(names, expected=len(day))) as show,
         ):
             return _Day(staff, follower, show, Clerk(connection, names, day), timeout_ms).pass_by()
     except KafkaException as error:
-        raise DemoError(f"Kafka at {bootstrap}: {error.args[0].str()}") from None
+        raise DemoError(f"Kafka at {cluster.bootstrap}: {error.args[0].str()}") from None
 
 
 class _Day:

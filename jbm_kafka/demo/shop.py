@@ -7,24 +7,29 @@ import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
-from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import factory_of
+from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, with_namespace
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names, address_settings, run_of
+from jbm_kafka.demo.log import quiet_client
 from jbm_kafka.jms.connection import Connection
-from jbm_kafka.jms.factory import ConnectionFactory
 
 KEEP = timedelta(minutes=10)
 """Queues of a run stay that long after it began, to be looked at; the next run then removes them."""
 
 SESSION_TIMEOUT_MS = 2_000
+USUAL_LEAST_MS = 6_000
+"""Kafka's own default for the shortest session."""
 TIMEOUT_S = 15.0
 
 
 @contextlib.contextmanager
-def open_shop(bootstrap: str, names: Names) -> Iterator[Connection]:
+def open_shop(cluster: Cluster, names: Names) -> Iterator[Connection]:
     """A connection, with the run's queues and the dead-letter queue made."""
-    factory = ConnectionFactory(bootstrap, address_settings=address_settings())
+    factory = factory_of(cluster, address_settings=address_settings())
     with factory.create_connection() as connection, connection.create_session() as session:
         for name in (names.orders, names.journal, DEAD_LETTERS):
             session.create_producer(Queue(name))
@@ -60,22 +65,26 @@ class Clerk(threading.Thread):
             self.failure = error
 
 
-def session_timeout_ms(bootstrap: str) -> int:
+def session_timeout_ms(cluster: Cluster) -> int:
     """The shortest useful one that this broker allows: so long nobody notices that a worker was killed."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient(quiet_client(cluster))
     brokers = admin.list_topics(timeout=TIMEOUT_S).brokers
     resource = ConfigResource(ResourceType.BROKER, str(next(iter(brokers))))
-    config = admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
+    try:
+        config = admin.describe_configs([resource], request_timeout=TIMEOUT_S)[resource].result(TIMEOUT_S)
+    except KafkaException:  # not everybody may ask
+        return USUAL_LEAST_MS
     least = config.get("group.min.session.timeout.ms")
     return max(SESSION_TIMEOUT_MS, int(least.value) if least is not None and least.value else 0)
 
 
-def tidy(bootstrap: str) -> None:
-    """Remove the topics of runs that began some time ago."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+def tidy(cluster: Cluster) -> None:
+    """Remove the topics of runs that began some time ago, as far as they are of this namespace."""
+    admin = AdminClient(quiet_client(cluster))
     oldest = (datetime.now(UTC) - KEEP).strftime("%Y%m%d-%H%M%S000")
     topics = admin.list_topics(timeout=TIMEOUT_S).topics
-    queues = {topic: re.sub(re.escape(CHANGELOG_SUFFIX) + "$", "", topic) for topic in topics}
+    changelog = re.compile(re.escape(with_namespace("", cluster.namespace)) + "(.+)" + re.escape(CHANGELOG_SUFFIX))
+    queues = {topic: found[1] if (found := changelog.fullmatch(topic)) else topic for topic in topics}
     old = [topic for topic, queue in queues.items() if (run_of(queue) or oldest) < oldest]
     if old:
         for future in admin.delete_topics(old, operation_timeout=TIMEOUT_S).values():

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from jbm_kafka.cli.cluster_settings import Cluster, environment_of
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Names
 from jbm_kafka.demo.check import Figure
 from jbm_kafka.demo.errors import DemoError
@@ -27,17 +28,18 @@ def spark_needed() -> None:
         raise DemoError("Spark is not installed: pip install 'jbm-kafka[spark]', or leave it out with --no-spark")
 
 
-def spark_report(bootstrap: str, names: Names) -> dict[str, Any]:
+def spark_report(cluster: Cluster, names: Names) -> dict[str, Any]:
     """What Spark's dead-letter job says of the dead letters and of the orders' queue.
 
     Raises:
         DemoError: it could not be done; the job's own line says why.
     """
-    command = [sys.executable, "-m", "jbm_spark.cli", "dead-letters", "--json", "--bootstrap", bootstrap]
+    command = [sys.executable, "-m", "jbm_spark.cli", "dead-letters", "--json"]
     command += ["--from", DEAD_LETTERS, "--queue", names.orders, "--top", "3"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=environment_of(cluster, os.environ),
+    )  # fmt: skip
     try:
         said, complained = process.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from jbm_kafka.cli.cluster_settings import Cluster, environment_of
 from jbm_kafka.demo.bookstore import Names
 from jbm_kafka.demo.errors import DemoError
 
@@ -34,8 +35,8 @@ class Colleague:
 class Staff:
     """Workers of one run. As a context manager: leaving it kills whoever is still there."""
 
-    def __init__(self, bootstrap: str, names: Names, *, session_timeout_ms: int) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, cluster: Cluster, names: Names, *, session_timeout_ms: int) -> None:
+        self._environment = environment_of(cluster, os.environ)
         self._names = names
         self._session_timeout_ms = session_timeout_ms
         self._folder = tempfile.TemporaryDirectory(prefix="jbm-bookstore-", ignore_cleanup_errors=True)
@@ -48,15 +49,16 @@ class Staff:
         self._hired += 1
         name = f"worker-{self._hired}"
         home = Path(self._folder.name)
-        command = [sys.executable, "-m", "jbm_kafka.demo.worker", "--bootstrap", self._bootstrap, "--name", name]
+        command = [sys.executable, "-m", "jbm_kafka.demo.worker", "--name", name]
         command += ["--orders", self._names.orders, "--journal", self._names.journal]
         command += ["--state-dir", str(home / f"desk-{desk}"), "--session-timeout-ms", str(self._session_timeout_ms)]
         said = home / f"{name}.log"
         with said.open("w") as log:
             # A session of its own: Ctrl-C is for the shop, which then sees to its workers in order.
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
-            )
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
+                env=self._environment,
+            )  # fmt: skip
         self.present[name] = Colleague(name, desk, process, said)
         return self.present[name]
 

@@ -1,5 +1,7 @@
 """One of the bookstore's workers: a process that takes orders until its standard input ends.
 
+Which Kafka, its environment tells it, as commands are told.
+
 Each order is one transaction: taken from the queue and written to the journal, or neither. So an order that a killed
 worker had in hand is in the journal once, written by whoever got it next.
 
@@ -16,10 +18,11 @@ import time
 from pathlib import Path
 from typing import IO
 
+from jbm_kafka.cli.cluster_settings import SettingsFault, cluster_of_environment
+from jbm_kafka.cli.connect import factory_of
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.demo.bookstore import Line, address_settings, refusals
-from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.jms.messages import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer
@@ -107,8 +110,8 @@ class Worker:
 
 
 def _work_until_input_ends(given: argparse.Namespace) -> None:
-    factory = ConnectionFactory(
-        given.bootstrap,
+    factory = factory_of(
+        cluster_of_environment(os.environ),
         state_dir=str(given.state_dir),
         session_timeout_ms=given.session_timeout_ms,
         address_settings=address_settings(),
@@ -140,14 +143,14 @@ def _stop_at_the_end_of(stream: IO[bytes], worker: Worker) -> None:
 def main() -> int:
     """0 when told to stop, 1 with one line on standard error when it could not go on."""
     parser = argparse.ArgumentParser(prog="python -m jbm_kafka.demo.worker", description="one worker of the bookstore")
-    for option in ("--bootstrap", "--orders", "--journal", "--name"):
+    for option in ("--orders", "--journal", "--name"):
         parser.add_argument(option, required=True)
     parser.add_argument("--state-dir", type=Path, required=True)
     parser.add_argument("--session-timeout-ms", type=int, required=True)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
         _work_until_input_ends(parser.parse_args())
-    except (JMSError, OSError) as error:
+    except (JMSError, SettingsFault, OSError) as error:
         print(error, file=sys.stderr)
         return UNABLE
     return DONE

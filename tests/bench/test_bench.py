@@ -10,10 +10,11 @@ from rich.console import Console
 
 from jbm_kafka.bench.numbers import Judgement, counted_rows, summary
 from jbm_kafka.bench.plan import Plan
-from jbm_kafka.bench.report import as_json, print_tables
+from jbm_kafka.bench.report import as_json, command_line, print_tables
 from jbm_kafka.bench.shape_result import ShapeResult
 from jbm_kafka.bench.shapes import SHAPES
 from jbm_kafka.bench.worker import measure
+from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.main import main
 
 TINY = Plan(
@@ -26,7 +27,7 @@ TINY = Plan(
 @pytest.mark.parametrize("name", list(SHAPES))
 def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, name: str) -> None:
     told: list[str] = []
-    result = SHAPES[name](bootstrap, replace(TINY, warm_ups=0), told.append)
+    result = SHAPES[name](Cluster(bootstrap), replace(TINY, warm_ups=0), told.append)
     clients = {
         "backlog": {"raw", "share", "jbm", "body", "bound"},
         "latency": {"jbm"},
@@ -49,7 +50,7 @@ def test_a_warm_up_is_told_and_does_not_count() -> None:
 
 
 def test_latencies_leave_out_the_warm_up(bootstrap: str) -> None:
-    result = SHAPES["latency"](bootstrap, TINY, lambda _: None)
+    result = SHAPES["latency"](Cluster(bootstrap), TINY, lambda _: None)
     assert [len(row["latencies_ms"]) for row in counted_rows(result.raw)] == [
         rate * TINY.latency_s for rate in TINY.latency_rates
     ]
@@ -69,6 +70,21 @@ def test_the_report_has_what_it_takes_to_judge_a_run() -> None:
     assert said["versions"]["confluent-kafka"]
 
 
+def test_what_is_written_of_the_command_has_no_value_of_a_property() -> None:
+    """The file with the figures is sent around."""
+    given = [
+        "/bin/x",
+        "bench",
+        "--kafka-property",
+        "sasl.password=se=cret",
+        "--quick",
+        "--kafka-property=ssl.key=secret",
+    ]
+    assert (
+        command_line(given) == "jbm-kafka bench --kafka-property sasl.password=... --quick --kafka-property=ssl.key=..."
+    )
+
+
 def test_the_table_says_whether_a_target_was_met() -> None:
     def printed(value: float) -> str:
         result = ShapeResult("backlog", {"x": summary([1])}, [Judgement("c/b", value, "at least", 0.5)], [])
@@ -82,15 +98,15 @@ def test_the_table_says_whether_a_target_was_met() -> None:
 
 def test_a_client_that_fails_ends_the_run_with_its_name(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(OSError, match="client 'raw' ended with code 1"):
-        measure("raw", no_such="option")
+        measure("raw", cluster=Cluster("127.0.0.1:1"), no_such="option")
     assert "no_such" in capfd.readouterr().err
 
 
 def test_the_command_writes_json_and_check_fails_on_a_missed_target(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missed(address: str, plan: Plan, _: object) -> ShapeResult:
-        assert (address, plan.repeats) == (bootstrap, 3)
+    def missed(cluster: Cluster, plan: Plan, _: object) -> ShapeResult:
+        assert (cluster.bootstrap, plan.repeats) == (bootstrap, 3)
         return ShapeResult("backlog", {"x": summary([1])}, [Judgement("c/b", 0.1, "at least", 0.5)], [])
 
     monkeypatch.setattr("jbm_kafka.bench.command.SHAPES", {"backlog": missed})

@@ -20,6 +20,7 @@ from jbm_kafka.bench.instructions import (
     total_of,
 )
 from jbm_kafka.bench.instructions_command import as_json, print_comparison
+from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.main import main
 
 
@@ -27,7 +28,7 @@ def test_the_least_of_the_runs_counts_for_waiting_only_adds(monkeypatch: pytest.
     runs = {100: iter([1_000, 900, 990]), 20: iter([420, 500, 440])}
     monkeypatch.setattr("jbm_kafka.bench.instructions.SHAPES", {"any": lambda _, count: next(runs[count])})
     told: list[str] = []
-    counted = count_shape("any", "a broker", repeats=3, progress=told.append, many=100, few=20)
+    counted = count_shape("any", Cluster("a broker:1"), repeats=3, progress=told.append, many=100, few=20)
     assert counted == InstructionCount(6.0, many=(1_000, 900, 990), few=(420, 500, 440))
     assert told[0] == "any 1/3: 1,000 instructions for 100 messages"
     assert len(told) == 6
@@ -88,6 +89,6 @@ def test_a_machine_without_valgrind_is_one_line(
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", list(SHAPES))
 def test_each_shape_is_counted_by_the_real_valgrind(bootstrap: str, shape: str) -> None:
-    counted = count_shape(shape, bootstrap, repeats=1, progress=lambda _: None, many=400, few=100)
+    counted = count_shape(shape, Cluster(bootstrap), repeats=1, progress=lambda _: None, many=400, few=100)
     assert min(counted.many + counted.few) > 1_000_000
     assert MANY > FEW

@@ -8,8 +8,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from jbm_kafka.cli.cluster_options import cluster_options
-from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.cluster_options import ClusterUsageError, check_own_broker, cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster, cluster_of_environment, environment_of
 
 SECURE = """
 bootstrap = "file:9093"
@@ -132,6 +132,28 @@ def test_secrets_in_a_file_that_everybody_can_read_are_warned_of(tell: Tell, fil
 def test_a_cluster_shows_no_secrets(tell: Tell, seen: list[Cluster], file: Path) -> None:
     tell("--config", str(file))
     assert "file-secret" not in repr(seen[0])
+
+
+def test_a_process_of_ours_is_told_the_same_cluster_by_its_environment() -> None:
+    secrets = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "u",
+        "sasl.password": "p=\n",
+    }
+    named = Cluster("a:1,b:2", "shop", secrets)
+    ours = {"JBM_KAFKA_LINGER_MS": "5", "JBM_NAMESPACE": "other", "JBM_CONFIG": "/our/file", "PATH": "/bin"}
+    environment = environment_of(named, ours)
+    assert cluster_of_environment(environment) == named
+    assert (environment["PATH"], environment["JBM_CONFIG"]) == ("/bin", os.devnull)
+    assert cluster_of_environment(environment_of(Cluster("a:1"), ours)) == Cluster("a:1")
+
+
+def test_a_local_broker_will_do_where_nobody_names_one_and_wants_no_properties() -> None:
+    assert check_own_broker(Cluster("127.0.0.1:9092", is_named=False))
+    assert not check_own_broker(Cluster("a:1", kafka={"linger.ms": "5"}))
+    with pytest.raises(ClusterUsageError, match=r"linger.ms cannot be used on a local broker; name the cluster with"):
+        check_own_broker(Cluster("127.0.0.1:9092", kafka={"linger.ms": "5"}, is_named=False))
 
 
 @pytest.mark.parametrize(

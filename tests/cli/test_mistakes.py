@@ -112,6 +112,20 @@ MISTAKES: list[tuple[list[str], str]] = [
      "Error: Invalid value for '--from': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (["dead-letters", "retry", "--timeout", "x"],
      "Error: Invalid value for '--timeout': 'x' is not a number of seconds from 0 to 1e+06"),
+    (["broker", "start", "--bootstrap", "other:9092"],
+     "Error: --bootstrap names a cluster that is there already; jbm-kafka broker runs one of its own, at 127.0.0.1 "
+     "without users: --port and --data-dir say where"),
+    (["broker", "status", "--kafka-property", "a=b"],
+     "Error: --kafka-property names a cluster that is there already; jbm-kafka broker runs one of its own, at "
+     "127.0.0.1 without users: --port and --data-dir say where"),
+    (["bench", "--bootstrap", "localhost"],
+     "jbm-kafka: --bootstrap is 'localhost': the port is missing; write 'host:port', as in 'localhost:9092'"),
+    (["bench", "--namespace", "a-rather-long-namespace"],
+     "jbm-kafka: namespace 'a-rather-long-namespace' is too long here: the benchmark makes others in it; use at most "
+     "15 characters, or --namespace ''"),
+    (["demo", "--kafka-property", "nosuch=1"],
+     'jbm-kafka: --kafka-property nosuch: No such configuration property: "nosuch" '
+     "(librdkafka's CONFIGURATION.md lists every property and its values)"),
     (["broker", "start", "--port", "80"],
      "Error: Invalid value for '--port': '80' is not a whole number from 1024 to 65535"),
     (["broker", "start", "--port", "x"],
