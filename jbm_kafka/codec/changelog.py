@@ -10,10 +10,12 @@ from jbm_kafka.core.entries import (
     BLOCK_OFFSETS,
     UNIT_BYTES_MAX,
     Attempted,
+    Duplicates,
     Entry,
     Held,
     HeldGone,
     Position,
+    SeenId,
     Settled,
 )
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
@@ -50,6 +52,8 @@ def encode_entry(group: str, entry: Entry) -> tuple[bytes, bytes | None]:
             return _key(group, "settled", block), _bitmap_value("Settled", bitmap)
         case Attempted(block, bitmap):
             return _key(group, "attempted", block), _bitmap_value("Attempted", bitmap)
+        case Duplicates(bucket, rows):
+            return _key(group, "duplicates", bucket), None if rows is None else _seen_ids(rows)
 
 
 def decode_entry(key: bytes | None, value: bytes | None) -> tuple[str, Entry]:
@@ -121,11 +125,24 @@ def _read_attempted(index: int, value: bytes | None) -> Entry:
     return Attempted(index, None if value is None else _checked_bitmap("Attempted", value))
 
 
+def _seen_ids(rows: tuple[SeenId, ...]) -> bytes:
+    told = [{"digest": row.digest, "offset": row.offset, "sent_at_ms": row.sent_at_ms} for row in rows]
+    return codec("Duplicates").encode({"ids": told})
+
+
+def _read_duplicates(index: int, value: bytes | None) -> Entry:
+    if value is None:
+        return Duplicates(index, None)
+    rows = codec("Duplicates").decode(value)["ids"]
+    return Duplicates(index, tuple(SeenId(**_not_negative("Duplicates", row)) for row in rows))
+
+
 _READERS: dict[str, Callable[[int, bytes | None], Entry]] = {
     "position": _read_position,
     "settled": _read_settled,
     "attempted": _read_attempted,
     "held": _read_held,
+    "duplicates": _read_duplicates,
 }
 
 

@@ -50,7 +50,7 @@ class AddressSettings:
     default_unit_of_order: str | UnitMarker | Unset | None = UNSET
     """The unit of messages sent without one: a name, or SYSTEM_GENERATED."""
     duplicate_window_ms: int | Unset = UNSET
-    """How long a duplicate id is remembered."""
+    """How long a duplicate id is remembered; 0: no window."""
     duplicate_window_count: int | Unset | None = UNSET
     """How many duplicate ids a partition remembers at most; None: as many as the time allows."""
     partitions: int | Unset = UNSET
@@ -106,7 +106,7 @@ class ResolvedSettings:
     on_dead_letter: OnDeadLetter = "continue"
     default_unit_of_order: str | UnitMarker | None = None
     duplicate_window_ms: int = 24 * 60 * 60 * 1000
-    duplicate_window_count: int | None = None
+    duplicate_window_count: int | None = 10_000
     partitions: int = 16
     truncate: Truncate = "settled"
     routing: Routing = "hash"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from jbm_kafka.core.entries import SeenId
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.states import ACKNOWLEDGED, MessageState, Move, Transition, transition
 
@@ -23,6 +24,14 @@ class Fetched:
     end: int
     references: Sequence[Reference]
     """In offset order. Offsets between that hold none are gaps and count as settled."""
+    repeated: Sequence[int] = ()
+    """Offsets of messages that repeat a duplicate id, ascending: they are settled unseen, and not among the
+    references."""
+    remembered: Sequence[SeenId] = ()
+    """Duplicate ids that are new to the window."""
+    forgotten: Sequence[bytes] = ()
+    """Digests of those that leave it."""
+    repeated_transition: ClassVar[Transition] = transition(MessageState.NEW, Move.REPEATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +218,8 @@ class Frozen:
     checkpoint_id: str
     blocks: frozenset[int]
     held: frozenset[int]
+    buckets: frozenset[int] = frozenset()
+    """Of the window against duplicates."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState, RedeliveryState
-from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import Attempted, Duplicates, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.unit_of_order import NOTHING_WAITS, Gate, Gates
@@ -42,10 +43,12 @@ class ChannelState:
         "set_back_ms",
         "time_ms",
         "uncommitted",
+        "window",
     )
 
     def __init__(self) -> None:
         self.durable = DurableState()
+        self.window = DuplicateWindow()
         self.read_position = 0
         """Live head: one past the last offset read since it was built; while catching up below `end_position`."""
         self.delivered_position = 0
@@ -88,10 +91,13 @@ class ChannelState:
                 durable.raise_offered(change)
             case c.Frozen():
                 durable.mark_frozen(change)
+                self.window.mark_frozen(change.buckets)
             case c.FreezeDurable():
                 durable.mark_durable(change)
+                self.window.mark_durable(change.frozen.buckets)
             case c.FreezeFailed():
                 durable.mark_failed(change)
+                self.window.mark_failed(change.frozen.buckets)
             case Position():
                 durable.recover_position(change)
                 self.read_position, self.delivered_position = change.watermark, change.offered
@@ -103,6 +109,8 @@ class ChannelState:
                 durable.recover_held(change, self.time_ms)
             case HeldGone():
                 durable.recover_held_gone(change)
+            case Duplicates():
+                self.window.recover(change)
             case _:
                 assert_never(change)
 
@@ -141,7 +149,7 @@ class ChannelState:
     @property
     def is_dirty(self) -> bool:
         """A checkpoint has something to write."""
-        return self.durable.is_dirty
+        return self.durable.is_dirty or self.window.is_dirty
 
     # -- live changes ------------------------------------------------------------------------------------------
 
@@ -152,6 +160,11 @@ class ChannelState:
             references = self._catch_up(change)
         else:
             self._add_unsettled(references, change.end)
+        if change.repeated or change.remembered:
+            # Recorded as settled, or they would be messages again once their ids are forgotten.
+            self.unsettled.add(change.repeated)
+            self.durable.settle(change.repeated)
+            self.window.take(change.remembered, change.forgotten)
         self.read_position = change.end
         self.durable.fetch(change.end)
         self._arrive(references)

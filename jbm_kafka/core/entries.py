@@ -77,7 +77,27 @@ class HeldGone:
     offset: int
 
 
-Entry = Position | Settled | Attempted | Held | HeldGone
+@dataclass(frozen=True, slots=True)
+class SeenId:
+    """A duplicate id that was seen, and the message that counts for it."""
+
+    digest: bytes
+    """Of the unit and the id, 16 bytes."""
+    offset: int
+    sent_at_ms: int
+    """By its sender's clock, which is wrong by no more than ours was behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Ids that were new to the window against duplicates in one checkpoint (SEND-8)."""
+
+    bucket: int
+    rows: tuple[SeenId, ...] | None
+    """In the order of the log; None: all of them are forgotten, the entry is deleted."""
+
+
+Entry = Position | Settled | Attempted | Held | HeldGone | Duplicates
 
 
 class MessageFate(Enum):

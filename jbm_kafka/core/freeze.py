@@ -70,9 +70,17 @@ def freeze(
         offered=offered_position,
         truncated=truncated,
     )
-    frozen = Frozen(checkpoint_id=checkpoint_id, blocks=frozenset(blocks), held=frozenset(held))
+    buckets = state.window.dirty_buckets
+    seen_ids = [entry for bucket in sorted(buckets) if (entry := state.window.entry(bucket)) is not None]
+    frozen = Frozen(checkpoint_id=checkpoint_id, blocks=frozenset(blocks), held=frozenset(held), buckets=buckets)
     return Freeze(
-        entries=(position, *settled, *remembered, *(Attempted(number, bitmap) for number, bitmap in attempted.items())),
+        entries=(
+            position,
+            *settled,
+            *remembered,
+            *(Attempted(number, bitmap) for number, bitmap in attempted.items()),
+            *seen_ids,
+        ),
         watermark=watermark,
         frozen=frozen,
         durable=FreezeDurable(

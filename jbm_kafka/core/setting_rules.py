@@ -92,10 +92,8 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "expiry_address": _address,
         "on_dead_letter": _one_of("continue", "hold"),
         "default_unit_of_order": _unit,
-        "duplicate_window_ms": _later("duplicate window", 0, 86_400_000, rule=_milliseconds),
-        "duplicate_window_count": _later(
-            "duplicate window", None, rule=lambda value: None if value is None else _positive(value)
-        ),
+        "duplicate_window_ms": _milliseconds,
+        "duplicate_window_count": lambda value: None if value is None else _positive(value),
         "partitions": lambda value: _positive(value, PARTITIONS_MAX),
         "truncate": _later("truncation", "settled", "never", rule=_one_of("settled", "never")),
         "routing": _later("path service", "hash", rule=_one_of("hash", "path-service")),

@@ -10,7 +10,6 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import (
     IllegalStateError,
-    InvalidSettingError,
     MessageFormatError,
 )
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
@@ -71,18 +70,14 @@ def checked_text(name: str, value: object) -> str | None:
 
 
 def check_duplicate_id(value: object) -> None:
-    """Refuse what would do nothing: nobody drops duplicates yet.
+    """An id that is empty names nothing.
 
     Raises:
-        MessageFormatError: it is not a text.
-        InvalidSettingError: it is one.
+        MessageFormatError: it is not a text, or empty.
     """
-    if checked_text("duplicate_id", value) is not None:
-        raise InvalidSettingError(
-            f"duplicate_id is {shown(value)}: this version has no duplicate window yet, so the second message of one "
-            f"id would be delivered too; leave it out, and give the id as a property for the receiver to look at",
-            setting="duplicate_id",
-            value=value,
+    if checked_text("duplicate_id", value) == "":
+        raise MessageFormatError(
+            "duplicate_id is '': it is a text that is not empty, or None", header="duplicate_id", value=value
         )
 
 

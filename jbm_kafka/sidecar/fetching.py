@@ -17,18 +17,22 @@ from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.intake import references_by_partition
+from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
 
 class Fetching:
     """The intake of one lane."""
 
-    def __init__(self, data: GroupData, *, note_break: Callable[[], None], routes: UnitRoutes) -> None:
+    def __init__(
+        self, data: GroupData, *, note_break: Callable[[], None], routes: UnitRoutes, repeated: RepeatedMessages
+    ) -> None:
         """`note_break` is told that a connection was lost."""
         self._data = data
         self._fetched_at_ms = 0
         self._note_break = note_break
         self._routes = routes
+        self._repeated = repeated
         self._breaks = 0
 
     def ahead(self) -> int:
@@ -76,7 +80,7 @@ class Fetching:
     def _take_in(self, records: Sequence[KafkaRecord]) -> None:
         clock = self._data.clock
         now_ms = clock.now_ms() if records else 0
-        for partition, (references, mean_body_bytes) in references_by_partition(records).items():
+        for partition, (references, mean_body_bytes, identified) in references_by_partition(records).items():
             channel = self._data.channels.get(partition)
             if channel is None or channel.is_lost:
                 continue
@@ -88,5 +92,6 @@ class Fetching:
             self._routes.look(partition, references)
             end = references[-1].offset + 1
             channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
-            channel.state.apply(Fetched(begin=begin, end=end, references=references))
+            change = Fetched(begin=begin, end=end, references=references)
+            channel.state.apply(self._repeated.sift(channel, change, identified, now_ms) if identified else change)
             channel.mean_body_bytes = mean_body_bytes

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from jbm_kafka.codec.bodies import BODY_HEADER, body_kind
 from jbm_kafka.codec.scan import DECIDING_HEADERS, MESSAGE_ID_HEADER, Header, scan
+from jbm_kafka.core.duplicate_window import Identified
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, Reference
 from jbm_kafka.ports import KafkaRecord
 
 
-def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tuple[list[Reference], int]]:
+class Intake(NamedTuple):
+    """What was fetched of one partition."""
+
+    references: list[Reference]
+    mean_body_bytes: int
+    identified: Sequence[Identified]
+    """Those of the messages that have a duplicate id."""
+
+
+def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Intake]:
     """References and the rough size of a body by partition, in the order fetched. An empty key is no unit."""
     rows: dict[int, list[Reference]] = {}
+    identified: dict[int, list[Identified]] = {}
     current: int | None = None
     mine: list[Reference]
     for record in records:
@@ -31,8 +42,10 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tupl
             if name == BODY_HEADER:
                 kind = header[1]
             elif is_plain and name in DECIDING_HEADERS:
-                priority, expiration_ms, delivery_time_ms, _ = scan(headers)
+                priority, expiration_ms, delivery_time_ms, duplicate_id = scan(headers)
                 is_plain = False
+                if duplicate_id:
+                    _identify(identified, record, duplicate_id)
         partition = record.partition()
         if partition != current:  # records come in runs
             assert partition is not None
@@ -40,7 +53,10 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, tupl
         offset = record.offset()
         assert offset is not None
         mine.append(Reference(offset, record.key() or None, priority, expiration_ms, delivery_time_ms, record, kind))
-    return {partition: (references, _mean_body_bytes(references)) for partition, references in rows.items()}
+    return {
+        partition: Intake(references, _mean_body_bytes(references), identified.get(partition, ()))
+        for partition, references in rows.items()
+    }
 
 
 def reference_of(record: KafkaRecord) -> Reference:
@@ -56,6 +72,12 @@ def reference_of(record: KafkaRecord) -> Reference:
         record=record,
         body_kind=body_kind(headers),
     )
+
+
+def _identify(found: dict[int, list[Identified]], record: KafkaRecord, duplicate_id: bytes) -> None:
+    partition, offset = cast(int, record.partition()), cast(int, record.offset())
+    _, sent_at_ms = record.timestamp()
+    found.setdefault(partition, []).append(Identified(offset, record.key() or None, duplicate_id, max(sent_at_ms, 0)))
 
 
 def _mean_body_bytes(references: Sequence[Reference]) -> int:

@@ -41,6 +41,7 @@ from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import owned
 from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
@@ -83,6 +84,7 @@ class Lane:
             self.data,
             note_break=ConnectionLines(group, parts.clock, parts.look_at_topics).broke,
             routes=UnitRoutes(str(group), self._unit_partitions),
+            repeated=RepeatedMessages(self.departures.lines, self.data.clock),
         )
         self.catch_up = CatchUp(self.data)
         self.checkpoint_part = CheckpointPart(

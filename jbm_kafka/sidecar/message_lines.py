@@ -20,6 +20,8 @@ INTERVAL_MS = 5_000
 EACH_MAX = 5
 """So many of one queue, reason and address have a line of their own; more in an interval are one with a count."""
 
+REPEATED = "repeated"
+
 
 class _Kind(NamedTuple):
     """What is told together."""
@@ -41,13 +43,20 @@ class MessageLines:
         if self._bursts.note(kind, now_ms):
             log.log(
                 _level(kind),
-                "%s[%d] offset %d %s %s; id %s",
+                "%s[%d] offset %d %s; id %s",
                 topic,
                 partition,
                 leaving.reference.offset,
-                _why(leaving.reason, leaving.attempts),
-                _where(address),
+                _fate(kind, leaving.attempts),
                 _id(leaving, topic, partition),
+            )
+
+    def repeated(self, topic: str, partition: int, offset: int, first: int, now_ms: int) -> None:
+        """A message has the duplicate id of an earlier one, which is the one that counts."""
+        kind = _Kind(topic, REPEATED, None)
+        if self._bursts.note(kind, now_ms):
+            log.log(
+                _level(kind), "%s[%d] offset %d %s; the first is at %d", topic, partition, offset, _fate(kind), first
             )
 
     def held(self, topic: str, partition: int, offset: int, attempts: int) -> None:
@@ -73,20 +82,25 @@ def _tell(bursts: Iterable[Burst[_Kind]]) -> None:
     for kind, count, duration_ms in bursts:
         log.log(
             _level(kind),
-            "%s: %d more %s %s within %.1f s",
+            "%s: %d more %s within %.1f s",
             kind.topic,
             count,
-            _why(kind.reason),
-            _where(kind.address),
+            _fate(kind),
             duration_ms / 1000,
         )
 
 
 def _level(kind: _Kind) -> int:
-    return logging.INFO if kind.reason == EXPIRED else logging.WARNING
+    return logging.INFO if kind.reason in (EXPIRED, REPEATED) else logging.WARNING
 
 
-def _why(reason: str, attempts: int = 0) -> str:
+def _fate(kind: _Kind, attempts: int = 0) -> str:
+    if kind.reason == REPEATED:
+        return "repeats a duplicate id and is settled unseen"
+    return f"{_why(kind.reason, attempts)} {_where(kind.address)}"
+
+
+def _why(reason: str, attempts: int) -> str:
     if reason == EXPIRED:
         return "expired"
     times = f" after {attempts} {'attempt' if attempts == 1 else 'attempts'}" if attempts else ""

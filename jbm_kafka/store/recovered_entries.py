@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from pyroaring import BitMap
 
 from jbm_kafka.codec.changelog import decode_entry
-from jbm_kafka.core.entries import BLOCK_BITS, BLOCK_OFFSETS, Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import (
+    BLOCK_BITS,
+    BLOCK_OFFSETS,
+    Attempted,
+    Duplicates,
+    Entry,
+    Held,
+    HeldGone,
+    Position,
+    Settled,
+)
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
 
 
@@ -61,6 +71,9 @@ def cut_entry(entry: Entry, *, begin: int, end: int) -> Entry | None:
             below_end = BitMap.deserialize(bitmap)
             below_end.remove_range(end - first, BLOCK_OFFSETS)
             return replace(entry, bitmap=below_end.serialize())
+        case Duplicates(rows=rows):
+            kept = tuple(row for row in rows or () if row.offset < end)  # below the begin they still count
+            return replace(entry, rows=kept) if kept else None
         case HeldGone() | Position():
             return None
 
@@ -73,6 +86,8 @@ def end_of(entry: Entry) -> int:
         case Settled(block, bitmap) | Attempted(block, bitmap):
             offsets = BitMap.deserialize(bitmap) if bitmap is not None else BitMap()
             return (block << BLOCK_BITS) + offsets.max() + 1 if offsets else 0
+        case Duplicates(rows=rows):
+            return max((row.offset + 1 for row in rows or ()), default=0)
         case HeldGone() | Position():
             return 0
 
@@ -81,6 +96,8 @@ def entry_order(entry: Entry) -> tuple[str, int]:
     """Sorts entries so that the same contents always come in the same order."""
     match entry:
         case Held(offset=index) | HeldGone(offset=index) | Settled(block=index) | Attempted(block=index):
+            return type(entry).__name__, index
+        case Duplicates(bucket=index):
             return type(entry).__name__, index
         case Position():
             return "", 0

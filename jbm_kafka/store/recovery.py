@@ -225,6 +225,8 @@ def _consequence(key: bytes) -> str:
             return "the committed offset decides where the channel begins"
         case [b"settled"]:
             return "messages of its block that were settled are delivered again"
+        case [b"duplicates"]:
+            return "a message that repeats an id of it is delivered"
         case [b"held"]:
             return "the count and the delay of its message begin anew"
         case _:

@@ -20,6 +20,7 @@ from jbm_kafka.core.entries import (
     UNIT_BYTES_MAX,
     Attempted,
     ChannelEvents,
+    Duplicates,
     Entry,
     Held,
     HeldGone,
@@ -27,6 +28,7 @@ from jbm_kafka.core.entries import (
     MessageFate,
     OffsetRange,
     Position,
+    SeenId,
     Settled,
 )
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
@@ -45,6 +47,7 @@ entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(Attempted, longs, st.none() | bitmaps),
     st.builds(Held, longs, ints, longs, longs, units, st.text()),
     st.builds(HeldGone, longs),
+    st.builds(Duplicates, longs, st.none() | st.lists(st.builds(SeenId, st.binary(), longs, longs)).map(tuple)),
 )
 message_events = st.builds(
     MessageEvent, st.sampled_from(MessageFate), longs, units, ints, st.none() | st.text(), st.text()
@@ -61,13 +64,17 @@ channel_events = st.builds(
 )
 
 
+def field_of(value: Any) -> Any:
+    if isinstance(value, dict):
+        return bytes.fromhex(value["hex"])
+    if isinstance(value, list):
+        return tuple(SeenId(**{name: field_of(each) for name, each in row.items()}) for row in value)
+    return value
+
+
 def from_json(case: dict[str, Any]) -> Entry:
-    kinds: dict[str, Any] = {each.__name__: each for each in (Position, Settled, Attempted, Held, HeldGone)}
-    fields = {
-        name: bytes.fromhex(value["hex"]) if isinstance(value, dict) else value
-        for name, value in case.items()
-        if name != "entry"
-    }
+    kinds: dict[str, Any] = {each.__name__: each for each in (Position, Settled, Attempted, Held, HeldGone, Duplicates)}
+    fields = {name: field_of(value) for name, value in case.items() if name != "entry"}
     entry: Entry = kinds[case["entry"]](**fields)
     return entry
 

@@ -200,9 +200,7 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("partitions", 10_001, "at least 1 and at most 10000"),
     ("truncate", "always", "'settled' or 'never'"),
     ("routing", None, "'hash' or 'path-service'"),
-    ("duplicate_window_ms", 5_000, "no duplicate window yet, so it would do nothing; leave it out"),
-    ("duplicate_window_count", 5, "no duplicate window yet"),
-    ("routing", "path-service", "no path service yet"),
+    ("routing", "path-service", "no path service yet, so it would do nothing; leave it out"),
 ]
 
 

@@ -18,6 +18,7 @@ PAGES = [
     "docs/processes-and-containers.md",
     "docs/retries-and-dead-letters.md",
     "docs/selectors.md",
+    "docs/sending-again.md",
     "docs/spark.md",
     "docs/testing.md",
     "docs/tutorial.md",

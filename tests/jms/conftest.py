@@ -25,6 +25,7 @@ ON_BOTH = {
     "test_bytes_messages",
     "test_map_and_stream",
     "test_object_messages",
+    "test_duplicates",
 }
 """The files of those tests; what is marked `kafka_only` in them excepted."""
 

@@ -162,9 +162,8 @@ SETTINGS: Mistakes = [
      "on_dead_letter is 'stop': it is 'continue' or 'hold'"),
     (new(AddressSettings, default_unit_of_order=""), errors.InvalidSettingError,
      "default_unit_of_order is '': it is a name that is not empty, SYSTEM_GENERATED, or None"),
-    (new(AddressSettings, duplicate_window_ms=5), errors.InvalidSettingError,
-     "duplicate_window_ms is 5: this version has no duplicate window yet, so it would do nothing; "
-     "leave it out"),
+    (new(AddressSettings, duplicate_window_ms=-5), errors.InvalidSettingError,
+     "duplicate_window_ms is -5: it cannot be negative; milliseconds, 0 or more"),
     (new(AddressSettings, partitions=0), errors.InvalidSettingError,
      "partitions is 0: it is at least 1 and at most 10000"),
     (new(AddressSettings, partitions="4"), errors.InvalidSettingError,

@@ -44,9 +44,8 @@ SENDS: Mistakes = [
      "unit_of_order is 5: it is a str that is not empty, None, NO_UNIT or SYSTEM_GENERATED"),
     (call("producer", "send", "a", unit_of_order="u\ud800"), errors.MessageFormatError,
      "unit_of_order is 'u\\ud800': '\\ud800' at position 1 has no UTF-8 form"),
-    (call("producer", "send", "a", duplicate_id="x"), errors.InvalidSettingError,
-     "duplicate_id is 'x': this version has no duplicate window yet, so the second message of one id "
-     "would be delivered too; leave it out, and give the id as a property for the receiver to look at"),
+    (call("producer", "send", "a", duplicate_id=""), errors.MessageFormatError,
+     "duplicate_id is '': it is a text that is not empty, or None"),
     (call("producer", "send", "a", duplicate_id=5), errors.MessageFormatError,
      "duplicate_id is 5: it is a str, or None"),
     (call("producer", "send", "a", properties=[1]), errors.MessageFormatError,

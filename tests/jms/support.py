@@ -24,6 +24,7 @@ SETTINGS = {
     ),
     "#.removed": AddressSettings(max_delivery_attempts=1, dead_letter_address=None, expiry_address=None),
     "#.held": AddressSettings(max_delivery_attempts=1, on_dead_letter="hold"),
+    "#.windowless": AddressSettings(duplicate_window_ms=0),
     "#.named": AddressSettings(default_unit_of_order="by-destination"),
     "#.generated": AddressSettings(default_unit_of_order=SYSTEM_GENERATED),
 }

@@ -411,13 +411,3 @@ def test_a_producer_refuses_an_attribute_it_does_not_have(
     for owner in (session, connection):
         with pytest.raises(AttributeError, match="has no attribute 'autocommit'"):
             owner.autocommit = True  # type: ignore[union-attr]
-
-
-def test_a_duplicate_id_is_refused_until_duplicates_are_dropped(
-    connection: Connection, session: Session, orders: Queue
-) -> None:
-    producer = session.create_producer(orders)
-    with pytest.raises(errors.InvalidSettingError, match="this version has no duplicate window"):
-        producer.send("a", duplicate_id="once")
-    producer.send("b", duplicate_id=None)
-    assert left(connection, orders) == ["b"]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import Attempted, Duplicates, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import GateKey, Reference
@@ -25,7 +25,7 @@ class Changelog:
         keys = [_key(entry) for entry in entries]
         assert len(set(keys)) == len(keys), f"one checkpoint writes a key once: {keys}"
         for key, entry in zip(keys, entries, strict=True):
-            if isinstance(entry, HeldGone) or (isinstance(entry, Settled | Attempted) and entry.bitmap is None):
+            if _is_deletion(entry):
                 self.entries.pop(key, None)
             else:
                 self.entries[key] = entry
@@ -39,8 +39,16 @@ class Changelog:
         return state
 
 
-_REPLAY_ORDER = {"position": 0, "attempted": 1, "held": 2, "settled": 3}
+_REPLAY_ORDER = {"position": 0, "attempted": 1, "duplicates": 2, "held": 3, "settled": 4}
 """The position first; the rest as the store sorts it."""
+
+
+def _is_deletion(entry: Entry) -> bool:
+    match entry:
+        case HeldGone() | Settled(bitmap=None) | Attempted(bitmap=None) | Duplicates(rows=None):
+            return True
+        case _:
+            return False
 
 
 def _key(entry: Entry) -> ChangelogKey:
@@ -50,6 +58,8 @@ def _key(entry: Entry) -> ChangelogKey:
         return "settled", entry.block
     if isinstance(entry, Attempted):
         return "attempted", entry.block
+    if isinstance(entry, Duplicates):
+        return "duplicates", entry.bucket
     assert isinstance(entry, Held | HeldGone), entry
     return "held", entry.offset
 
