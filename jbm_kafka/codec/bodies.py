@@ -12,6 +12,7 @@ from jbm_kafka.codec.object_codecs import JSON, is_registered, not_registered, r
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.codec.typed_values import TypedValue, decode_map, decode_stream, encode_map, encode_stream
 from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.wrong_values import no_utf8
 
 BODY_HEADER: Final = "JBMBody"
 CODEC_HEADER: Final = "JBMCodec"
@@ -128,11 +129,6 @@ def _decode_object(codec: str, value: bytes) -> DecodedBody:
     return BodyShape.OBJECT, ObjectBody(codec, value), None
 
 
-def no_utf8(fault: UnicodeEncodeError) -> str:
-    """What is wrong with a text that cannot be encoded."""
-    return f"{fault.object[fault.start : fault.end]!a} at position {fault.start} has no UTF-8 form"
-
-
 def encode_body(shape: BodyShape, body: Body) -> tuple[bytes | None, bytes | None]:
     """The value of the `JBMBody` header (None: leave it out) and the value of the record.
 
@@ -146,7 +142,7 @@ def encode_body(shape: BodyShape, body: Body) -> tuple[bytes | None, bytes | Non
         try:
             return TEXT, body.encode()
         except UnicodeEncodeError as fault:
-            raise MessageFormatError(f"body: {no_utf8(fault)}; send bytes instead") from None
+            raise MessageFormatError(f"body: {no_utf8(fault, ', or send bytes')}") from None
     if shape is BodyShape.BYTES:
         # Bytes without content are a value, not its absence.
         if isinstance(body, bytearray):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from jbm_kafka.core.errors import MessageFormatError
-from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import no_utf8, shown, wrong_type, wrong_value
 
 JSON: Final = "json"
 """The codec of who names none."""
@@ -32,8 +32,7 @@ def _to_json(value: object) -> bytes:
         _check_names(value)
         return text.encode()
     except UnicodeEncodeError as fault:
-        part = fault.object[fault.start : fault.end]
-        reason = f"{part!a} in a text has no UTF-8 form"
+        reason = no_utf8(fault)
     except (TypeError, ValueError, RecursionError) as fault:
         reason = str(fault)
     raise MessageFormatError(

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, get_args
 
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.core.selectors.tokens import KEYWORDS
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.wrong_values import shown, shown_name
 
 PropertyType = Literal["string", "boolean", "byte", "short", "int", "long", "float", "double", "null"]
 PropertyValue = str | bool | int | float | None
@@ -77,14 +77,17 @@ def property_of(name: object, value: object) -> Property:
         if integer_fits(value, 64):
             return Property("long", int(value))
         raise MessageFormatError(
-            f"property {name} is {shown(value)}: it does not fit 64 bits; send it as a str", property=name, value=value
+            f"property {shown_name(name)} is {shown(value)}: it does not fit 64 bits; send it as a str",
+            property=name,
+            value=value,
         )
     if isinstance(value, float):
         return Property("double", float(value))
     if value is None:
         return NULL
     raise MessageFormatError(
-        f"property {name} is {shown(value)}: it is a str, bool, int, float or None; put other values into the body",
+        f"property {shown_name(name)} is {shown(value)}: it is a str, bool, int, float or None; put other values "
+        "into the body",
         property=name,
         value=value,
     )
@@ -117,24 +120,24 @@ def _shortest_float32(value: float) -> str:
 def parse_boolean(text: str) -> bool:
     """Raises ValueError unless the text is `true` or `false`."""
     if text not in ("true", "false"):
-        raise ValueError(f"{text!r} is not true or false")
+        raise ValueError(f"{shown(text)} is not true or false")
     return text == "true"
 
 
 def parse_integer(text: str, bits: int) -> int:
     """Raises ValueError unless the text is a signed decimal integer of that many bits."""
     if _INTEGER.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is not a decimal integer")
+        raise ValueError(f"{shown(text)} is not a decimal integer")
     # Python refuses to convert texts of thousands of digits.
     if len(text) > 40 or not integer_fits(value := int(text), bits):
-        raise ValueError(f"{text!r} does not fit {bits} bits")
+        raise ValueError(f"{shown(text)} does not fit {bits} bits")
     return value
 
 
 def parse_float(text: str) -> float:
     """Raises ValueError unless the text is a decimal number, `NaN` or an `Infinity`."""
     if _FLOAT.fullmatch(text) is None:
-        raise ValueError(f"{text!r} is not a number")
+        raise ValueError(f"{shown(text)} is not a number")
     return float(text)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from jbm_kafka.codec.properties import INTEGER_BITS, integer_fits, nearest_float32
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.errors import CorruptRecordError, MessageFormatError
+from jbm_kafka.core.wrong_values import no_utf8
 
 ValueType = Literal[
     "boolean", "byte", "short", "char", "int", "long", "float", "double", "string", "bytes", "null"
@@ -58,8 +59,7 @@ def _encoded(schema: str, entries: object) -> bytes:
     try:
         return codec(schema).encode({"entries": entries})
     except UnicodeEncodeError as fault:
-        part = fault.object[fault.start : fault.end]
-        raise MessageFormatError(f"body: {part!a} in a text has no UTF-8 form; send bytes instead") from None
+        raise MessageFormatError(f"body: {no_utf8(fault, ', or send bytes')}") from None
 
 
 def _decoded(schema: str, data: bytes) -> Any:

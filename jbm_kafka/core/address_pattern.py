@@ -8,6 +8,7 @@ from operator import or_
 
 from jbm_kafka.core.destination import name_fault
 from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.wrong_values import shown
 
 ONE_WORD = "*"
 ANY_WORDS = "#"
@@ -16,14 +17,15 @@ ANY_WORDS = "#"
 def check_pattern(pattern: str) -> None:
     """Raises InvalidSettingError unless every wildcard is a word of its own."""
     if not isinstance(pattern, str) or not pattern:
-        raise InvalidSettingError(f"address pattern {pattern!r}: write a name, or '#' for all", pattern=pattern)
+        raise InvalidSettingError(f"address pattern {shown(pattern)}: write a name, or '#' for all", pattern=pattern)
     fault = name_fault(pattern.replace(ONE_WORD, "x").replace(ANY_WORDS, "x"))
     if fault is not None:
-        raise InvalidSettingError(f"address pattern {pattern!r} names no destination: {fault}", pattern=pattern)
+        raise InvalidSettingError(f"address pattern {shown(pattern)} names no destination: {fault}", pattern=pattern)
     for word in pattern.split("."):
         if len(word) > 1 and (ONE_WORD in word or ANY_WORDS in word):
             raise InvalidSettingError(
-                f"address pattern {pattern!r}: '*' and '#' stand for whole words between dots, but one is in {word!r}",
+                f"address pattern {shown(pattern)}: '*' and '#' stand for whole words between dots, but one is "
+                f"in {shown(word)}",
                 pattern=pattern,
                 word=word,
             )

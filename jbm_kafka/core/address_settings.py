@@ -14,8 +14,8 @@ from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
-from jbm_kafka.core.setting_rules import setting_fault
-from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_kafka.core.setting_rules import is_of_its_type, setting_fault
+from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 
 OnDeadLetter = Literal["continue", "hold"]
 Truncate = Literal["settled", "never"]
@@ -28,7 +28,8 @@ class AddressSettings:
     """What is set for the destinations a pattern matches; a field left UNSET inherits.
 
     Raises:
-        InvalidSettingError: a value of the wrong type, unit or size; the message names field, value and remedy.
+        InvalidSettingError: a value of the wrong unit or size, or with InvalidTypeError of the wrong type; the message
+            names field, value and remedy.
     """
 
     max_delivery_attempts: int | Unset = UNSET
@@ -64,7 +65,7 @@ class AddressSettings:
         for name, value in self.given().items():
             fault = setting_fault(name, value)
             if fault is not None:
-                raise wrong_value(name, value, fault)
+                raise (wrong_value if is_of_its_type(name, value) else wrong_type)(name, value, fault)
 
     def given(self) -> dict[str, Any]:
         """The settings that say something, by name."""
@@ -83,7 +84,7 @@ class AddressSettings:
         known = [each.name for each in fields(cls)]
         for name in values:
             if name not in known:
-                text = with_likely_name(f"{name!r} is not an address setting", str(name), known)
+                text = with_likely_name(f"{shown(name)} is not an address setting", str(name), known)
                 raise InvalidSettingError(
                     f"{text}; known are {', '.join(known)}",
                     setting=name,

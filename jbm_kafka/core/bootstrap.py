@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import shown_name, wrong_type, wrong_value
 
 _HOST_AND_PORT = re.compile(r"([^,/:\s\[\]]+|\[[^,/\s\[\]]+\]):[0-9]+")
 """An IPv6 address stands in brackets."""
@@ -27,11 +27,11 @@ def checked_bootstrap(name: str, value: object) -> str:
             raise wrong_value(name, value, _remedy(address))
         port = address.rpartition(":")[2]
         if not 0 < int(port[:9]) < 65_536:
-            raise wrong_value(name, value, f"{port} is not a port, those are 1 to 65535; write 'host:port'")
+            raise wrong_value(name, value, f"{shown_name(port)} is not a port, those are 1 to 65535; write 'host:port'")
     return rest
 
 
 def _remedy(address: str) -> str:
     if re.fullmatch(r"[\w.-]+", address):
-        return f"the port is missing; write 'host:port', as in '{address}:9092'"
+        return f"the port is missing; write 'host:port', as in '{shown_name(address)}:9092'"
     return "write 'host:port', several separated by commas"

@@ -12,6 +12,7 @@ from typing import Any, Never, TypeVar, cast
 
 from jbm_kafka.core.errors import InvalidTypeError
 from jbm_kafka.core.likely_name import with_likely_name
+from jbm_kafka.core.wrong_values import shown
 
 C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,7 +87,7 @@ def _fault(
     by_position = [each.name for each in parameters if each.kind in _BY_POSITION]
     for unknown, value in named.items():
         if unknown not in by_name:
-            text = with_likely_name(f"{name}() has no argument {unknown!r}", unknown, by_name)
+            text = with_likely_name(f"{name}() has no argument {shown(unknown)}", unknown, by_name)
             return InvalidTypeError(f"{text}; {_list_of(by_name)}", setting=unknown, value=value)
     if len(given) > len(by_position):
         others = [each for each in by_name if each not in by_position]

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.wrong_values import shown
 
 NAME_LENGTH_MAX = 200
 """Kafka ends at 249; the rest is room for a namespace and the changelog's suffix."""
@@ -45,7 +46,7 @@ class Destination:
             raise TypeError("a Destination is a Queue or a Topic")
         cause = self._name_fault()
         if cause is not None:
-            raise InvalidDestinationError(f"{self.kind} {self.name!r}: {cause}", destination=self.name)
+            raise InvalidDestinationError(f"{self.kind} {shown(self.name)}: {cause}", destination=self.name)
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
@@ -156,7 +157,9 @@ def parse_destination(text: str) -> Destination:
     kind, colon, name = text.partition(":")
     if colon and kind in _BY_KIND:
         return _BY_KIND[kind](name)
-    raise InvalidDestinationError(f"{text!r} is not a destination; write 'queue:<name>' or 'topic:<name>'", text=text)
+    raise InvalidDestinationError(
+        f"{shown(text)} is not a destination; write 'queue:<name>' or 'topic:<name>'", text=text
+    )
 
 
 def colliding_name(name: str, existing: Iterable[str]) -> str | None:
@@ -175,7 +178,7 @@ def with_namespace(name: str, namespace: str) -> str:
         return name
     if len(namespace) > NAMESPACE_LENGTH_MAX or _ILLEGAL.search(namespace) or namespace.startswith("."):
         raise InvalidDestinationError(
-            f"namespace {namespace!r}: use at most {NAMESPACE_LENGTH_MAX} letters, digits, '.', '_' and '-', "
+            f"namespace {shown(namespace)}: use at most {NAMESPACE_LENGTH_MAX} letters, digits, '.', '_' and '-', "
             "and no '.' in front",
             namespace=namespace,
         )

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 
 from jbm_kafka.core.destination import name_fault
 from jbm_kafka.core.durations import duration_fault
-from jbm_kafka.core.markers import SYSTEM_GENERATED
+from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
 
 PARTITIONS_MAX = 10_000
 """More than any broker here is meant for: a typing error, most likely."""
@@ -17,6 +17,11 @@ Rule = Callable[[object], str | None]
 def setting_fault(name: str, value: object) -> str | None:
     """Why the setting cannot have this value, with the remedy; None when it can."""
     return RULES[name](value)
+
+
+def is_of_its_type(name: str, value: object) -> bool:
+    """Whether the setting can have values of this type at all."""
+    return isinstance(value, TYPES[name]) and not isinstance(value, bool)
 
 
 def _milliseconds(value: object) -> str | None:
@@ -99,3 +104,23 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "routing": _later("path service", "hash", rule=_one_of("hash", "path-service")),
     }
 )
+
+TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {
+        "max_delivery_attempts": (int,),
+        "redelivery_delay_ms": (int,),
+        "redelivery_delay_multiplier": (int, float),
+        "redelivery_collision_avoidance_factor": (int, float),
+        "max_redelivery_delay_ms": (int, NoneType),
+        "dead_letter_address": (str, NoneType),
+        "expiry_address": (str, NoneType),
+        "on_dead_letter": (str,),
+        "default_unit_of_order": (str, UnitMarker, NoneType),
+        "duplicate_window_ms": (int,),
+        "duplicate_window_count": (int, NoneType),
+        "partitions": (int,),
+        "truncate": (str,),
+        "routing": (str,),
+    }
+)
+"""What values of each are; True and False are of none."""

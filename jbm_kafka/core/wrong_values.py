@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jbm_kafka.core.errors import InvalidSettingError, InvalidTypeError
 
-SHOWN_MAX = 200
-"""Characters of a value in an error: it may be a whole message."""
+SHOWN_MAX = 60
+"""Characters of a value in an error: it may be a whole message. What is cut tells how long it is."""
 
 
 def shown(value: object) -> str:
@@ -15,7 +15,31 @@ def shown(value: object) -> str:
     except Exception:  # somebody else's class: its mistake must not hide this one
         text = f"a {type(value).__name__}"
     text = " ".join(text.split("\n"))
-    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…"
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…{_length(value)}"
+
+
+def shown_name(name: object) -> str:
+    """A name as it stands, without quotes, and not too long."""
+    text = name if isinstance(name, str) else shown(name)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}…{_length(name)}"
+
+
+def _length(value: object) -> str:
+    if isinstance(value, str):
+        return f" ({len(value)} characters)"
+    if isinstance(value, bytes | bytearray):
+        return f" ({len(value)} bytes)"
+    return f" ({len(value)} of them)" if isinstance(value, list | tuple | dict | set) else ""
+
+
+UTF8_REMEDY = "a wrong decoding leaves such halves of a pair; text.encode('utf-8', 'replace').decode() puts ? there"
+"""Of a lone surrogate, the one thing in a str that has no UTF-8 form."""
+
+
+def no_utf8(fault: UnicodeEncodeError, instead: str = "") -> str:
+    """What is wrong with a text that cannot be encoded, and what to do; `instead`: what else."""
+    where = f"{fault.object[fault.start : fault.end]!a:.60} at position {fault.start}"
+    return f"{where} has no UTF-8 form: {UTF8_REMEDY}{instead}"
 
 
 def wrong_value(name: str, value: object, rule: str) -> InvalidSettingError:

@@ -11,6 +11,7 @@ from typing import Self
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, JMSError
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.arguments import check_callable, check_mode
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
@@ -82,7 +83,7 @@ class Connection(KnownAttributes):
     @client_id.setter
     def client_id(self, value: str) -> None:
         if not isinstance(value, str):
-            raise InvalidClientIDError(f"client_id is {value!r}: it is a str such as 'billing'", client_id=value)
+            raise InvalidClientIDError(f"client_id is {shown(value)}: it is a str such as 'billing'", client_id=value)
         if self._open_sessions():
             raise IllegalStateError(
                 "client_id must be set before the first session is made; or give it to ConnectionFactory(client_id=…)"

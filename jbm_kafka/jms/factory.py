@@ -13,7 +13,7 @@ from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
-from jbm_kafka.core.wrong_values import checked_int, wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.connection_core import ConnectionDefaults
@@ -180,7 +180,7 @@ def _address_settings(_: str, given: Any) -> Mapping[str, AddressSettings]:
     for pattern, settings in given.items():
         check_pattern(pattern)
         if not isinstance(settings, AddressSettings):
-            raise wrong_type(f"address_settings[{pattern!r}]", settings, "it is an AddressSettings(…)")
+            raise wrong_type(f"address_settings[{shown(pattern)}]", settings, "it is an AddressSettings(…)")
     return dict(given)
 
 

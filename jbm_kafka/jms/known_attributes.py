@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from jbm_kafka.core.likely_name import with_likely_name
+from jbm_kafka.core.wrong_values import shown
 
 _MADE = "is made"
 """No attribute's name: a mark among them."""
@@ -45,4 +46,4 @@ class KnownAttributes:
 def unknown_attribute(owner: object, name: str) -> str:
     """What is said to who names an attribute that there is not, with the likely one."""
     known = [each for each in dir(owner) if not each.startswith("_")]
-    return with_likely_name(f"a {type(owner).__name__} has no attribute {name!r}", name, known)
+    return with_likely_name(f"a {type(owner).__name__} has no attribute {shown(name)}", name, known)

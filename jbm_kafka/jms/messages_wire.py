@@ -12,7 +12,6 @@ from jbm_kafka.codec.bodies import (
     body_kind,
     decode_value,
     encode_body,
-    no_utf8,
 )
 from jbm_kafka.codec.headers import carried_headers, encode_headers, property_of_header
 from jbm_kafka.codec.identity import GROUP_ID
@@ -22,6 +21,7 @@ from jbm_kafka.codec.properties import HEADER_PREFIX, Property, property_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.wrong_values import no_utf8, shown
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message_core import receive_into
@@ -140,7 +140,7 @@ def to_record(
             carried=carried,
         )
     except UnicodeEncodeError as fault:
-        raise MessageFormatError(f"{_name_of(fault.object, message, own)}: {no_utf8(fault)}") from None
+        raise MessageFormatError(f"{_name_of(fault.object, message, own, duplicate_id)}: {no_utf8(fault)}") from None
     return EncodedMessage(value, headers)
 
 
@@ -170,9 +170,11 @@ def _checked(properties: Mapping[str, object]) -> dict[str, Property]:
     return given
 
 
-def _name_of(text: str, message: Message, properties: Mapping[str, Property]) -> str:
+def _name_of(text: str, message: Message, properties: Mapping[str, Property], duplicate_id: str | None) -> str:
     """What of a message has this text."""
     for name, held in properties.items():
         if text in (held.value, f"{HEADER_PREFIX}{held.type}.{name}"):
-            return f"property {name!a}"
+            return f"property {shown(name)}"
+    if text == duplicate_id:
+        return "duplicate_id"
     return "correlation_id" if text == message.correlation_id else "type" if text == message.type else "a header"

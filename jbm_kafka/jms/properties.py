@@ -21,7 +21,7 @@ from jbm_kafka.codec.properties import (
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.core.markers import UNSET, Unset
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.wrong_values import shown, shown_name
 
 DELIVERY_COUNT = "JMSXDeliveryCount"
 
@@ -62,7 +62,7 @@ def check_group(held: Property) -> None:
     """Raises MessageFormatError unless this can be the JMSXGroupID, which is a unit of order."""
     if held.type not in ("string", "null"):
         raise MessageFormatError(
-            f"property {GROUP_ID} is {held.value!r}: it is a str, the unit of order",
+            f"property {GROUP_ID} is {shown(held.value)}: it is a str, the unit of order",
             property=GROUP_ID,
             value=held.value,
         )
@@ -78,12 +78,13 @@ def converted(name: str, held: Property | None, wanted: PropertyType) -> Propert
         if wanted in ("string", "boolean"):
             return None if wanted == "string" else False
         raise MessageFormatError(
-            f"property {name} is not set, and cannot be read as {wanted}; ask property_exists({name!r}) first",
+            f"property {shown_name(name)} is not set, and cannot be read as {wanted}; ask "
+            f"property_exists({shown(name)}) first",
             property=name,
         )
     if wanted not in READABLE_AS[held.type]:
         raise MessageFormatError(
-            f"property {name} is of type {held.type} and cannot be read as {wanted}; it can as "
+            f"property {shown_name(name)} is of type {held.type} and cannot be read as {wanted}; it can as "
             f"{', '.join(sorted(READABLE_AS[held.type]))}",
             property=name,
         )
@@ -97,7 +98,9 @@ def converted(name: str, held: Property | None, wanted: PropertyType) -> Propert
     try:
         return parse_property(wanted, text).value
     except ValueError as fault:
-        raise MessageFormatError(f"property {name} cannot be read as {wanted}: {fault}", property=name) from None
+        raise MessageFormatError(
+            f"property {shown_name(name)} cannot be read as {wanted}: {fault}", property=name
+        ) from None
 
 
 def checked(name: str, kind: PropertyType, value: object) -> Property:
@@ -116,7 +119,9 @@ def checked(name: str, kind: PropertyType, value: object) -> Property:
     elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
         return Property(kind, nearest_float32(value) if kind == "float" else float(value))
     raise MessageFormatError(
-        f"property {name} is {shown(value)}: {WHAT_IT_IS.get(kind) or _integer_rule(kind)}", property=name, value=value
+        f"property {shown_name(name)} is {shown(value)}: {WHAT_IT_IS.get(kind) or _integer_rule(kind)}",
+        property=name,
+        value=value,
     )
 
 

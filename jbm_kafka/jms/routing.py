@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from jbm_kafka.codec.bodies import no_utf8
 from jbm_kafka.codec.identity import GROUP_ID, unit_name
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError, OrderError
 from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED, UNSET, UnitMarker, Unset
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.wrong_values import no_utf8, shown
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.ports.provider import TopicInfo
 
@@ -95,7 +94,7 @@ class Routing:
                 partition = partitions[key] = partition_for(key, info.unit_partitions)
             return partition
         if duplicate_id is not None:
-            return partition_for(_utf8(duplicate_id), info.unit_partitions)
+            return partition_for(_utf8("duplicate_id", duplicate_id), info.unit_partitions)
         if spread:
             self._turn += 1
             return self._turn % info.partitions
@@ -113,7 +112,7 @@ class Routing:
             unit = self._system_unit
         if not isinstance(unit, str) or not unit:
             raise wrong_unit(unit)
-        return Unit(unit, _utf8(unit))
+        return Unit(unit, _utf8("unit_of_order", unit))
 
 
 def check_unit(name: str, unit: object) -> None:
@@ -128,11 +127,11 @@ def wrong_unit(unit: object) -> OrderError:
     return OrderError(f"unit_of_order is {shown(unit)}: {rule}", value=unit)
 
 
-def _utf8(text: str) -> bytes:
+def _utf8(name: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as fault:
-        raise MessageFormatError(f"unit_of_order is {text!a}: {no_utf8(fault)}", value=text) from None
+        raise MessageFormatError(f"{name} is {shown(text)}: {no_utf8(fault)}", value=text) from None
 
 
 def other_count(info: TopicInfo) -> OrderError:

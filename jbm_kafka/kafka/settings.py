@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS
 from jbm_kafka.kafka.security_settings import MECHANISMS, security_fault
 
@@ -147,7 +148,7 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
         )
     for name, value in client_settings.items():
         if not isinstance(name, str):
-            raise InvalidSettingError(f"client setting {name!r}: names are text", names=[name])
+            raise InvalidSettingError(f"client setting {shown(name)}: names are text", names=[name])
         if value is None:
             raise InvalidSettingError(f"client setting {name!r}: None is not a value; leave it out", names=[name])
     if (found := security_fault(client_settings)) is not None:

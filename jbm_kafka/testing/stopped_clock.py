@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.wrong_values import shown
 
 
 @explained
@@ -36,7 +37,7 @@ class StoppedClock:
         """
         if isinstance(duration_ms, bool) or not isinstance(duration_ms, int) or duration_ms < 0:
             raise InvalidSettingError(
-                f"advance by {duration_ms!r}: it is an int of milliseconds from 0", value=duration_ms
+                f"advance by {shown(duration_ms)}: it is an int of milliseconds from 0", value=duration_ms
             )
         with self._moving:
             self._wait_idle()

@@ -68,5 +68,5 @@ def test_what_cannot_be_read_as_announced_is_bytes_with_the_reason(kind: bytes, 
 
 
 def test_a_text_without_utf_8_form_is_refused() -> None:
-    with pytest.raises(MessageFormatError, match="send bytes instead"):
+    with pytest.raises(MessageFormatError, match="or send bytes"):
         encode_body(TEXT, "\ud800")

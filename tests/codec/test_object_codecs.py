@@ -62,7 +62,7 @@ def deep() -> object:
         (lambda: {"a": b"x"}, "Object of type bytes is not JSON serializable"),
         (lambda: object, "Object of type type is not JSON serializable"),
         (lambda: [float("nan")], "not JSON compliant"),
-        (lambda: "\ud800", r"'\\ud800' in a text has no UTF-8 form"),
+        (lambda: "\ud800", r"'\\ud800' at position 1 has no UTF-8 form: a wrong decoding"),
         (endless, "Circular reference"),
         (deep, "recursion"),
         (lambda: 10**5000, "Exceeds the limit"),

@@ -5,7 +5,7 @@ words of a name to the words of a pattern.
 """
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from jbm_kafka.core.address_pattern import matches, specificity
 from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, ResolvedSettings
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, Unset
-from jbm_kafka.errors import InvalidSettingError
+from jbm_kafka.core.setting_rules import RULES, TYPES
+from jbm_kafka.errors import InvalidSettingError, InvalidTypeError
 
 WORDS = ["a", "b", "eu"]
 names = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(".".join)
@@ -211,6 +212,22 @@ def test_a_bad_value_is_refused_with_field_value_and_remedy(setting: str, value:
     assert remedy in str(caught.value)
     assert isinstance(caught.value, ValueError)
     assert caught.value.setting == setting
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_value_of_a_wrong_type_is_a_type_error_too_as_of_every_other_argument(name: str) -> None:
+    """Docs and code disagreed about which of both it is."""
+    for wrong in (True, [1], object(), b"x"):
+        with pytest.raises(InvalidTypeError, match=f"{name} is "):
+            AddressSettings(**cast(dict[str, Any], {name: wrong}))
+    assert TYPES.keys() == RULES.keys()
+
+
+def test_a_value_of_the_right_type_is_a_value_error_alone() -> None:
+    for values in ({"max_delivery_attempts": 0}, {"on_dead_letter": "stop"}, {"redelivery_delay_multiplier": 0.5}):
+        with pytest.raises(InvalidSettingError) as refused:
+            AddressSettings(**values)
+        assert not isinstance(refused.value, TypeError)
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:

@@ -16,7 +16,7 @@ class Unwilling:
     [
         ("a\nb", r"'a\nb'"),
         (Unwilling(), "a Unwilling"),
-        ("x" * 1000, "'" + "x" * (SHOWN_MAX - 1) + "…"),
+        ("x" * 1000, "'" + "x" * (SHOWN_MAX - 1) + "… (1000 characters)"),
     ],
 )
 def test_any_value_is_shown_on_one_short_line(value: object, text: str) -> None:

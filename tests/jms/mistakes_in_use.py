@@ -2,6 +2,7 @@
 
 from jbm_kafka import BytesMessage, DeliveryMode, Queue, TextMessage, errors
 from jbm_kafka.admin import Admin
+from jbm_kafka.core.wrong_values import UTF8_REMEDY
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.one_of_each import HOST, QUEUE, Mistakes, assign, call, new
 
@@ -19,7 +20,7 @@ SENDS: Mistakes = [
     (call("producer", "send", QUEUE), errors.InvalidTypeError,
      "message is Queue(name='orders'): the message comes first, as in send(message, destination=…)"),
     (call("producer", "send", "a\ud800"), errors.MessageFormatError,
-     "body: '\\ud800' at position 1 has no UTF-8 form; send bytes instead"),
+     "body: '\\ud800' at position 1 has no UTF-8 form: " + UTF8_REMEDY + ", or send bytes"),
     (call("producer", "send", "a", priority=10), errors.InvalidSettingError,
      "priority is 10: it is an int from 0 to 9"),
     (call("producer", "send", "a", priority="high"), errors.InvalidTypeError,
@@ -43,9 +44,11 @@ SENDS: Mistakes = [
     (call("producer", "send", "a", unit_of_order=5), errors.OrderError,
      "unit_of_order is 5: it is a str that is not empty, None, NO_UNIT or SYSTEM_GENERATED"),
     (call("producer", "send", "a", unit_of_order="u\ud800"), errors.MessageFormatError,
-     "unit_of_order is 'u\\ud800': '\\ud800' at position 1 has no UTF-8 form"),
+     "unit_of_order is 'u\\ud800': '\\ud800' at position 1 has no UTF-8 form: " + UTF8_REMEDY),
     (call("producer", "send", "a", duplicate_id=""), errors.MessageFormatError,
      "duplicate_id is '': it is a text that is not empty, or None"),
+    (call("producer", "send", "a", duplicate_id="\ud800"), errors.MessageFormatError,
+     "duplicate_id: '\\ud800' at position 0 has no UTF-8 form: " + UTF8_REMEDY),
     (call("producer", "send", "a", duplicate_id=5), errors.MessageFormatError,
      "duplicate_id is 5: it is a str, or None"),
     (call("producer", "send", "a", properties=[1]), errors.MessageFormatError,
@@ -71,11 +74,20 @@ SENDS: Mistakes = [
     (call("producer", "send", "a", properties={"a": 2**64}), errors.MessageFormatError,
      "property a is 18446744073709551616: it does not fit 64 bits; send it as a str"),
     (call("producer", "send", "a", properties={"a": "x\ud800"}), errors.MessageFormatError,
-     "property 'a': '\\ud800' at position 1 has no UTF-8 form"),
+     "property 'a': '\\ud800' at position 1 has no UTF-8 form: " + UTF8_REMEDY),
+    (call("producer", "send", "a", properties={"p" * 1000: [1]}), errors.MessageFormatError,
+     "property " + "p" * 60 + "… (1000 characters) is [1]: it is a str, bool, int, float or None; put other "
+     "values into the body"),
+    (call("producer", "send", "a", properties={"a": ["v" * 5000]}), errors.MessageFormatError,
+     "property a is ['" + "v" * 58 + "… (1 of them): it is a str, bool, int, float or None; put other values "
+     "into the body"),
+    (call("made", "get_int_property", "p" * 1000), errors.MessageFormatError,
+     "property " + "p" * 60 + "… (1000 characters) is not set, and cannot be read as int; ask "
+     "property_exists('" + "p" * 59 + "… (1000 characters)) first"),
     (call("producer", "send", "a", correlation_id=5), errors.MessageFormatError,
      "correlation_id is 5: it is a str, or None"),
     (call("producer", "send", "a", correlation_id="\ud800"), errors.MessageFormatError,
-     "correlation_id: '\\ud800' at position 0 has no UTF-8 form"),
+     "correlation_id: '\\ud800' at position 0 has no UTF-8 form: " + UTF8_REMEDY),
     (call("producer", "send", "a", type=5), errors.MessageFormatError,
      "type is 5: it is a str, or None"),
     (call("producer", "send", "a", reply_to="replies"), errors.InvalidDestinationError,

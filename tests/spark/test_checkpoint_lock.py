@@ -33,9 +33,7 @@ def test_a_checkpoint_is_free_again_when_its_process_was_killed(tmp_path: Path) 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(
-            CheckpointError, match=rf"in use by a query of process {holder.pid}: "
-        ):
+        with pytest.raises(CheckpointError, match=rf"in use by a query of process {holder.pid}: "):
             CheckpointLock(folder).acquire()
         holder.send_signal(signal.SIGKILL)
         holder.wait()
