@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jbm_kafka.codec.object_codecs import register_object_codec
     from jbm_kafka.core.address_settings import AddressSettings
     from jbm_kafka.core.delivery_mode import DeliveryMode
-    from jbm_kafka.core.destination import Queue
+    from jbm_kafka.core.destination import Queue, Topic
     from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED
     from jbm_kafka.jms.browser import QueueBrowser
     from jbm_kafka.jms.bytes_message import BytesMessage
@@ -59,6 +59,7 @@ __all__ = [
     "Session",
     "StreamMessage",
     "TextMessage",
+    "Topic",
     "__version__",
     "errors",
     "register_object_codec",
@@ -87,6 +88,7 @@ _HOME = {
     "StreamMessage": "jms.stream_message",
     "TextMessage": "jms.messages",
     "register_object_codec": "codec.object_codecs",
+    "Topic": "core.destination",
 }
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and
 neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafka client loaded."""

@@ -13,6 +13,7 @@ from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header
 from jbm_kafka.core.destination import Destination
 
 ORIG_DESTINATION = "_JBM_ORIG_DESTINATION"
+ORIG_SUBSCRIPTION = "_JBM_ORIG_SUBSCRIPTION"
 ORIG_MESSAGE_ID = "_JBM_ORIG_MESSAGE_ID"
 ORIG_PARTITION = "_JBM_ORIG_PARTITION"
 ORIG_OFFSET = "_JBM_ORIG_OFFSET"
@@ -23,6 +24,7 @@ ACTUAL_EXPIRY = "_JBM_ACTUAL_EXPIRY"
 HOP_PROPERTIES = frozenset(
     [
         ORIG_DESTINATION,
+        ORIG_SUBSCRIPTION,
         ORIG_MESSAGE_ID,
         ORIG_PARTITION,
         ORIG_OFFSET,
@@ -48,13 +50,15 @@ def dead_letter_headers(
     delivery_count: int,
     reason: str,
     timestamp_ms: int = 0,
+    subscription: str = "",
 ) -> list[Header]:
     """The headers of a dead letter.
 
     `message_id` is the message's id as its receivers saw it; a record whose own header does not say so gets it as a
-    header. `timestamp_ms`, when given, keeps the message's JMSTimestamp although the copy's record has a later one.
+    header. `subscription`: whose copy of a topic's message it was. `timestamp_ms`, when given, keeps the message's
+    JMSTimestamp although the copy's record has a later one.
     """
-    hop = _hop(destination, message_id, partition, offset, delivery_count)
+    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription)
     hop[DEAD_LETTER_REASON] = Property("string", reason)
     return _copied(original, message_id, timestamp_ms, hop)
 
@@ -69,9 +73,10 @@ def expired_headers(
     delivery_count: int,
     actual_expiry_ms: int,
     timestamp_ms: int = 0,
+    subscription: str = "",
 ) -> list[Header]:
     """The headers of an expired message's copy; `actual_expiry_ms` is when it was found to be expired."""
-    hop = _hop(destination, message_id, partition, offset, delivery_count)
+    hop = _hop(destination, message_id, partition, offset, delivery_count, subscription)
     hop[ACTUAL_EXPIRY] = Property("long", actual_expiry_ms)
     return _copied(original, message_id, timestamp_ms, hop)
 
@@ -123,10 +128,12 @@ def retried_headers(copied: Sequence[Header] | None) -> list[Header]:
 
 
 def _hop(
-    destination: Destination, message_id: str, partition: int, offset: int, delivery_count: int
+    destination: Destination, message_id: str, partition: int, offset: int, delivery_count: int, subscription: str
 ) -> dict[str, Property]:
+    of = {ORIG_SUBSCRIPTION: Property("string", subscription)} if subscription else {}
     return {
         ORIG_DESTINATION: Property("string", str(destination)),
+        **of,
         ORIG_MESSAGE_ID: Property("string", message_id),
         ORIG_PARTITION: Property("int", partition),
         ORIG_OFFSET: Property("long", offset),

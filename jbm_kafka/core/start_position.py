@@ -29,6 +29,8 @@ class StartReason(Enum):
     """What is remembered is about another log: it begins at this one's start."""
     OLDER_CHECKPOINT = "the committed offset was written by another checkpoint and is lower, it is taken for a reset"
     """Somebody restored an offset together with its metadata, or the cluster lost the end of a log."""
+    SUBSCRIBED_ANEW = "another subscription had the name before"
+    """What is remembered is about that one: it begins where the registry says."""
     LOG_BOUNDS = "as its changelog says, cut to what the log still has"
     """Records were deleted under the channel, or the cluster lost the end of the log."""
 
@@ -46,6 +48,8 @@ class Facts:
     """The first offset the log still has."""
     log_end: int
     """One past the last offset the log has, committed or not."""
+    begin: int = 0
+    """Of a subscription: where the registry says that it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +68,12 @@ def decide_start(facts: Facts) -> Start:
     position, committed = facts.position, facts.committed
     if position is not None and position.topic_id != facts.topic_id:
         # The broker drops the offsets of a deleted topic; if one is still there it is about the other log.
-        return _afresh(facts, StartReason.TOPIC_RECREATED, facts.log_begin)
+        is_same_log = position.topic_id.partition("/")[0] == facts.topic_id.partition("/")[0]
+        reason = StartReason.SUBSCRIBED_ANEW if is_same_log else StartReason.TOPIC_RECREATED
+        return _afresh(facts, reason, facts.begin)
     if committed is None:
         if position is None:
-            return _afresh(facts, StartReason.NOTHING_RECORDED, facts.log_begin)
+            return _afresh(facts, StartReason.NOTHING_RECORDED, facts.begin)
         return _as_recorded(facts, position)
     if parse_checkpoint_id(committed.metadata) is None:
         return _afresh(facts, StartReason.OPERATOR_RESET, committed.position)
@@ -110,7 +116,8 @@ def _afresh(facts: Facts, reason: StartReason, begin: int) -> Start:
 
 
 def _as_committed(facts: Facts, committed: CommittedOffset) -> Start:
-    begin = min(max(committed.position, facts.log_begin), facts.log_end)
+    # Below a subscription's beginning it is an offset of another that had the name, whose group was not removed.
+    begin = min(max(committed.position, facts.begin, facts.log_begin), facts.log_end)
     position = Position(
         topic_id=facts.topic_id,
         checkpoint_id=committed.metadata,

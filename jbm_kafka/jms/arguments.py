@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import TIMEOUT_MAX
 from typing import SupportsFloat
 
-from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.errors import InvalidDestinationError
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -116,9 +116,29 @@ def as_queue(queue: object, name: str) -> Queue:
     """
     if not isinstance(queue, Queue):
         if isinstance(queue, Destination):
-            raise InvalidDestinationError(f"{name} is {queue}: this version has queues only, use Queue(…)", value=queue)
+            raise InvalidDestinationError(
+                f"{name} is {queue}: this is for queues only, use Queue(…); of a topic each subscription has its own "
+                f"copy",
+                value=queue,
+            )
         raise InvalidDestinationError(f"{name} is {shown(queue)}: {_instead_of(queue)}", value=queue)
     return queue
+
+
+def as_topic(topic: object, name: str = "topic") -> Topic:
+    """The topic, if it is one.
+
+    Raises:
+        InvalidDestinationError: it is something else, such as a bare name.
+    """
+    if not isinstance(topic, Topic):
+        if isinstance(topic, Destination):
+            raise InvalidDestinationError(
+                f"{name} is {topic}: only topics have subscriptions, use Topic(…)", value=topic
+            )
+        hint = f"; use Topic({shown(topic)})" if isinstance(topic, str) else ", as in Topic('prices')"
+        raise InvalidDestinationError(f"{name} is {shown(topic)}: it is a Topic, not its name{hint}", value=topic)
+    return topic
 
 
 def _instead_of(value: object) -> str:

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, JMSError
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.errors import IllegalStateError, JMSError
+from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.arguments import check_callable, check_mode
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
@@ -43,10 +43,15 @@ class Connection(KnownAttributes):
 
     def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
         self.core = ConnectionCore(provider, defaults)
+        if defaults.client_id is not None:
+            try:
+                self.core.hold_client_id(defaults.client_id)
+            except BaseException:
+                provider.close()
+                raise
         self._is_partly_started = False
         """Some receivers could not be served, or some are still on their way."""
         self.is_closed = False
-        self._client_id = defaults.client_id
         self._sessions: list[Session] = []
         self._lock = threading.RLock()  # a signal handler that closes may have interrupted who holds it
         self._starting = 0
@@ -77,18 +82,20 @@ class Connection(KnownAttributes):
 
     @property
     def client_id(self) -> str | None:
-        """Who this connection is, for durable subscriptions."""
-        return self._client_id
+        """Who this connection is, for durable subscriptions; no other connection of the cluster has it (CONN-2)."""
+        return self.core.client_id
 
     @client_id.setter
     def client_id(self, value: str) -> None:
-        if not isinstance(value, str):
-            raise InvalidClientIDError(f"client_id is {shown(value)}: it is a str such as 'billing'", client_id=value)
+        checked_client_id(value)
         if self._open_sessions():
             raise IllegalStateError(
                 "client_id must be set before the first session is made; or give it to ConnectionFactory(client_id=…)"
             )
-        self._client_id = value
+        if self.core.client_id is not None:
+            raise IllegalStateError(f"client_id is {self.core.client_id!r} already; make another connection")
+        self._check_open()
+        self.core.hold_client_id(value)
 
     @property
     def metadata(self) -> ConnectionMetadata:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.core.errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
+from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.troubles import ExceptionListener, Troubles
 from jbm_kafka.ports.completion import Completion
@@ -31,6 +32,7 @@ class ConnectionCore:
         self.provider = provider
         self.defaults = defaults
         self.connection_id = f"c{secrets.token_hex(6)}"
+        self.client_id: str | None = None
         self.completions = Completions()
         self.troubles = Troubles()
         self.exception_listener: ExceptionListener | None = None
@@ -70,6 +72,21 @@ class ConnectionCore:
             JMSError: what it failed with, or that no answer came in time.
         """
         completion.wait(timeout_s, about=about)
+
+    def hold_client_id(self, client_id: object) -> None:
+        """Be known by this name, and nobody else (CONN-2).
+
+        Raises:
+            InvalidClientIDError: another connection has it, or it cannot be one.
+        """
+        wanted = checked_client_id(client_id)
+        self.provider.hold_client_id(wanted, self.connection_id)
+        self.client_id = wanted
+
+    @property
+    def sender(self) -> str:
+        """Who sends to topics: `<client id>/<connection id>`, for `no_local`."""
+        return f"{self.client_id or ''}/{self.connection_id}"
 
     def check_process(self) -> None:
         """Raises IllegalStateError in a child of the process that made the connection."""

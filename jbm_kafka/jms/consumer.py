@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Final, Never, Self, TypeVar
 
 from jbm_kafka.core.call_arguments import explained, refuse_others
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
+from jbm_kafka.core.subscription import Source
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import Seconds, check_callable, check_kind, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
@@ -26,18 +27,18 @@ _TIMEOUT_MAX_S: Final = TIMEOUT_MAX
 
 
 class MessageConsumer:
-    """Made by `session.create_consumer`; receives from one queue."""
+    """Made by `session.create_consumer` and its kin; receives from one queue or one subscription."""
 
     def __init__(
         self,
         session: SessionCore,
         strategy: AcknowledgeStrategy,
         listening: Listening,
-        destination: Queue,
+        source: Source,
         prefetch: int,
     ) -> None:
         self.selector: str | None = None
-        self.inbox: Inbox = Inbox(session, strategy, destination, prefetch)
+        self.inbox: Inbox = Inbox(session, strategy, source, prefetch)
         self.waiting: Waiting = Waiting(self.inbox)
         self._has_closed = False
         self._listening = listening
@@ -49,8 +50,8 @@ class MessageConsumer:
         self._lock, self._unlock = session.lock.acquire, session.lock.release
 
     @property
-    def destination(self) -> Queue:
-        """The queue."""
+    def destination(self) -> Queue | Topic:
+        """The queue, or the topic that is subscribed to."""
         return self.inbox.destination
 
     @property

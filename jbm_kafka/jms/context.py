@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
-from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.browser import QueueBrowser
@@ -177,6 +177,10 @@ class Context(KnownAttributes):
         """The queue of this name."""
         return self.session.create_queue(name)
 
+    def create_topic(self, name: str) -> Topic:
+        """The topic of this name."""
+        return self.session.create_topic(name)
+
     def create_producer(self) -> ContextProducer:
         """A producer without a destination of its own."""
         return ContextProducer(self.session.create_producer())
@@ -187,6 +191,31 @@ class Context(KnownAttributes):
         """A consumer; starts the connection."""
         self.connection.start()
         return self.session.create_consumer(destination, selector, no_local, prefetch)
+
+    def create_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """See Session.create_durable_consumer; starts the connection."""
+        self.connection.start()
+        return self.session.create_durable_consumer(topic, name, selector, no_local, prefetch)
+
+    def create_shared_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """See Session.create_shared_consumer; starts the connection."""
+        self.connection.start()
+        return self.session.create_shared_consumer(topic, name, selector, prefetch)
+
+    def create_shared_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """See Session.create_shared_durable_consumer; starts the connection."""
+        self.connection.start()
+        return self.session.create_shared_durable_consumer(topic, name, selector, prefetch)
+
+    def unsubscribe(self, name: str) -> None:
+        """See Session.unsubscribe."""
+        self.session.unsubscribe(name)
 
     def create_browser(
         self, queue: Destination, selector: str | None = None, include: str = "deliverable"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import MessageFormatError, ResourceAllocationError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.subscription import Source, destination_of
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.credit import Credit
 from jbm_kafka.jms.messages import Message, not_of_kind
@@ -30,9 +31,10 @@ def has_next(link: Link) -> bool:
 class Inbox:
     """What a consumer receives from. Nothing here waits; the caller is in a call of the session."""
 
-    def __init__(self, session: SessionCore, strategy: AcknowledgeStrategy, destination: Queue, prefetch: int) -> None:
+    def __init__(self, session: SessionCore, strategy: AcknowledgeStrategy, source: Source, prefetch: int) -> None:
         self.session = session
-        self.destination = destination
+        self.source: Source = source
+        self.destination: Queue | Topic = destination_of(source)
         self.prefetch = prefetch
         self.listener: MessageListener | None = None
         self.link: Link = Link(
@@ -188,7 +190,7 @@ class Inbox:
             link.is_stopped = False
             self.session.filled.notify_all()  # a receive that waits asks again: its lane may have forgotten it, or end
         if not link.is_attached and not link.is_closed:
-            link.lane = connection.provider.attach(self.destination, link)
+            link.lane = connection.provider.attach(self.source, link)
             link.is_attached = True
 
     def connect_late(self) -> None:
@@ -207,7 +209,7 @@ class Inbox:
             failure, link.failure = link.failure, None
             raise failure
         if link.is_attached and not link.is_stopped and not link.lane.is_running and not self.is_over:
-            link.lane = self.session.connection.provider.attach(self.destination, link)
+            link.lane = self.session.connection.provider.attach(self.source, link)
 
     def pause(self) -> None:
         """The connection was stopped: what is unread goes back."""

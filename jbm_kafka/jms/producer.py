@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
-from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageTooLargeError
 from jbm_kafka.core.markers import UNSET, Unset
@@ -197,6 +197,7 @@ class MessageProducer(KnownAttributes):
         stamps = not self.disable_message_timestamp
         encoded = to_record(
             message,
+            sender=self._session.connection.sender if isinstance(message.destination, Topic) else None,
             duplicate_id=duplicate_id,
             write_timestamp=stamps and info.is_log_append_time,
             properties=properties,

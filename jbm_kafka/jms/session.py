@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError, JMSError
+from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, strategy_for
-from jbm_kafka.jms.arguments import as_destination, as_queue, checked_flag, checked_prefetch
+from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.closing import close_beside
@@ -28,6 +30,7 @@ from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.stream_message import StreamMessage
+from jbm_kafka.jms.subscribing import durable, private, shared
 
 
 @explained
@@ -64,6 +67,11 @@ class Session(KnownAttributes):
         self.core.check_open()
         return Queue(name)
 
+    def create_topic(self, name: str) -> Topic:
+        """The topic of this name; created at first use when the factory says so."""
+        self.core.check_open()
+        return Topic(name)
+
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """A producer; without a destination every send names one."""
         with self.core.in_use(beside_listener=True):
@@ -74,21 +82,98 @@ class Session(KnownAttributes):
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
-        """A consumer of a queue. On a started connection it returns when partitions are assigned and recovered.
+        """A consumer of a queue, or of a topic from now on until it is closed (TOPIC-1).
+
+        On a started connection it returns when partitions are assigned and recovered.
 
         Raises:
-            InvalidDestinationError: the queue does not exist or cannot be one; the session can be used as before.
+            InvalidDestinationError: the destination does not exist or cannot be one; the session can be used as before.
+        """
+
+        def source() -> Source:
+            _check_selector(selector)
+            is_local_left_out = checked_flag("no_local", no_local)
+            if isinstance(destination, Topic):
+                return private(self._connection, destination, no_local=is_local_left_out)
+            queue = as_queue(destination, "destination")
+            if is_local_left_out:
+                raise IllegalStateError(f"no_local is for topics, and {queue} is none; leave it out")
+            return queue
+
+        return self._consumer(source, prefetch)
+
+    def create_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """The one consumer of a durable subscription of this connection's client id (TOPIC-2); made if it is not there.
+
+        It gets whatever is sent after this returned for the first time, until `unsubscribe`. Another topic or no_local
+        than it had: the old subscription is dropped with all it holds, and another made.
+
+        Raises:
+            IllegalStateError: there is no client id, or the subscription has a consumer, or it is a shared one.
+            InvalidDestinationError: the topic cannot be used, or does not keep its messages.
+        """
+
+        def source() -> Source:
+            _check_selector(selector)
+            is_local_left_out = checked_flag("no_local", no_local)
+            return durable(self._connection, as_topic(topic), name, no_local=is_local_left_out)
+
+        return self._consumer(source, prefetch)
+
+    def create_shared_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """One of several consumers that share each message of a topic among them (TOPIC-3), while there is one.
+
+        Raises:
+            IllegalStateError: a subscription of this name is in use for another topic.
+        """
+
+        def source() -> Source:
+            _check_selector(selector)
+            return shared(self._connection, as_topic(topic), name, is_durable=False)
+
+        return self._consumer(source, prefetch)
+
+    def create_shared_durable_consumer(
+        self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
+    ) -> MessageConsumer:
+        """One of several consumers of a durable subscription (TOPIC-3), which keeps what comes while there is none.
+
+        Raises:
+            IllegalStateError: a subscription of this name is in use for another topic, or it is not a shared one.
+            InvalidDestinationError: the topic cannot be used, or does not keep its messages.
+        """
+
+        def source() -> Source:
+            _check_selector(selector)
+            return shared(self._connection, as_topic(topic), name, is_durable=True)
+
+        return self._consumer(source, prefetch)
+
+    def unsubscribe(self, name: str) -> None:
+        """End a durable subscription of this connection's client id, or a shared one made without one (TOPIC-2).
+
+        Raises:
+            InvalidDestinationError: there is none of this name.
+            IllegalStateError: it has a consumer, or messages of it are unacknowledged.
         """
         with self.core.in_use(beside_listener=True):
-            queue = as_queue(destination, "destination")
-            _check_selector(selector)
-            if checked_flag("no_local", no_local):
-                raise IllegalStateError("no_local is for topics, which this version does not have yet")
+            self._connection.provider.unsubscribe(self._connection.client_id or "", name)
+
+    def _consumer(self, source_of: Callable[[], Source], prefetch: int | None) -> MessageConsumer:
+        with self.core.in_use(beside_listener=True):
+            source = source_of()
             room = self._default_prefetch if prefetch is None else checked_prefetch(prefetch)
-            consumer = MessageConsumer(self.core, self.strategy, self.listening, queue, room)
+            consumer = MessageConsumer(self.core, self.strategy, self.listening, source, room)
+            if isinstance(source, Subscription):
+                self._connection.provider.subscribe(source)
+                consumer.link.on_left = partial(self._connection.provider.end_use, source)
             self.strategy.let_go_closed()
             self._consumers = [*self._open_consumers(), consumer]
-            self.core.links.add(consumer.destination, consumer.link)
+            self.core.links.add(source, consumer.link)
             with self._forgotten_if_refused(consumer):
                 consumer.inbox.connect()
             self.core.wake()

@@ -1,4 +1,4 @@
-"""The links of one session's consumers: which share a queue, and which of a closed consumer can be let go."""
+"""The links of one session's consumers: which share a queue or a subscription, and which of a closed one can go."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.subscription import Source
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import UnitBarrier
 
@@ -17,10 +17,10 @@ class SessionLinks:
 
     def __init__(self, lock: threading.RLock) -> None:
         self._lock = lock
-        self._open: list[tuple[Queue, Link]] = []
+        self._open: list[tuple[Source, Link]] = []
         self._closed: list[Link] = []
-        self._barriers: defaultdict[Queue, UnitBarrier] = defaultdict(UnitBarrier)
-        """By queue; here, because they outlive the consumers that gave back."""
+        self._barriers: defaultdict[Source, UnitBarrier] = defaultdict(UnitBarrier)
+        """By queue or subscription; here, because they outlive the consumers that gave back."""
         self._numbers = itertools.count(1)
 
     def next_number(self) -> int:
@@ -37,11 +37,11 @@ class SessionLinks:
         """A link of a closed consumer is here still."""
         return bool(self._closed)
 
-    def add(self, queue: Queue, link: Link) -> None:
+    def add(self, source: Source, link: Link) -> None:
         """A consumer was made."""
         with self._lock:
-            link.barrier = self._barriers[queue]
-            self._open.append((queue, link))
+            link.barrier = self._barriers[source]
+            self._open.append((source, link))
             self._tell_siblings()
 
     def close(self, link: Link) -> None:
@@ -59,11 +59,11 @@ class SessionLinks:
             gone = [link for link in self._closed if may_go(link)]
             self._closed = [link for link in self._closed if link not in gone]
         for link in gone:
-            detach(link)
+            link.leave()
 
     def remove(self, link: Link) -> None:
         """As if it had never been here."""
-        detach(link)
+        link.leave()
         with self._lock:
             self._leave_open(link)
             self._tell_siblings()
@@ -73,24 +73,15 @@ class SessionLinks:
         with self._lock:
             links, self._open, self._closed = self.all, [], []
         for link in links:
-            detach(link)
+            link.leave()
 
     def _leave_open(self, link: Link) -> bool:
         count = len(self._open)
-        self._open = [(queue, other) for queue, other in self._open if other is not link]
+        self._open = [(source, other) for source, other in self._open if other is not link]
         return len(self._open) < count
 
     def _tell_siblings(self) -> None:
-        """Let the links of each queue know each other (see Link.siblings)."""
-        links = [(queue, link) for queue, link in self._open if not link.is_closed]
-        for queue, link in links:
-            link.become_siblings([other for its, other in links if other is not link and its == queue])
-
-
-def detach(link: Link) -> None:
-    """Leave the lane for good."""
-    link.is_closed = True
-    link.become_siblings([])
-    if link.is_attached:
-        link.is_attached = False
-        link.lane.detach(link.link_id)
+        """Let the links of each know each other (see Link.siblings)."""
+        links = [(source, link) for source, link in self._open if not link.is_closed]
+        for source, link in links:
+            link.become_siblings([other for its, other in links if other is not link and its == source])

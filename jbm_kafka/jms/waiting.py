@@ -138,7 +138,7 @@ class Waiting:
             if not is_asked and lane.is_settled:
                 is_asked = True
                 left_s = max(deadline - time.monotonic(), 0.0)
-                ends = inbox.session.connection.provider.end_positions(inbox.destination, left_s)
+                ends = inbox.session.connection.provider.end_positions(inbox.source, left_s)
                 lane.watch(link.link_id, ends, done)
             delivery = self._wait_filled(deadline if is_asked else min(deadline, time.monotonic() + LOOK_S))
             if delivery is not None or inbox.is_over:

@@ -21,6 +21,10 @@ def _ignore(error: Exception) -> None:
     """What a link tells before anybody listens."""
 
 
+def _nobody() -> None:
+    """Who is told that a link has left, where nobody asked."""
+
+
 class Link:
     """One consumer's connection to its lane."""
 
@@ -73,6 +77,8 @@ class Link:
         self.is_waiting = False
         """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
         self.barrier = UnitBarrier()
+        self.on_left: Callable[[], None] = _nobody
+        """Told once, when nothing of it is unacknowledged any more and its lane serves it no longer."""
         self.on_trouble: Callable[[Exception], None] = _ignore
         """Told, on the lane's thread, when acknowledgements could not be recorded."""
 
@@ -86,6 +92,16 @@ class Link:
     def lane(self, lane: LinkOwner) -> None:
         self._lane = lane
         self._is_asking_alone = False  # a command to the lane before, which carries out no more: it must ask again
+
+    def leave(self) -> None:
+        """Leave the lane for good."""
+        self.is_closed = True
+        self.become_siblings([])
+        if self.is_attached:
+            self.is_attached = False
+            self.lane.detach(self.link_id)
+        told, self.on_left = self.on_left, _nobody
+        told()
 
     # -- the session's side --------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.kafka import KafkaClientError, KafkaRecord, Outgoing, SendReport
@@ -92,15 +93,41 @@ class Provider(Protocol):
             InvalidDestinationError, JMSError: it cannot be used; the text says why.
         """
 
-    def attach(self, queue: Queue, link: Link) -> LinkOwner:
-        """Begin to serve a receiver; again when its owner has ended.
+    def hold_client_id(self, client_id: str, connection_id: str) -> None:
+        """Have the client id for this connection alone, until `close` (CONN-2).
 
         Raises:
-            InvalidDestinationError, JMSError: the queue cannot be used.
+            InvalidClientIDError: another connection has it.
         """
 
-    def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
-        """Where this process's partitions of the queue end now, by partition; none when that is not known in time."""
+    def subscribe(self, subscription: Subscription) -> None:
+        """Have the subscription, begun at the latest now, in use by one more consumer until `end_use`.
+
+        Raises:
+            IllegalStateError: it is in use, and cannot be used by two, or not be changed.
+            InvalidDestinationError, JMSError: its topic cannot be used.
+        """
+
+    def end_use(self, subscription: Subscription) -> None:
+        """A consumer is closed, and nothing that it received is unacknowledged."""
+
+    def unsubscribe(self, client_id: str, name: str) -> None:
+        """End a durable subscription.
+
+        Raises:
+            InvalidDestinationError: there is none of this name.
+            IllegalStateError: it is in use.
+        """
+
+    def attach(self, source: Source, link: Link) -> LinkOwner:
+        """Begin to serve a receiver; again when its owner has ended. A subscription was subscribed to before.
+
+        Raises:
+            InvalidDestinationError, JMSError: it cannot be used.
+        """
+
+    def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
+        """Where this process's partitions of it end now, by partition; none when that is not known in time."""
 
     def submit(self, work: UnitOfWork) -> None:
         """Commit a session's transaction, after the connection's outstanding plain sends; `work.done` tells its end."""

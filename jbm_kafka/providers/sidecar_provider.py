@@ -10,6 +10,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import JMSError, JMSSecurityError, MessageTooLargeError, SendTimeoutError
 from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.ports import (
     AccessRefused,
     KafkaClientError,
@@ -55,22 +56,41 @@ class SidecarProvider:
         self._plain = PlainSends(self._kafka.sender)
         self._lock = threading.Lock()
         self._is_closed = False
+        self._client_id: tuple[str, str] | None = None
+        """And the connection that has it."""
 
     def ensure(self, destination: Destination) -> TopicInfo:
         """The destination's topic; see Sidecar.ensure."""
         return self.sidecar.ensure(destination)
 
-    def attach(self, queue: Queue, link: Link) -> Lane:
+    def hold_client_id(self, client_id: str, connection_id: str) -> None:
+        """Have the client id for this connection alone; see ClientIds."""
+        self.sidecar.client_ids.hold(client_id, connection_id)
+        self._client_id = client_id, connection_id
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Have the subscription; see Sidecar.subscribe."""
+        self.sidecar.subscribe(subscription)
+
+    def end_use(self, subscription: Subscription) -> None:
+        """One consumer less."""
+        self.sidecar.end_use(subscription)
+
+    def unsubscribe(self, client_id: str, name: str) -> None:
+        """End a durable subscription."""
+        self.sidecar.unsubscribe(client_id, name)
+
+    def attach(self, source: Source, link: Link) -> Lane:
         """Begin to serve a receiver."""
-        return self.sidecar.attach(queue, link)
+        return self.sidecar.attach(source, link)
 
     def settings_of(self, name: str) -> ResolvedSettings:
         """The address settings in force for a destination."""
         return self.sidecar.settings_of(name)
 
-    def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
-        """The stable end of our partitions of the queue, as of now; none when the cluster does not say so in time."""
-        return self.sidecar.end_positions(queue, timeout_s)
+    def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
+        """The stable end of our partitions of it, as of now; none when the cluster does not say so in time."""
+        return self.sidecar.end_positions(source, timeout_s)
 
     def submit(self, work: UnitOfWork) -> None:
         """Commit a session's transaction, after the connection's outstanding plain sends."""
@@ -137,6 +157,8 @@ class SidecarProvider:
                 return
             self._is_closed = True
         self._plain.close(FLUSH_TIMEOUT_S)
+        if self._client_id is not None:
+            self.sidecar.client_ids.release(*self._client_id)
         self._let_go()
 
 

@@ -29,7 +29,7 @@ CHUNK = 10_000
 HAND_TIMEOUT_S = 2.0
 
 
-class _NoJournal:
+class NoJournal:
     """Looking needs no local state and must leave none."""
 
     def load(self, channel: str) -> tuple[int, Mapping[bytes, bytes]]:
@@ -92,7 +92,7 @@ def _states(scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: L
     states: dict[int, ChannelState] = {}
     if recorded:
         found = recover_channels(
-            scope, recorded, admin=admin, reader=reader, journal=_NoJournal(), timeout_s=READ_TIMEOUT_S
+            scope, recorded, admin=admin, reader=reader, journal=NoJournal(), timeout_s=READ_TIMEOUT_S
         )
         for partition, recovered in found.items():
             state = states[partition] = ChannelState()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.subscription import Subscription
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelGroup:
-    """All channels of one queue: one consumer group over one topic."""
+    """All channels of one queue or one subscription: one consumer group over one topic."""
 
     destination: Destination
     group_id: str
@@ -18,6 +21,10 @@ class ChannelGroup:
     changelog_topic: str
     partitions: int
     """How many the topic had when the group was joined."""
+    subscription: Subscription | None = None
+    """None: a queue's."""
+    record: SubscriptionRecord | None = None
+    """What the registry says of the subscription."""
 
     @classmethod
     def of_queue(cls, queue: Queue, *, namespace: str, partitions: int) -> ChannelGroup:
@@ -30,5 +37,35 @@ class ChannelGroup:
             partitions=partitions,
         )
 
+    @classmethod
+    def of_subscription(
+        cls, subscription: Subscription, record: SubscriptionRecord, *, namespace: str, partitions: int
+    ) -> ChannelGroup:
+        """The group of a subscription's receivers."""
+        return cls(
+            destination=subscription.topic,
+            group_id=subscription.group_id(namespace),
+            topic=subscription.topic.kafka_topic(namespace),
+            changelog_topic=subscription.topic.changelog_topic(namespace),
+            partitions=partitions,
+            subscription=subscription,
+            record=record,
+        )
+
+    @property
+    def incarnation(self) -> str:
+        """Another one for each subscription that ever had the name; a queue has none."""
+        return "" if self.record is None else self.record.incarnation
+
+    def log_id(self, topic_id: str) -> str:
+        """What the group's positions are about: a log, and of a subscription the part since it was made."""
+        return f"{topic_id}/{self.incarnation}" if self.incarnation else topic_id
+
+    def begins(self, topic_id: str) -> Mapping[int, int]:
+        """Where a channel begins that nothing is recorded of, by partition; of the others at the log's start."""
+        if self.record is None or self.record.topic_id != topic_id:
+            return {}
+        return dict(enumerate(self.record.begins))
+
     def __str__(self) -> str:
-        return str(self.destination)
+        return str(self.subscription or self.destination)

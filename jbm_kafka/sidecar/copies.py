@@ -22,11 +22,17 @@ COMPRESSION_DOUBT = 2
 
 
 def copy_of(
-    leaving: Departure, *, source: Destination, target: TopicInfo, now_ms: int, trusts_compression: bool
+    leaving: Departure,
+    *,
+    source: Destination,
+    target: TopicInfo,
+    now_ms: int,
+    trusts_compression: bool,
+    subscription: str = "",
 ) -> tuple[Outgoing, bool]:
     """The copy, and whether it has its body: one too large for the target's topic goes without."""
     record = cast(KafkaRecord, leaving.reference.record)
-    headers = _headers(leaving, record, source, now_ms)
+    headers = _headers(leaving, record, source, now_ms, subscription)
     key = record.key() or None
     partition = (
         leaving.reference.offset % target.partitions if key is None else partition_for(key, target.unit_partitions)
@@ -42,7 +48,7 @@ def copy_of(
     ), fits
 
 
-def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_ms: int) -> Headers:
+def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_ms: int, subscription: str) -> Headers:
     partition, offset = cast(int, record.partition()), leaving.reference.offset
     message_id = message_id_of(record.headers(), cast(str, record.topic()), partition, offset)
     timestamp_ms = max(record.timestamp()[1], 0)
@@ -56,6 +62,7 @@ def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_m
             delivery_count=leaving.attempts,
             actual_expiry_ms=now_ms,
             timestamp_ms=timestamp_ms,
+            subscription=subscription,
         )
     return dead_letter_headers(
         record.headers(),
@@ -66,4 +73,5 @@ def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_m
         delivery_count=leaving.attempts,
         reason=leaving.reason,
         timestamp_ms=timestamp_ms,
+        subscription=subscription,
     )

@@ -71,12 +71,14 @@ class Departures:
     def _copy(
         self, channel: OwnedChannel, leaving: Departure, address: str, target: TopicInfo, *, trusts_compression: bool
     ) -> Outgoing:
+        group = self._data.group
         copy, has_body = copy_of(
             leaving,
-            source=self._data.group.destination,
+            source=group.destination,
             target=target,
             now_ms=self._data.clock.now_ms(),
             trusts_compression=trusts_compression,
+            subscription="" if group.subscription is None else group.subscription.full_name,
         )
         if not has_body:
             log.warning(

@@ -16,7 +16,7 @@ from jbm_kafka.core.changes import Fetched
 from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.intake import references_by_partition
+from jbm_kafka.sidecar.intake import is_from, references_by_partition
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
@@ -34,6 +34,10 @@ class Fetching:
         self._routes = routes
         self._repeated = repeated
         self._breaks = 0
+        subscription = data.group.subscription
+        has_no_local = subscription is not None and subscription.no_local
+        self._leaves_out = subscription.leaves_out if subscription is not None and has_no_local else None
+        """Of whom it takes nothing, told as `JBMSender` tells them: what is left out counts as never there."""
 
     def ahead(self) -> int:
         """How many messages are read and, as far as is known without looking at their units, may be handed over."""
@@ -91,6 +95,8 @@ class Fetching:
                     continue
             self._routes.look(partition, references)
             end = references[-1].offset + 1
+            if self._leaves_out is not None:
+                references = [each for each in references if not is_from(each, self._leaves_out)]
             channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
             change = Fetched(begin=begin, end=end, references=references)
             channel.state.apply(self._repeated.sift(channel, change, identified, now_ms) if identified else change)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from jbm_kafka.codec.bodies import BODY_HEADER, body_kind
+from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.codec.scan import DECIDING_HEADERS, MESSAGE_ID_HEADER, Header, scan
 from jbm_kafka.core.duplicate_window import Identified
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, Reference
 from jbm_kafka.ports import KafkaRecord
+
+SENDER_HEADER = "JBMSender"
+"""Who sent a message to a topic: `<client id>/<connection id>`."""
 
 
 class Intake(NamedTuple):
@@ -72,6 +76,12 @@ def reference_of(record: KafkaRecord) -> Reference:
         record=record,
         body_kind=body_kind(headers),
     )
+
+
+def is_from(reference: Reference, senders: Callable[[bytes], bool]) -> bool:
+    """Whether one of these sent it, by what it tells itself."""
+    sender = last_value(cast(KafkaRecord, reference.record).headers(), SENDER_HEADER)
+    return sender is not None and senders(sender)
 
 
 def _identify(found: dict[int, list[Identified]], record: KafkaRecord, duplicate_id: bytes) -> None:

@@ -90,7 +90,7 @@ class Lane:
         self.checkpoint_part = CheckpointPart(
             self.data, self.settle, is_alive=lambda: self.is_alive, give_up=self._give_up
         )
-        self.membership = Membership(parts.config)
+        self.membership = Membership(parts.config, lingers=group.subscription is None)
         self.assignment = Assignment(
             self.data,
             self.settle,

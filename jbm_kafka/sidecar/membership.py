@@ -19,9 +19,10 @@ class Receiver(Protocol):
 class Membership:
     """Decides for one lane; all times are monotonic."""
 
-    def __init__(self, config: SidecarConfig) -> None:
+    def __init__(self, config: SidecarConfig, *, lingers: bool = True) -> None:
+        """`lingers`: membership outlives the last receiver; not where that may be the end of the group."""
         self._idle_ms = config.membership_idle_ms
-        self._linger_ms = config.linger_ms
+        self._linger_ms = config.linger_ms if lingers else 0
         self._unused_since_ms: int | None = None
         self._held_at_ms: int | None = None
         """When, while nobody received, something was last seen in a hand."""

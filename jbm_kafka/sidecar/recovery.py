@@ -106,8 +106,9 @@ class ChannelOpener:
         scope = ChangelogScope(
             group=group.group_id,
             topic=group.topic,
-            topic_id=info.topic_id,
+            topic_id=group.log_id(info.topic_id),
             changelog_topic=group.changelog_topic,
+            begins=group.begins(info.topic_id),
         )
         admin, reader = self._kafka.admin(), self._kafka.log_reader()
         try:
@@ -125,7 +126,7 @@ class ChannelOpener:
                 group=group.group_id,
                 topic=group.topic,
                 partition=partition,
-                topic_id=info.topic_id,
+                topic_id=scope.topic_id,
                 state=self._state(found[partition]),
                 settings=self._settings_of(group.destination.name),
                 journal_channel=scope.journal_channel(partition),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from jbm_kafka.codec.destination_record import (
     DestinationRecord,
@@ -10,9 +11,10 @@ from jbm_kafka.codec.destination_record import (
     destination_key,
     encode_destination,
 )
+from jbm_kafka.codec.registry_records import decode_topic, encode_topic, topic_key
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
 from jbm_kafka.ports import Kafka, KafkaAdmin
-from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.sidecar.registry_log import Changes, RegistryLog
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,29 @@ class Registry:
         value = self.log.get(key)
         found = None if value is None else decode_destination(key, value)
         return found[1].partitions if found is not None and found[1].topic_id == topic_id else None
+
+    def is_topic(self, name: str, topic_id: str) -> bool:
+        """The destination of this name is a topic and not a queue, as read last."""
+        value = self.log.get(topic_key(name))
+        return value is not None and decode_topic(value) == topic_id
+
+    def ensure_topic(self, name: str, topic_id: str) -> bool:
+        """Record that the destination is a topic; False: it is a queue's name already.
+
+        Raises:
+            KafkaClientError: it cannot be read or recorded.
+        """
+        if self.is_topic(name, topic_id):
+            return True
+
+        def claim(values: Mapping[bytes, bytes]) -> Changes:
+            found = values.get(topic_key(name))
+            if found is not None and decode_topic(found) == topic_id:
+                return {}
+            return {} if self.recorded(name, topic_id) is not None else {topic_key(name): encode_topic(topic_id)}
+
+        self.log.update(claim)
+        return self.is_topic(name, topic_id)
 
     def ensure(self, name: str, topic_id: str, partitions: int) -> int:
         """The count that routes; recorded now when none is.

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.ports import (
     Kafka,
@@ -92,8 +92,15 @@ class RegistryLog:
             self._send(changes)
             self._refresh(TIMEOUT_S, stable=True)
 
-    def update(self, decide: Callable[[Values], Changes]) -> None:
+    def make(self) -> None:
+        """Have the topic."""
+        with self._lock:
+            self._create()
+
+    def update(self, decide: Callable[[Values], Changes], *, records: Sequence[Outgoing] = ()) -> None:
         """Change what `decide` says, seen what is there; nobody changes anything between the two.
+
+        `records` of other topics are written in the same transaction, if anything is changed.
 
         It may be asked again, of what is there by then: its own change too, when nobody could tell whether that was
         made. It says nothing where there is nothing to change, and may raise what the caller should see.
@@ -109,7 +116,7 @@ class RegistryLog:
             if not decide(dict(self._values)):
                 return
             tries = 0
-            while not self._try_update(decide):
+            while not self._try_update(decide, records):
                 tries += 1
                 if time.monotonic() > deadline_s:
                     raise Unreachable(
@@ -125,7 +132,7 @@ class RegistryLog:
 
     # -- changing --------------------------------------------------------------------------------------------------
 
-    def _try_update(self, decide: Callable[[Values], Changes]) -> bool:
+    def _try_update(self, decide: Callable[[Values], Changes], records: Sequence[Outgoing]) -> bool:
         """False: somebody else began after us, and nobody knows yet whether our change was made."""
         producer = self._kafka.transactional_producer(self.topic, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS)
         try:
@@ -137,6 +144,8 @@ class RegistryLog:
                 producer.begin()
                 for key, value in changes.items():
                     producer.produce(Outgoing(self.topic, 0, key, value))
+                for record in records:
+                    producer.produce(record)
                 producer.commit(TIMEOUT_S)
         except (OutcomeUnknown, TransactionAborted) as error:
             log.info("topic %s: somebody else changes it too, or no answer came: %s", self.topic, error)

@@ -15,6 +15,7 @@ from functools import partial
 from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, with_namespace
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.installation import SidecarConfig
@@ -23,8 +24,10 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.checkpointer import Checkpointer
+from jbm_kafka.sidecar.client_ids import ClientIds
 from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.flow import Flow
+from jbm_kafka.sidecar.holder import Holder
 from jbm_kafka.sidecar.idleness import wait_idle
 from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.producer_pool import ProducerPool
@@ -33,6 +36,8 @@ from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
+from jbm_kafka.sidecar.subscription_remains import Remains
+from jbm_kafka.sidecar.subscriptions import SubscriptionParts, Subscriptions
 from jbm_kafka.sidecar.targets import Targets
 from jbm_kafka.sidecar.topic_watch import TopicWatch
 from jbm_kafka.sidecar.topics import MARGIN_BYTES, Topics, dead_letter_queue
@@ -66,6 +71,9 @@ class Sidecar:
         self._stores = stores
         self._admin = kafka.admin()
         registry = Registry(kafka, self._admin, with_namespace("jbm.registry", config.namespace))
+        self._holder = self._new_holder(registry.log.topic)
+        self.client_ids = ClientIds(registry.log, self._holder)
+        self._subscriptions = Subscriptions(self._subscription_parts(registry))
         self.topics = Topics(self._admin, namespace=config.namespace, registry=registry)
         self._watch = TopicWatch(topics=self.topics, workers=self._workers, clock=clock, looked=self._tell_lanes)
         self._targets = Targets(topics=self.topics, ensure=self._ensure_target, workers=self._workers)
@@ -104,6 +112,30 @@ class Sidecar:
         )
         self._is_started = False
 
+    def _new_holder(self, topic: str) -> Holder:
+        return Holder(
+            kafka=self._kafka,
+            admin=self._admin,
+            config=self.config,
+            topic=topic,
+            workers=self._workers,
+            chance=self._chance,
+        )
+
+    def _subscription_parts(self, registry: Registry) -> SubscriptionParts:
+        namespace = self.config.namespace
+        return SubscriptionParts(
+            registry=registry.log,
+            holder=self._holder,
+            admin=self._admin,
+            remains=Remains(self._kafka, self._admin, namespace=namespace, workers=self._workers),
+            workers=self._workers,
+            clock=self._clock,
+            chance=self._chance,
+            namespace=namespace,
+            stop_lane=self._stop_lane,
+        )
+
     # -- destinations --------------------------------------------------------------------------------------------
 
     def settings_of(self, name: str) -> ResolvedSettings:
@@ -130,9 +162,10 @@ class Sidecar:
             raise as_jms_error(error, str(destination), destination=destination.name) from None
 
     def _ensure_target(self, address: str, message_bytes_min: int) -> TopicInfo:
-        return self.ensure(dead_letter_queue(address), message_bytes_min=message_bytes_min)
+        known = self.topics.destination(address)
+        return self.ensure(known or dead_letter_queue(address), message_bytes_min=message_bytes_min)
 
-    def _ensure_targets(self, source: Queue, info: TopicInfo) -> None:
+    def _ensure_targets(self, source: Destination, info: TopicInfo) -> None:
         """Dead-letter and expiry addresses must be there before the first message needs them, with room for any.
 
         A copy of a copy is no larger, what told of the hop before is replaced; and two addresses that are each other's
@@ -151,17 +184,20 @@ class Sidecar:
 
     # -- receivers -----------------------------------------------------------------------------------------------
 
-    def attach(self, queue: Queue, link: Link) -> Lane:
-        """Serve a receiver of the queue; the process joins the queue's group for it.
+    def attach(self, source: Source, link: Link) -> Lane:
+        """Serve a receiver; the process joins the group of the queue or subscription for it.
 
         Raises:
-            InvalidDestinationError, JMSError: the queue cannot be used.
+            InvalidDestinationError, JMSError: it cannot be used.
         """
         self._check()
-        info = self.ensure(queue)
-        self._ensure_targets(queue, info)
-        group = ChannelGroup.of_queue(queue, namespace=self.config.namespace, partitions=info.partitions)
+        destination = destination_of(source)
+        info = self.ensure(destination)
+        self._ensure_targets(destination, info)
+        group = self._group_of(source, info)
         ending = self._lanes.get(group.group_id)
+        if ending is not None and ending.data.group.incarnation != group.incarnation:
+            ending.stop()  # of a subscription that has ended
         if ending is not None and not ending.is_running:
             # Not under the lock: what it waits for may be a commit of this process, which needs the lock.
             ending.join(STOP_TIMEOUT_S)
@@ -176,15 +212,56 @@ class Sidecar:
                 lane.attach(link)
             return lane
 
+    def _group_of(self, source: Source, info: TopicInfo) -> ChannelGroup:
+        namespace = self.config.namespace
+        if isinstance(source, Queue):
+            return ChannelGroup.of_queue(source, namespace=namespace, partitions=info.partitions)
+        record = self._subscriptions.record_of(source)
+        return ChannelGroup.of_subscription(source, record, namespace=namespace, partitions=info.partitions)
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Have the subscription, begun at the latest now, in use by one more consumer until `end_use`.
+
+        Raises:
+            IllegalStateError, InvalidDestinationError, JMSError: it cannot be had; the text says why.
+        """
+        self._check()
+        info = self.ensure(subscription.topic)
+        with self._lock:
+            self._start()
+        self._subscriptions.subscribe(subscription, info)
+
+    def end_use(self, subscription: Subscription) -> None:
+        """One consumer less, and nothing of it is unacknowledged."""
+        self._subscriptions.end_use(subscription)
+
+    def unsubscribe(self, client_id: str, name: str) -> None:
+        """End a durable subscription.
+
+        Raises:
+            InvalidDestinationError, IllegalStateError, JMSError: it cannot be ended; the text says why.
+        """
+        self._check()
+        with self._lock:
+            self._start()
+        self._subscriptions.unsubscribe(client_id, name)
+
+    def _stop_lane(self, group_id: str) -> None:
+        lane = self._lanes.get(group_id)
+        if lane is not None:
+            lane.stop()
+            lane.join(STOP_TIMEOUT_S)
+
     def _tell_lanes(self, info: TopicInfo) -> None:
         """A topic may be another than it was."""
         for lane in list(self._lanes.values()):
             if lane.data.group.topic == info.topic:
-                lane.post(partial(lane.assignment.topic_is, info.topic_id, info.partitions))
+                log_id = lane.data.group.log_id(info.topic_id)
+                lane.post(partial(lane.assignment.topic_is, log_id, info.partitions))
 
-    def lane_of(self, queue: Queue) -> Lane | None:
-        """The lane that serves the queue here, if there is one."""
-        return self._lanes.get(queue.group_id(self.config.namespace))
+    def lane_of(self, source: Source) -> Lane | None:
+        """The lane that serves the queue or subscription here, if there is one."""
+        return self._lanes.get(source.group_id(self.config.namespace))
 
     def submit(self, transfer: Transfer) -> None:
         """Commit sends and acknowledgements together with the next checkpoint."""
@@ -193,9 +270,9 @@ class Sidecar:
             self._start()
         self.checkpointer.submit(transfer)
 
-    def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
-        """The stable end of our partitions of the queue, as of now; none when the cluster does not say so in time."""
-        lane = self.lane_of(queue)
+    def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
+        """The stable end of our partitions of it, as of now; none when the cluster does not say so in time."""
+        lane = self.lane_of(source)
         if lane is None:
             return {}
         partitions = list(lane.data.channels)
@@ -225,6 +302,7 @@ class Sidecar:
         self._opener.close()
         self.checkpointer.stop(STOP_TIMEOUT_S)
         self._stores.close()
+        self._holder.stop()
         self.topics.close()
         self._admin.close()
 

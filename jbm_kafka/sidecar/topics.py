@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
-from jbm_kafka.core.destination import Destination, Queue, colliding_name, with_namespace
+from jbm_kafka.core.destination import Destination, Queue, Topic, colliding_name, with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaClientError, TopicDescription, Unreachable
 from jbm_kafka.ports.provider import TopicInfo
@@ -65,6 +65,10 @@ class Topics:
     def known(self, name: str) -> TopicInfo | None:
         """What was found earlier, without asking the cluster."""
         return self._known.get(name) or self._forgotten.get(name)
+
+    def destination(self, name: str) -> Destination | None:
+        """The queue or topic of this name, if it is known."""
+        return self._destinations.get(name)
 
     def usable(self, name: str) -> TopicInfo | None:
         """As `known`, but nothing of a topic that a send found gone, or that refused one."""
@@ -136,6 +140,8 @@ class Topics:
             destination.kafka_topic(self._namespace)  # raises; a queue may be known by the same name
         info = self._known.get(destination.name)
         if info is not None and info.max_message_bytes >= message_bytes_min:
+            if destination.kind != self._destinations[destination.name].kind:
+                raise _other_kind(destination)
             return info
         with self._lock:
             found = self._describe(destination)
@@ -217,6 +223,7 @@ class Topics:
                 f"a destination needs cleanup.policy=delete",
                 destination=destination.name,
             )
+        self._check_kind(destination, found)
         self._ensure_changelog(destination, found)
         is_log_append_time = found.config.get("message.timestamp.type") == "LogAppendTime"
         keeps_compression = found.config.get("compression.type", "producer") in ("producer", *TRUSTED_COMPRESSION)
@@ -230,6 +237,19 @@ class Topics:
         if self._known.get(destination.name) != info:  # the same one stays: what is derived from it stays good
             self._known[destination.name] = info
         return self._known[destination.name]
+
+    def _check_kind(self, destination: Destination, found: TopicDescription) -> None:
+        """A name is a queue or a topic, in one namespace; who uses it first decides."""
+        if self._registry is None:
+            return
+        if isinstance(destination, Topic):
+            if not self._registry.ensure_topic(destination.name, found.topic_id):
+                raise _other_kind(destination)
+            return
+        if self._registry.recorded(destination.name, found.topic_id) is None:
+            self._registry.refresh()
+        if self._registry.is_topic(destination.name, found.topic_id):
+            raise _other_kind(destination)
 
     def _describe(self, destination: Destination) -> TopicDescription | None:
         topic = destination.kafka_topic(self._namespace)
@@ -292,6 +312,16 @@ class Topics:
                 fault,
             )
         return found
+
+
+def _other_kind(destination: Destination) -> InvalidDestinationError:
+    is_topic = isinstance(destination, Topic)
+    its, wanted = ("queue", "topic") if is_topic else ("topic", "queue")
+    return InvalidDestinationError(
+        f"{destination}: {destination.name!r} is a {its}, and a name is either; use create_{its}({destination.name!r}) "
+        f"or another name for the {wanted}",
+        destination=destination.name,
+    )
 
 
 def _missing(destination: Destination) -> InvalidDestinationError:

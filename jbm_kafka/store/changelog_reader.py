@@ -32,8 +32,10 @@ class ChangelogScope:
     topic: str
     """The Kafka topic of the messages."""
     topic_id: str
-    """Its Kafka id as of now."""
+    """Its Kafka id as of now; of a subscription with the subscription's own behind it (ChannelGroup.log_id)."""
     changelog_topic: str
+    begins: Mapping[int, int] = field(default_factory=dict)
+    """Of a subscription: where it begins, by partition."""
 
     def journal_channel(self, partition: int) -> str:
         """The channel's name in the journal; the live path must write under the same."""

@@ -25,7 +25,7 @@ READINGS_MAX = 3
 """One may find the journal damaged, and one a living owner's checkpoint between two questions (when somebody only
 looks); then the next agrees. What still differs differs for good."""
 
-_QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED})
+_QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED, StartReason.SUBSCRIBED_ANEW})
 _ASKED_FOR = frozenset({StartReason.OPERATOR_RESET})
 
 
@@ -116,6 +116,7 @@ def _recovered(
         committed=found.committed,
         log_begin=log_begin,
         log_end=log_end,
+        begin=scope.begins.get(partition, 0),
     )
     start = decide_start(facts)
     kept = _kept(found.decoded.others, start, log_end)

@@ -1,5 +1,7 @@
 """Of REDELIVER-4: what a dead letter and an expired message keep, and what they tell."""
 
+from typing import Any
+
 import pytest
 
 from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers, origin_of, retried_headers
@@ -29,7 +31,7 @@ KEPT: list[Header] = [
 ]
 
 
-def dead_letter(original: list[Header] | None, **changed: int) -> list[Header]:
+def dead_letter(original: list[Header] | None, **changed: Any) -> list[Header]:
     return dead_letter_headers(
         original,
         destination=Queue("orders"),

@@ -20,6 +20,7 @@ PAGES = [
     "docs/selectors.md",
     "docs/sending-again.md",
     "docs/spark.md",
+    "docs/subscriptions.md",
     "docs/testing.md",
     "docs/tutorial.md",
     "docs/api.md",

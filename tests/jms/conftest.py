@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue, Topic
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.support import SETTINGS
@@ -26,6 +26,7 @@ ON_BOTH = {
     "test_map_and_stream",
     "test_object_messages",
     "test_duplicates",
+    "test_subscriptions",
 }
 """The files of those tests; what is marked `kafka_only` in them excepted."""
 
@@ -100,6 +101,18 @@ def connection(shared: Connection) -> Iterator[Connection]:
 def session(connection: Connection) -> Session:
     """An AUTO session, for sending and for receiving what is left."""
     return connection.create_session(AcknowledgeMode.AUTO)
+
+
+@pytest.fixture
+def prices() -> Topic:
+    """A topic of two partitions that no other test has."""
+    return Topic(f"{RUN}-{uuid.uuid4().hex[:8]}")
+
+
+@pytest.fixture
+def client_id() -> str:
+    """That no other test has."""
+    return f"client-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture

@@ -261,7 +261,7 @@ SESSIONS: Mistakes = [
     (call("session", "create_consumer", QUEUE, selector="a = 1"), errors.InvalidSelectorError,
      "selector is 'a = 1': only browsers have selectors in this version; use None"),
     (call("session", "create_consumer", QUEUE, no_local=True), errors.IllegalStateError,
-     "no_local is for topics, which this version does not have yet"),
+     "no_local is for topics, and queue:orders is none; leave it out"),
     (call("session", "create_consumer", QUEUE, no_local="yes"), errors.InvalidTypeError,
      "no_local is 'yes': it is True or False"),
     (call("session", "create_consumer", QUEUE, prefetch=0), errors.InvalidSettingError,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from jbm_kafka import SYSTEM_GENERATED, AcknowledgeMode, AddressSettings, Message, Queue
+from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
@@ -38,7 +39,7 @@ NOTHING_S = 0.3
 """How long a receive looks for what must not be there; it catches up with the log before it gives up."""
 
 
-def send(session: Session, queue: Queue, *bodies: str, unit: str | None = None) -> None:
+def send(session: Session, queue: Destination, *bodies: str, unit: str | None = None) -> None:
     """Send texts in order; none is missing when it returns."""
     producer = session.create_producer(queue)
     for body in bodies:

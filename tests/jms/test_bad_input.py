@@ -154,7 +154,14 @@ def test_what_this_version_has_not_is_said_so(connection: Connection, session: S
     with pytest.raises(errors.InvalidTypeError, match=r"AUTO, .*use AcknowledgeMode\.AUTO"):
         connection.create_session("auto")  # type: ignore[arg-type]
     with pytest.raises(errors.InvalidDestinationError, match="queues only"):
-        session.create_consumer(Topic("prices"))
+        session.create_browser(Topic("prices"))
+    with pytest.raises(errors.InvalidDestinationError, match=r"only topics have subscriptions, use Topic"):
+        session.create_shared_consumer(orders, "team")  # type: ignore[arg-type]
+    with pytest.raises(errors.InvalidDestinationError, match=r"use Topic\('prices'\)"):
+        session.create_shared_durable_consumer("prices", "team")  # type: ignore[arg-type]
+    for name in ("", "x" * 201, 5):
+        with pytest.raises(errors.InvalidSettingError, match="a subscription's name is a str of 1 to 200 characters"):
+            session.create_shared_consumer(Topic("prices"), name)  # type: ignore[arg-type]
     with pytest.raises(errors.InvalidDestinationError, match=r"use Queue\('orders'\)"):
         session.create_producer("orders")  # type: ignore[arg-type]
 

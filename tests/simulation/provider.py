@@ -9,6 +9,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.ports import Clock, KafkaClientError, Outgoing, SendReport
 from jbm_kafka.ports.completion import Completion
@@ -47,11 +48,23 @@ class SimulatedProvider:
     def ensure(self, destination: Destination) -> TopicInfo:
         return self._process.sidecar.ensure(destination)
 
-    def attach(self, queue: Queue, link: Link) -> Lane:
-        return self._process.sidecar.attach(queue, link)
+    def hold_client_id(self, client_id: str, connection_id: str) -> None:
+        raise NotImplementedError
 
-    def end_positions(self, queue: Queue, timeout_s: float) -> Mapping[int, int]:
-        return self._process.sidecar.end_positions(queue, timeout_s)
+    def subscribe(self, subscription: Subscription) -> None:
+        self._process.sidecar.subscribe(subscription)
+
+    def end_use(self, subscription: Subscription) -> None:
+        self._process.sidecar.end_use(subscription)
+
+    def unsubscribe(self, client_id: str, name: str) -> None:
+        self._process.sidecar.unsubscribe(client_id, name)
+
+    def attach(self, source: Source, link: Link) -> Lane:
+        return self._process.sidecar.attach(source, link)
+
+    def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
+        return self._process.sidecar.end_positions(source, timeout_s)
 
     def submit(self, work: UnitOfWork) -> None:
         self._process.sidecar.submit(transfer_of(work))

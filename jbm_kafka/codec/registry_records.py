@@ -1,0 +1,145 @@
+"""Records of `jbm.registry` about subscriptions, client ids and names of topics: key `<kind>|<name>`, value Avro."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jbm_kafka.codec.schemas import codec
+from jbm_kafka.core.destination import Topic
+from jbm_kafka.core.errors import CorruptRecordError, JMSError, NewerRecordError
+from jbm_kafka.core.subscription import Subscription, SubscriptionKind
+
+_SUBSCRIPTION = b"subscription|"
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionRecord:
+    """What is recorded of one subscription; see schemas/Subscription.avsc."""
+
+    subscription: Subscription
+    topic_id: str
+    incarnation: str
+    begins: tuple[int, ...]
+    holders: tuple[str, ...] = ()
+    created_ms: int = 0
+    is_ending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRecord:
+    """Which connection has a client id."""
+
+    holder: str
+    connection_id: str
+
+
+def subscription_key(group_id: str) -> bytes:
+    """Of the subscription's record."""
+    return _SUBSCRIPTION + group_id.encode()
+
+
+def encode_subscription(record: SubscriptionRecord) -> bytes:
+    """The value."""
+    subscription = record.subscription
+    return codec("Subscription").encode(
+        {
+            "topic": subscription.topic.name,
+            "topic_id": record.topic_id,
+            "kind": subscription.kind.value,
+            "client_id": subscription.client_id,
+            "name": subscription.name,
+            "selector": "",
+            "no_local": subscription.no_local,
+            "incarnation": record.incarnation,
+            "begins": list(record.begins),
+            "holders": list(record.holders),
+            "created_ms": record.created_ms,
+            "is_ending": record.is_ending,
+        }
+    )
+
+
+def decode_subscription(value: bytes) -> SubscriptionRecord:
+    """What the value says.
+
+    Raises:
+        JMSError: only a newer version understands it.
+    """
+    fields = _decoded("Subscription", value)
+    if fields["selector"]:
+        raise JMSError(f"the subscription {fields['name']!r} has a selector: only a newer jbm-kafka can serve it")
+    subscription = Subscription(
+        topic=Topic(fields["topic"]),
+        kind=SubscriptionKind(fields["kind"]),
+        name=fields["name"],
+        client_id=fields["client_id"],
+        no_local=fields["no_local"],
+    )
+    return SubscriptionRecord(
+        subscription=subscription,
+        topic_id=fields["topic_id"],
+        incarnation=fields["incarnation"],
+        begins=tuple(fields["begins"]),
+        holders=tuple(fields["holders"]),
+        created_ms=fields["created_ms"],
+        is_ending=fields["is_ending"],
+    )
+
+
+def subscriptions_in(values: Mapping[bytes, bytes]) -> Iterator[tuple[bytes, SubscriptionRecord]]:
+    """Every subscription that is recorded and can be read here, with its key."""
+    for key, value in values.items():
+        if key.startswith(_SUBSCRIPTION):
+            try:
+                yield key, decode_subscription(value)
+            except JMSError:
+                continue
+
+
+def client_key(client_id: str) -> bytes:
+    """Of the client id's record."""
+    return f"client|{client_id}".encode()
+
+
+def encode_client(record: ClientRecord) -> bytes:
+    """The value."""
+    return codec("Client").encode({"holder": record.holder, "connection_id": record.connection_id})
+
+
+def decode_client(value: bytes) -> ClientRecord:
+    """What the value says.
+
+    Raises:
+        JMSError: only a newer version understands it.
+    """
+    return ClientRecord(**_decoded("Client", value))
+
+
+def topic_key(name: str) -> bytes:
+    """Of the record that the destination is a topic."""
+    return f"topic|{name}".encode()
+
+
+def encode_topic(topic_id: str) -> bytes:
+    """The value."""
+    return codec("TopicName").encode({"topic_id": topic_id})
+
+
+def decode_topic(value: bytes) -> str:
+    """The Kafka id of the topic that it is about.
+
+    Raises:
+        JMSError: only a newer version understands it.
+    """
+    return str(_decoded("TopicName", value)["topic_id"])
+
+
+def _decoded(name: str, value: bytes) -> dict[str, Any]:
+    try:
+        return codec(name).decode(value)
+    except (CorruptRecordError, NewerRecordError) as error:
+        raise JMSError(
+            f"a record of the registry cannot be read: {error}; use the newer jbm-kafka that wrote it"
+        ) from None

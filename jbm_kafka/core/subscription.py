@@ -1,0 +1,116 @@
+"""Subscriptions of topics: each gets a copy of every message, and is a consumer group of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from jbm_kafka.core.destination import Queue, Topic, percent_encode, with_namespace
+from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, InvalidSettingError
+from jbm_kafka.core.wrong_values import shown
+
+NAME_LENGTH_MAX = 200
+
+
+class SubscriptionKind(Enum):
+    """Who may receive from it, and what ends it. The value stands in the names of groups and in the registry."""
+
+    DURABLE = "durable"
+    """One consumer of one client id; `unsubscribe` ends it."""
+    SHARED_DURABLE = "shared-durable"
+    """Any number of consumers; `unsubscribe` ends it."""
+    SHARED = "shared"
+    """Any number of consumers; the end of the last one ends it."""
+    PRIVATE = "private"
+    """One consumer, with which it ends; its name is made up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What an application subscribed to. What Kafka and the registry know it by is its `group_id`.
+
+    Raises:
+        InvalidSettingError: the name cannot be one.
+    """
+
+    topic: Topic
+    kind: SubscriptionKind
+    name: str
+    client_id: str = ""
+    """Empty: none."""
+    no_local: bool = False
+    connection_id: str = ""
+    """Of a PRIVATE one with `no_local`: what this connection sent is left out."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not 0 < len(self.name) <= NAME_LENGTH_MAX:
+            raise InvalidSettingError(
+                f"name is {shown(self.name)}: a subscription's name is a str of 1 to {NAME_LENGTH_MAX} characters",
+                setting="name",
+                value=self.name,
+            )
+
+    @property
+    def is_durable(self) -> bool:
+        """It keeps what comes while nobody receives."""
+        return self.kind in (SubscriptionKind.DURABLE, SubscriptionKind.SHARED_DURABLE)
+
+    @property
+    def is_shared(self) -> bool:
+        """It may have several consumers."""
+        return self.kind in (SubscriptionKind.SHARED, SubscriptionKind.SHARED_DURABLE)
+
+    @property
+    def full_name(self) -> str:
+        """`<client id>/<name>`, or the name alone; what a dead letter tells."""
+        return f"{self.client_id}/{self.name}" if self.client_id else self.name
+
+    def __str__(self) -> str:
+        return f"{self.topic} subscription {self.full_name!r}"
+
+    def group_id(self, namespace: str = "") -> str:
+        """The Kafka consumer group whose lag is what the subscription holds."""
+        parts = (self.kind.value, percent_encode(self.client_id), percent_encode(self.name))
+        return with_namespace("jbm." + ".".join(parts), namespace)
+
+    def leaves_out(self, sender: bytes) -> bool:
+        """Whether `no_local` leaves out what this one sent, told as `<client id>/<connection id>`."""
+        client_id, _, connection_id = sender.rpartition(b"/")
+        if self.client_id and client_id == self.client_id.encode():
+            return True
+        return bool(self.connection_id) and connection_id == self.connection_id.encode()
+
+
+Source = Queue | Subscription
+"""What a consumer receives from."""
+
+
+def destination_of(source: Source) -> Queue | Topic:
+    """The queue, or the subscription's topic."""
+    return source.topic if isinstance(source, Subscription) else source
+
+
+def checked_client_id(client_id: object) -> str:
+    """The client id, if it can be one.
+
+    Raises:
+        InvalidClientIDError: it cannot.
+    """
+    if not isinstance(client_id, str):
+        raise InvalidClientIDError(
+            f"client_id is {shown(client_id)}: it is a str such as 'billing'", client_id=client_id
+        )
+    if not 0 < len(client_id) <= NAME_LENGTH_MAX:
+        raise InvalidClientIDError(
+            f"client_id has {len(client_id)} characters: it has 1 to {NAME_LENGTH_MAX}", client_id=client_id
+        )
+    return client_id
+
+
+def client_id_needed(name: str) -> IllegalStateError:
+    """What is said where an unshared durable subscription is asked for by nobody."""
+    return IllegalStateError(
+        f"durable subscription {name!r}: the connection has no client_id, by which the subscription is known; give it "
+        f"to ConnectionFactory(client_id=…), or use create_shared_durable_consumer, which needs none",
+        name=name,
+    )

@@ -1,0 +1,82 @@
+"""Client ids: each has one connection in the whole cluster (CONN-2)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+
+from jbm_kafka.codec.registry_records import ClientRecord, client_key, decode_client, encode_client
+from jbm_kafka.core.errors import InvalidClientIDError, JMSError
+from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports.client_errors import as_jms_error
+from jbm_kafka.sidecar.holder import Holder
+from jbm_kafka.sidecar.registry_log import Changes, RegistryLog
+
+log = logging.getLogger(__name__)
+
+
+class ClientIds:
+    """Those of this process's connections. Any thread."""
+
+    def __init__(self, registry: RegistryLog, holder: Holder) -> None:
+        self._registry = registry
+        self._holder = holder
+        self._held: dict[str, str] = {}
+        """Connection by client id."""
+        self._lock = threading.Lock()
+
+    def hold(self, client_id: str, connection_id: str) -> None:
+        """Have it, until `release` or the end of this process.
+
+        Raises:
+            InvalidClientIDError: another connection has it.
+            JMSError: the cluster cannot be asked.
+        """
+        with self._lock:
+            if client_id in self._held:
+                raise _taken(client_id, "another connection of this process has it")
+            self._held[client_id] = connection_id
+        try:
+            self._registry.make()
+            mine = ClientRecord(self._holder.ensure(), connection_id)
+            self._registry.update(lambda values: self._claim(values, client_id, mine))
+        except BaseException as error:
+            with self._lock:
+                del self._held[client_id]
+            if isinstance(error, KafkaClientError):
+                raise as_jms_error(error, f"client id {client_id!r}", client_id=client_id) from None
+            raise
+
+    def release(self, client_id: str, connection_id: str) -> None:
+        """Let it go; whoever could not be told so finds out when this process has ended."""
+        mine = ClientRecord(self._holder.name, connection_id)
+        try:
+            self._registry.update(lambda values: {client_key(client_id): None} if _has(values, client_id, mine) else {})
+        except (KafkaClientError, JMSError) as error:
+            log.warning("client id %r is free when this process ends, and not before: %s", client_id, error)
+        with self._lock:
+            self._held.pop(client_id, None)
+
+    def _claim(self, values: Mapping[bytes, bytes], client_id: str, mine: ClientRecord) -> Changes:
+        value = values.get(client_key(client_id))
+        if value is not None:
+            found = decode_client(value)
+            if found == mine:
+                return {}
+            if found.holder != mine.holder and self._holder.living([found.holder]):
+                raise _taken(client_id, f"a connection of another process has it (group {found.holder})")
+        return {client_key(client_id): encode_client(mine)}
+
+
+def _has(values: Mapping[bytes, bytes], client_id: str, mine: ClientRecord) -> bool:
+    value = values.get(client_key(client_id))
+    return value is not None and decode_client(value) == mine
+
+
+def _taken(client_id: str, cause: str) -> InvalidClientIDError:
+    return InvalidClientIDError(
+        f"client id {client_id!r} is in use: {cause}. Close that connection, or use another client_id; of a process "
+        f"that was killed it is free after its session timeout",
+        client_id=client_id,
+    )

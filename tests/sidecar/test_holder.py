@@ -1,0 +1,124 @@
+"""What a process holds in the registry ends with it: a client id of a killed one is free, and its leavings go."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.destination import Topic
+from jbm_kafka.core.errors import InvalidClientIDError, InvalidDestinationError
+from jbm_kafka.core.subscription import Subscription, SubscriptionKind
+from jbm_kafka.memory.memory_held import MemoryHeldStore
+from jbm_kafka.memory.memory_journal import MemoryJournal
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka, ProcessCrashed
+from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.sidecar.sidecar import Sidecar
+from jbm_kafka.sidecar.steps import Steps, ThreadWorker, ThreadWorkers, Wait
+from jbm_kafka.sidecar.stores import Stores
+from tests.jms.support import eventually
+from tests.support.manual_clock import ManualClock
+
+SESSION_TIMEOUT_MS = 3_000
+PRICES = Topic("prices")
+
+
+class MortalWorkers(ThreadWorkers):
+    """Threads that end without a word when their process is killed."""
+
+    def start(self, name: str, steps: Steps) -> ThreadWorker:
+        return super().start(name, mortal(steps))
+
+
+def mortal(steps: Steps) -> Iterator[Wait]:
+    with suppress(ProcessCrashed):
+        yield from steps
+
+
+class Processes:
+    """Sidecars over one cluster whose clock the test moves; each may be killed."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.cluster = MemoryCluster(self.clock)
+        self.alive: list[Sidecar] = []
+
+    def start(self) -> tuple[MemoryKafka, Sidecar]:
+        kafka = MemoryKafka(self.cluster)
+        config = SidecarConfig(
+            session_timeout_ms=SESSION_TIMEOUT_MS, address_settings={"#": AddressSettings(partitions=2)}
+        )
+        stores = Stores(
+            MemoryJournal(clock=self.clock),
+            MemoryHeldStore(),
+            f"jbm.{len(self.alive)}",
+            lambda: None,
+            has_past=False,
+        )
+        sidecar = Sidecar(kafka=kafka, clock=self.clock, config=config, stores=stores, workers=MortalWorkers())
+        self.alive.append(sidecar)
+        return kafka, sidecar
+
+    def kill(self, kafka: MemoryKafka, sidecar: Sidecar) -> None:
+        self.alive.remove(sidecar)
+        kafka.crash()
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    made = Processes()
+    yield made
+    for sidecar in made.alive:
+        sidecar.close()
+
+
+def test_the_client_id_of_a_killed_process_is_free_after_its_session_timeout(processes: Processes) -> None:
+    """CONN-2"""
+    killed, theirs = processes.start()
+    _, mine = processes.start()
+    theirs.client_ids.hold("billing", "c1")
+    processes.kill(killed, theirs)
+    with pytest.raises(InvalidClientIDError, match="a connection of another process has it"):
+        mine.client_ids.hold("billing", "c2")
+    processes.clock.advance(SESSION_TIMEOUT_MS + 1)
+    mine.client_ids.hold("billing", "c2")
+    with pytest.raises(InvalidClientIDError, match="another connection of this process"):
+        mine.client_ids.hold("billing", "c3")
+    mine.client_ids.release("billing", "c2")
+    mine.client_ids.hold("billing", "c3")
+
+
+def names_of(processes: Processes) -> set[bytes]:
+    """Subscriptions that the registry still has."""
+    latest: dict[bytes, bytes | None] = {}
+    for record in processes.cluster.log("jbm.registry", 0).read(0, 10_000, committed_only=True)[0]:
+        latest[record.key() or b""] = record.value()
+    return {key for key, value in latest.items() if value is not None and key.startswith(b"subscription|")}
+
+
+@pytest.mark.parametrize("kind", [SubscriptionKind.SHARED, SubscriptionKind.PRIVATE, SubscriptionKind.SHARED_DURABLE])
+def test_what_a_killed_process_subscribed_to_goes_with_it_unless_it_is_durable(
+    processes: Processes, kind: SubscriptionKind
+) -> None:
+    """Of TOPIC-1, TOPIC-2: and a durable one is no longer in use."""
+    killed, theirs = processes.start()
+    theirs.subscribe(Subscription(PRICES, kind, "old"))
+    processes.kill(killed, theirs)
+    processes.clock.advance(SESSION_TIMEOUT_MS + 1)
+    _, mine = processes.start()
+    mine.subscribe(Subscription(PRICES, SubscriptionKind.SHARED, "new"))
+    new, old = b"subscription|jbm.shared..new", f"subscription|jbm.{kind.value}..old".encode()
+    left = {new, old} if kind is SubscriptionKind.SHARED_DURABLE else {new}
+    eventually(lambda: names_of(processes) == left, "what the killed process left is there still")
+    if kind is SubscriptionKind.SHARED_DURABLE:
+        mine.unsubscribe("", "old")
+        assert names_of(processes) == {new}
+
+
+def test_a_durable_subscription_of_a_topic_that_deletes_messages_is_refused(processes: Processes) -> None:
+    """Of TOPIC-5: it would lose what it promised to keep."""
+    _, mine = processes.start()
+    processes.cluster.create_topic("prices", 2, {"retention.ms": "604800000"})
+    with pytest.raises(InvalidDestinationError, match=r"retention.ms=604800000.*kafka-configs.sh --alter"):
+        mine.subscribe(Subscription(PRICES, SubscriptionKind.SHARED_DURABLE, "audit"))
+    mine.subscribe(Subscription(PRICES, SubscriptionKind.SHARED, "audit"))
