@@ -1,17 +1,53 @@
-"""What happened, in one line, of what Spark tells in a hundred."""
+"""What happened and what to do, in one line, of what Spark tells in a hundred."""
 
 import re
 
+_OURS = re.compile(r"^jbm_(?:spark|kafka)\.[\w.]+Error: (?P<text>.+)$")
+"""As Python ends a traceback, in what Spark tells of a failed batch."""
 _OWN_REFUSAL = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<text>.*?)(?: SQLSTATE: \w+)?$")
+_QUERY_PREFIX = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
+_STATE = re.compile(r"( SQLSTATE: \w+)+$")
+_JAVA_PACKAGE = re.compile(r"^(?:[a-z]\w*\.)+(?=[A-Z])")
 _LENGTH_MAX = 500
+
+_KNOWN = (
+    (
+        r"data may have been lost|OffsetOutOfRangeException",
+        "messages that were not read yet are gone (retention, or the topic was made anew): to go on without them, "
+        "begin with a new checkpoint, and with `starting` where there are some",
+    ),
+    (
+        r"UnknownTopicOrPartitionException|UnknownTopicIdException",
+        "a topic is not there any more: create it (jbm-kafka create NAME), and read it with a new checkpoint",
+    ),
+    (
+        r"^An error occurred while calling o\d+\.\w+$|Answer from Java side is empty|^\[Errno 111\]",
+        "Spark's JVM has ended, perhaps for want of memory: start again",
+    ),
+)
+"""What Spark tells at great length, and what it means."""
+_REMEDIES = (
+    (
+        r"errors\.TimeoutException|Cannot fetch record|DisconnectException|No resolvable bootstrap urls",
+        "the brokers did not answer: see that they run, and start again",
+    ),
+    (r"AuthorizationException", "docs/security.md names the rights that Spark needs"),
+    (r"OutOfMemoryError", "give Spark more memory: build_session(..., driver_memory=)"),
+)
+"""What Spark tells well enough, and what to do."""
 
 
 def cause_line(error: Exception) -> str:
-    """The innermost: the outer ones name a stage and an executor. What we refused ourselves stands as we said it."""
+    """The innermost cause: the outer ones name a stage and an executor. What we said ourselves stands as we said it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    for line in lines:
-        refused = _OWN_REFUSAL.search(line)
-        if refused is not None:
-            return refused["text"][:_LENGTH_MAX]
+    ours = [found["text"] for line in lines if (found := _OURS.match(line) or _OWN_REFUSAL.search(line))]
+    if ours:
+        return ours[-1][:_LENGTH_MAX]
+    for pattern, meaning in _KNOWN:
+        if any(re.search(pattern, line) for line in lines):
+            return meaning
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes[-1:] or lines[:1] or [type(error).__name__])[0][:_LENGTH_MAX]
+    line = (causes[-1:] or lines[:1] or [type(error).__name__])[0]
+    told = _JAVA_PACKAGE.sub("", _STATE.sub("", _QUERY_PREFIX.sub("", line)))[:_LENGTH_MAX]
+    remedy = next((remedy for pattern, remedy in _REMEDIES if any(re.search(pattern, line) for line in lines)), None)
+    return told if remedy is None else f"{told.rstrip('.')}; {remedy}"

@@ -35,8 +35,12 @@ class CheckpointError(SparkJobError):
     """The checkpoint of a query is in use by another one, or its folder cannot be written."""
 
 
+class QueryError(SparkJobError):
+    """A running query failed. Started again with its checkpoint it goes on where it was."""
+
+
 class TopicError(SparkJobError):
-    """The broker does not answer, or a topic to read does not exist."""
+    """No broker answers."""
 
 
 class ColumnsIgnoredWarning(UserWarning):

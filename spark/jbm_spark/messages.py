@@ -3,25 +3,32 @@
 import os
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import wait
+from contextlib import suppress
 from typing import Any
 
 from jbm_spark.extra import pyspark_missing
 
 try:
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 
+from py4j.protocol import Py4JError
+
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.destination import Destination, Queue
+from jbm_spark.causes import cause_line
 from jbm_spark.columns import message_columns
-from jbm_spark.errors import FrameRefusedError, OptionRefusedError
+from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.options import Position, checked, ending_options, starting_options, stream_starting_options
+from jbm_spark.session import log_hint, log_path
 from jbm_spark.sink import sink_for
-from jbm_spark.streaming_query import QueryPlan
+from jbm_spark.streaming_query import QueryPlan, awaited
 from jbm_spark.topics import can_look, check_topics
 
 
@@ -158,7 +165,8 @@ def write_stream(
 
     Raises:
         CheckpointError: another query has the checkpoint (on a local disk), or its folder cannot be written.
-        The rest as `write_messages`, before the query is started. Later failures are the query's: `query.exception()`.
+        QueryError: the batch that was interrupted fails again.
+        The rest as `write_messages`, before the query is started. Later failures are the query's: `wait_until_done`.
     """
     if not frame.isStreaming:
         raise FrameRefusedError("this frame is no stream: use write_messages()")
@@ -169,6 +177,27 @@ def write_stream(
         raise OptionRefusedError(f"checkpoint={checkpoint!r}: name a folder of this query alone, to be kept")
     sink.look()  # a missing queue is told now, not by a query that fails later
     return QueryPlan(frame, sink, os.fspath(checkpoint), output_mode).start(wanted)
+
+
+def wait_until_done(query: StreamingQuery, *, timeout: float | None = None) -> bool:
+    """Wait until the query ends, at most `timeout` seconds: whether it has. Ctrl-C stops it, and is raised on.
+
+    As `query.awaitTermination()`, which tells a failure in a hundred lines, and Ctrl-C too.
+
+    Raises:
+        QueryError: it failed; one line with cause and remedy.
+    """
+    end = awaited(query, None if timeout is None else max(timeout, 0.001))  # Spark takes no 0
+    try:
+        wait([end])
+    except KeyboardInterrupt:
+        with suppress(PySparkException, Py4JError, OSError):
+            query.stop()
+        raise
+    error = end.exception()
+    if isinstance(error, (PySparkException, Py4JError, OSError)):
+        raise QueryError(f"the query ended: {cause_line(error)}{log_hint(log_path())}") from None
+    return end.result()
 
 
 def _named(destination: str | Destination) -> Destination:

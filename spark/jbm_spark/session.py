@@ -137,6 +137,19 @@ def _last_line(log: Path) -> str:
     return next((line.strip() for line in reversed(lines) if not line.startswith(_HARMLESS)), "")
 
 
+def log_path() -> str | None:
+    """The log of this process's session, if it was made here and its JVM lives."""
+    session = SparkSession.getActiveSession()
+    with suppress(Py4JError, OSError):
+        return None if session is None else session.conf.get(LOG_PATH, None)
+    return None
+
+
+def log_hint(log: str | None) -> str:
+    """Where the whole story is, to be added to a line; nothing when the log at this path does not tell it."""
+    return f"; the whole story is in {log}" if log and _holds_errors(Path(log)) else ""
+
+
 @contextmanager
 def job_session(app_name: str) -> Iterator[SparkSession]:
     """A session for one job of seconds, stopped at the end. What Spark raises inside becomes one line with the cause.
@@ -145,12 +158,11 @@ def job_session(app_name: str) -> Iterator[SparkSession]:
         SessionError: Spark failed; the rest as `build_session`.
     """
     spark = build_session(app_name, starts_fast=True)
-    log = Path(spark.conf.get(LOG_PATH) or "")
+    log = spark.conf.get(LOG_PATH)
     try:
         yield spark
     except (PySparkException, Py4JError) as error:
-        details = f"; the whole story is in {log}" if _holds_errors(log) else ""
-        raise SessionError(f"Spark failed: {cause_line(error)}{details}") from error
+        raise SessionError(f"Spark failed: {cause_line(error)}{log_hint(log)}") from error
     finally:
         with suppress(Py4JError):  # a JVM that died has nothing to stop
             spark.stop()

@@ -74,7 +74,8 @@ class Sink:
         try:
             self._save(frame, info, job=job, batch=batch)
         except (PySparkException, Py4JError) as error:
-            raise WriteError(f"write to {self.destination}: {cause_line(error)}") from error
+            # Not `from error`, whose hundred lines of Java would stand above the one that matters.
+            raise WriteError(f"write to {self.destination}: {cause_line(error)}") from None
 
     def _save(self, frame: DataFrame, info: TopicInfo, *, job: str, batch: int | None) -> None:
         sparks = int(cast(str, frame.sparkSession.conf.get("spark.sql.shuffle.partitions")))

@@ -1,5 +1,6 @@
 """Starts the query that writes a stream to a queue, alone on its checkpoint and with the checkpoint's identity."""
 
+import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -58,3 +59,21 @@ class QueryPlan:
         query = writer.option("checkpointLocation", checkpoint).trigger(**dict(trigger)).start()
         job.set_result(query.id)  # of the checkpoint: the same in the next run
         return query
+
+
+def awaited(query: StreamingQuery, timeout: float | None) -> "Future[bool]":
+    """Whether it ended in that time, or why it failed; asked on a thread of its own.
+
+    PySpark's answer to Ctrl-C asks the JVM something, which fails in a thread that waits for the JVM.
+    """
+    end: Future[bool] = Future()
+
+    def run() -> None:
+        try:
+            # Without a timeout it gives None, when the query has ended.
+            end.set_result(query.awaitTermination(timeout) is not False)  # type: ignore[arg-type]
+        except BaseException as error:
+            end.set_exception(error)
+
+    threading.Thread(target=run, name="jbm-query", daemon=True).start()
+    return end

@@ -13,6 +13,9 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jbm_spark.causes import cause_line
+from jbm_spark.errors import QueryError
+
 FAULTY = ("4.1.0", "4.1.1")
 """Seen in 4.1.1, and in the source of 4.1.0."""
 
@@ -23,7 +26,7 @@ def finish_batch(spark: SparkSession, checkpoint: str, start: Callable[[Mapping[
     """Nothing, if the checkpoint has no batch that was begun and not finished.
 
     Raises:
-        StreamingQueryException: it cannot be finished.
+        QueryError: it cannot be finished.
     """
     if pyspark.__version__ not in FAULTY or not _is_begun(spark, checkpoint):
         return
@@ -31,7 +34,7 @@ def finish_batch(spark: SparkSession, checkpoint: str, start: Callable[[Mapping[
         start({"availableNow": True}).awaitTermination()
     except StreamingQueryException as error:
         if not all(part in str(error) for part in _FAULT):
-            raise
+            raise QueryError(f"the query's last batch cannot be finished: {cause_line(error)}") from None
 
 
 def _is_begun(spark: SparkSession, checkpoint: str) -> bool:

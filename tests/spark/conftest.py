@@ -17,11 +17,16 @@ from tests.support.waiting import wait_until
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """PySpark leaves the socket of every collect() to the garbage collector; elsewhere that stays an error."""
+    """PySpark leaves the socket of every collect() to the garbage collector; elsewhere that stays an error.
+
+    The first test waits for a broker and for Spark besides, which took 130 s on a machine with much else to do.
+    """
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(600))
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +60,7 @@ class Topics:
             "enable.idempotence": True,
         }
         if transactional_id is not None:
-            settings |= {"transactional.id": transactional_id, "transaction.timeout.ms": 10_000}
+            settings |= {"transactional.id": transactional_id, "transaction.timeout.ms": 300_000}
         producer = Producer(settings)
         if transactional_id is not None:
             producer.init_transactions()

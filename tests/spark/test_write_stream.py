@@ -1,21 +1,25 @@
 """From queue to queue as a stream: batches, restarts, and what ends a query."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
 
-from jbm_spark.errors import FrameRefusedError, OptionRefusedError
-from jbm_spark.messages import message_stream, write_stream
+from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.errors import OrderError
+from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError, TopicError
+from jbm_spark.messages import message_stream, messages, wait_until_done, write_stream
 from tests.spark.conftest import Topics
 from tests.spark.records import Record, headers
-from tests.support.topics import admin_client
+from tests.support.topics import admin_client, delete_topics
+from tests.support.waiting import wait_until
 
 END_S = 120
 
@@ -30,7 +34,7 @@ def copy(spark: SparkSession, topics: Topics, tmp_path: Path) -> Callable[..., N
         )
         query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint")
         try:
-            assert query.awaitTermination(END_S), "the query did not end"
+            assert wait_until_done(query, timeout=END_S), "the query did not end"
         finally:
             query.stop()
 
@@ -138,14 +142,14 @@ def test_partitions_that_are_added_to_the_source_are_read_from_their_beginning(
     assert sorted(number for _, number, _ in seen(topics, queue)) == [*range(40)]
 
 
-def test_a_query_ends_when_its_queue_got_more_partitions(topics: Topics, copy: Callable[..., None]) -> None:
-    """SPARK-2, of UNIT-11: told by the query, before it writes; with the command that admits them."""
+def test_a_query_does_not_start_when_its_queue_got_more_partitions(topics: Topics, copy: Callable[..., None]) -> None:
+    """SPARK-2, of UNIT-11: told when it is started, with the command that admits them."""
     source, queue = topics.create(1), topics.create(2)
     topics.write(source, numbered(0, 5))
     copy(source, queue)
     topics.grow(queue, 4)
     topics.write(source, numbered(5, 10))
-    with pytest.raises(Exception, match="admit-partitions"):
+    with pytest.raises(OrderError, match="admit-partitions"):
         copy(source, queue)
     assert len(seen(topics, queue)) == 5
 
@@ -159,7 +163,7 @@ def test_a_query_ends_when_messages_are_gone_that_it_has_not_read(topics: Topics
     admin = admin_client(topics.bootstrap)
     for future in admin.delete_records([TopicPartition(source, 0, 10)]).values():
         future.result(30)
-    with pytest.raises(StreamingQueryException, match=r"data may have been lost|failOnDataLoss"):
+    with pytest.raises(QueryError, match=r"messages that were not read yet are gone .* new checkpoint"):
         copy(source, queue)
     assert len(seen(topics, queue)) == 5
 
@@ -195,7 +199,96 @@ def test_a_source_made_anew_with_less_ends_a_query_for_good(topics: Topics, copy
     topics.make_anew(source)
     topics.write(source, numbered(5, 8))
     for _ in range(2):
-        with pytest.raises(StreamingQueryException, match="data may have been lost"):
+        with pytest.raises(QueryError, match="messages that were not read yet are gone"):
             copy(source, queue)
         topics.write(source, numbered(8, 15))
     assert len(seen(topics, queue)) == 5
+
+
+@pytest.fixture
+def running(spark: SparkSession, topics: Topics, tmp_path: Path) -> Callable[[str, str], AbstractContextManager[Any]]:
+    """A block in which a query goes on from one queue to another; it has written a batch."""
+
+    @contextmanager
+    def run(source: str, queue: str) -> Iterator[StreamingQuery]:
+        topics.write(source, numbered(0, 5))
+        frame = message_stream(spark, source, bootstrap=topics.bootstrap)
+        query = write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint",
+                             trigger={"processingTime": "1 second"})  # fmt: skip
+        try:
+            wait_until(lambda: query.lastProgress is not None, about="a batch", timeout_s=END_S)
+            yield query
+        finally:
+            query.stop()
+
+    return run
+
+
+def test_a_wait_with_a_timeout_tells_whether_the_query_has_ended(
+    topics: Topics, running: Callable[..., AbstractContextManager[StreamingQuery]]
+) -> None:
+    with running(topics.create(), topics.create()) as query:
+        assert wait_until_done(query, timeout=0) is False
+        query.stop()
+        assert wait_until_done(query) is True
+
+
+@pytest.mark.parametrize(
+    ("deleted", "told"),
+    [
+        (
+            "source",
+            r"a topic is not there any more: create it \(jbm-kafka create NAME\), and read it with a ",
+        ),
+        ("queue", "there is no Kafka topic '{queue}'; create it with: jbm-kafka create {queue}"),
+    ],
+)
+def test_a_topic_that_is_deleted_under_a_query_is_one_line(
+    topics: Topics, running: Callable[..., AbstractContextManager[StreamingQuery]], deleted: str, told: str
+) -> None:
+    source, queue = topics.create(), topics.create()
+    with running(source, queue) as query:
+        delete_topics(topics.bootstrap, [source if deleted == "source" else queue])
+        if deleted == "queue":
+            topics.write(source, numbered(5, 10))
+        with pytest.raises(QueryError, match=told.format(queue=queue)) as raised:
+            assert not wait_until_done(query, timeout=END_S), "it ended without an error"
+    assert str(raised.value).startswith("the query ended: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_query_ends_when_its_queue_got_more_partitions(
+    topics: Topics, running: Callable[..., AbstractContextManager[StreamingQuery]]
+) -> None:
+    """SPARK-2, of UNIT-11: told by the query, before it writes; with the command that admits them."""
+    source, queue = topics.create(), topics.create(2)
+    with running(source, queue) as query:
+        topics.grow(queue, 4)
+        topics.write(source, numbered(5, 10))
+        with pytest.raises(QueryError, match=r"^the query ended: .*admit-partitions"):
+            assert not wait_until_done(query, timeout=END_S), "it ended without an error"
+    assert len(seen(topics, queue)) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_broker_that_dies_under_a_query_is_one_line(
+    spark: SparkSession, dedicated_broker: Callable[[], LocalBroker], tmp_path: Path
+) -> None:
+    broker = dedicated_broker()
+    topics = Topics(broker.bootstrap)
+    source, queue = topics.create(), topics.create()
+    # Java's client gives up after a minute, if it is not told otherwise.
+    sooner = {"kafka.default.api.timeout.ms": "30000", "kafka.request.timeout.ms": "20000"}
+    frame = message_stream(spark, source, bootstrap=broker.bootstrap, options=sooner)
+    query = write_stream(frame, queue, bootstrap=broker.bootstrap, checkpoint=tmp_path / "checkpoint",
+                         trigger={"processingTime": "1 second"})  # fmt: skip
+    try:
+        wait_until(lambda: query.isActive and query.lastProgress is not None, about="a batch", timeout_s=END_S)
+        broker.kill()
+        with pytest.raises(QueryError, match=r"the query ended: TimeoutException: .*; the brokers did not answer: see"):
+            assert not wait_until_done(query, timeout=END_S), "it ended without an error"
+        with pytest.raises(TopicError, match=r"^read queue:.*: nobody answers at .*; start the broker"):
+            messages(spark, source, bootstrap=broker.bootstrap)
+    finally:
+        query.stop()

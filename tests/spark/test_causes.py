@@ -1,0 +1,57 @@
+"""A hundred lines of Spark as one, with the remedy. No Spark is started; the texts are those of 4.1.1, shortened."""
+
+import pytest
+
+from jbm_spark.causes import cause_line
+
+QUERY = "[STREAM_FAILED] Query [id = 04e5-71, runId = 2851-02] terminated with exception: "
+REST = """ SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: [id = 04e5-71, runId = 2851-02]
+"""
+FAILED_BATCH = f"""{QUERY}[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in \
+foreach batch sink. Reason: An exception was raised by the Python Proxy. Return Message: Traceback:
+  File "site-packages/py4j/clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+jbm_kafka.core.errors.InvalidDestinationError: queue:invoices: there is no Kafka topic 'invoices'; create it
+ SQLSTATE: 39000{REST}"""
+JAVA = """An error occurred while calling o810.count.
+: java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.{0}
+\tat java.base/java.util.concurrent.CompletableFuture.reportGet(CompletableFuture.java:396)
+Caused by: org.apache.kafka.common.errors.{0}
+"""
+GONE = "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been lost because they are not"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (FAILED_BATCH, "queue:invoices: there is no Kafka topic 'invoices'; create it"),
+        (
+            JAVA.format("UnknownTopicOrPartitionException: This server does not host this topic-partition."),
+            "a topic is not there any more: create it (jbm-kafka create NAME), and read it with a new checkpoint",
+        ),
+        (
+            f"{QUERY}org.apache.kafka.common.errors.TimeoutException: Timed out. Call: listNodes{REST}",
+            "TimeoutException: Timed out. Call: listNodes; the brokers did not answer: see that they run",
+        ),
+        (
+            JAVA.format("TopicAuthorizationException: Not authorized to access topics: [orders]"),
+            "TopicAuthorizationException: Not authorized to access topics: [orders]; docs/security.md names the rights "
+            "that Spark needs",
+        ),
+        (
+            f"{QUERY}{GONE}{REST}Caused by: o.a.k.OffsetOutOfRangeException: x",
+            "messages that were not read yet are gone",
+        ),
+        ("An error occurred while calling o9113.awaitTermination", "Spark's JVM has ended"),
+        (f"{QUERY}[USER_RAISED_EXCEPTION] priority is '77' SQLSTATE: P0001{REST}", "priority is '77'"),
+        (f"{QUERY}a.b.SomethingNew: odd{REST}", "SomethingNew: odd"),
+        ("", "Exception"),
+    ],
+)
+def test_what_spark_tells_at_length_is_one_line_with_the_remedy(text: str, told: str) -> None:
+    line = cause_line(Exception(text))
+    assert line.startswith(told)
+    assert "\n" not in line
+    assert "org.apache" not in line
