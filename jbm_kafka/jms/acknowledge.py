@@ -13,7 +13,6 @@ from contextlib import suppress
 
 from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.jms.messages import Message, Settler
-from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
 from jbm_kafka.ports.completion import Completion
@@ -35,6 +34,18 @@ class AcknowledgeStrategy:
     def __init__(self, session: SessionCore) -> None:
         self._session = session
         self._is_blocking: bool = session.connection.defaults.block_on_acknowledge
+
+    @property
+    def is_explicit(self) -> bool:
+        """What the application received it has until it says what becomes of it."""
+        return False
+
+    def consumer_made(self, link: Link) -> None:
+        """The session gets one more consumer.
+
+        Raises:
+            InvalidSettingError: its prefetch does not go with the session's settings.
+        """
 
     def before_receive(self) -> None:
         """The application asks for the next message, on the session's thread."""
@@ -87,7 +98,7 @@ class AcknowledgeStrategy:
         """The session closes."""
 
     def acknowledge(self, message: Message) -> None:
-        """`message.acknowledge()`: ignored in AUTO and TRANSACTED."""
+        """`message.acknowledge()`: ignored in AUTO, DUPS_OK, PRE, NO and TRANSACTED."""
         self._session.check_open()
 
     def nack(self, message: Message, delay_ms: int | None) -> None:
@@ -250,6 +261,10 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
     def __init__(self, session: SessionCore) -> None:
         super().__init__(session)
         self._held = UnacknowledgedMessages()
+
+    @property
+    def is_explicit(self) -> bool:
+        return True
 
     def handed_over(self, link: Link, delivery: Delivery) -> AcknowledgeStrategy | MessageSettler:
         item = Unacknowledged(delivery, link)
@@ -466,14 +481,3 @@ def _received(items: list[Unacknowledged]) -> list[Received]:
     for item in items:
         by_lease[item.link, item.delivery.lease].append(item.reference.offset)
     return [Received(link, lease, offsets) for (link, lease), offsets in by_lease.items()]
-
-
-def strategy_for(session: SessionCore) -> AcknowledgeStrategy:
-    """The strategy of a session's mode."""
-    kinds: dict[AcknowledgeMode, type[AcknowledgeStrategy]] = {
-        AcknowledgeMode.AUTO: AutoAcknowledge,
-        AcknowledgeMode.CLIENT: ClientAcknowledge,
-        AcknowledgeMode.INDIVIDUAL: IndividualAcknowledge,
-        AcknowledgeMode.TRANSACTED: TransactedAcknowledge,
-    }
-    return kinds[session.mode](session)

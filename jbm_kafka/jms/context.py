@@ -19,6 +19,7 @@ from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.known_attributes import KnownAttributes, unknown_attribute
+from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -168,6 +169,10 @@ class Context(KnownAttributes):
     def set_default_prefetch(self, count: int) -> None:
         """See Session.set_default_prefetch."""
         self.session.set_default_prefetch(count)
+
+    def set_dups_ok(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS) -> None:
+        """See Session.set_dups_ok."""
+        self.session.set_dups_ok(messages, milliseconds)
 
     def create_message(self) -> Message:
         """A message without a body."""

@@ -18,6 +18,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
 
 T = TypeVar("T")
 MessageListener = Callable[[Message], object]
@@ -37,14 +38,7 @@ class Inbox:
         self.destination: Queue | Topic = destination_of(source)
         self.prefetch = prefetch
         self.listener: MessageListener | None = None
-        self.link: Link = Link(
-            link_id=f"{session.session_id}/{session.links.next_number()}",
-            session_id=session.session_id,
-            prefetch=prefetch,
-            filled=session.filled,
-            lock=session.lock,
-            one_per_unit=session.mode is AcknowledgeMode.INDIVIDUAL,
-        )
+        self.link: Link = _link_of(session, prefetch)
         self.link.on_trouble = session.connection.notify_exception
         self._strategy = strategy
         self._credit = Credit(prefetch)
@@ -116,7 +110,7 @@ class Inbox:
         )
 
     def present_body(self, delivery: Delivery, kind: type[T]) -> T:
-        """Hand the body over. In AUTO one of another kind is none the application got; elsewhere it got the message.
+        """Hand the body over. One of another kind is none the application got, unless it is the one to acknowledge.
 
         Raises:
             MessageFormatError: it is of another kind.
@@ -137,7 +131,7 @@ class Inbox:
             fault = MessageFormatError(not_of_kind(body, kind))
         except MessageFormatError as error:  # of an object, whose codec is not known here say
             fault = error
-        if self.session.mode is AcknowledgeMode.AUTO:
+        if not self._strategy.is_explicit:
             self.link.put_back(delivery)
             remedy = "the message was not received: the next receive gets it"
         else:
@@ -187,7 +181,7 @@ class Inbox:
             connection.provider.ensure(self.destination)
             return
         with self.session.filled:
-            link.is_stopped = False
+            link.resume()
             self.session.filled.notify_all()  # a receive that waits asks again: its lane may have forgotten it, or end
         if not link.is_attached and not link.is_closed:
             link.lane = connection.provider.attach(self.source, link)
@@ -241,7 +235,8 @@ class Inbox:
         units: set[tuple[int, bytes]] = set()  # what follows an expired one in its unit goes back with it (UNIT-1)
         try:
             while delivery is not None:
-                unit = delivery.unit_place
+                # Of what was acknowledged on arrival nothing goes back: only what has expired is left out.
+                unit = None if self.session.mode is AcknowledgeMode.PRE else delivery.unit_place
                 if not is_expired(delivery.reference.expiration_ms, now_ms) and unit not in units:
                     break
                 gone.append((delivery, GivenBack(delivery.offset, counted=False)))
@@ -254,3 +249,24 @@ class Inbox:
             if gone:
                 self.link.give_back(gone)
         return delivery
+
+
+def _link_of(session: SessionCore, prefetch: int) -> Link:
+    link_id = f"{session.session_id}/{session.links.next_number()}"
+    if session.mode is AcknowledgeMode.PRE:
+        return PreAcknowledgedLink(
+            link_id=link_id,
+            session_id=session.session_id,
+            prefetch=prefetch,
+            filled=session.filled,
+            lock=session.lock,
+            records_first=session.connection.defaults.block_on_acknowledge,
+        )
+    return Link(
+        link_id=link_id,
+        session_id=session.session_id,
+        prefetch=prefetch,
+        filled=session.filled,
+        lock=session.lock,
+        one_per_unit=session.mode is AcknowledgeMode.INDIVIDUAL,
+    )

@@ -16,8 +16,17 @@ class AcknowledgeMode(Enum):
     """`session.commit()`: receives and sends as one unit of work (ACK-7)."""
     INDIVIDUAL = "individual"
     """`message.acknowledge()`: this message alone, in any order (ACK-6)."""
+    DUPS_OK = "dups-ok"
+    """As AUTO, but many at once, after a number of messages or milliseconds: a crash repeats them (ACK-3)."""
+    PRE = "pre"
+    """Its arrival in the consumer's buffer: a failure may lose it, and seldom repeats it (ACK-4)."""
+    NO = "no"
+    """That the application gets it; nothing is acknowledged (ACK-5)."""
 
     AUTO_ACKNOWLEDGE = AUTO
     CLIENT_ACKNOWLEDGE = CLIENT
     SESSION_TRANSACTED = TRANSACTED
     INDIVIDUAL_ACKNOWLEDGE = INDIVIDUAL
+    DUPS_OK_ACKNOWLEDGE = DUPS_OK
+    PRE_ACKNOWLEDGE = PRE
+    NO_ACKNOWLEDGE = NO

@@ -14,7 +14,7 @@ from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError, JMSError
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, strategy_for
+from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
@@ -22,6 +22,7 @@ from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.known_attributes import KnownAttributes
+from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS, Triggers
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import Message, TextMessage
@@ -29,6 +30,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.strategies import strategy_for, with_triggers
 from jbm_kafka.jms.stream_message import StreamMessage
 from jbm_kafka.jms.subscribing import durable, private, shared
 
@@ -44,6 +46,8 @@ class Session(KnownAttributes):
         self._connection = connection
         self._consumers: list[MessageConsumer] = []
         self._default_prefetch = connection.defaults.prefetch
+        self._is_new = True
+        """It had no consumer yet."""
         self._has_closed = False
         """Somebody carries the closing out, or has."""
         self.is_over = False
@@ -168,6 +172,8 @@ class Session(KnownAttributes):
             source = source_of()
             room = self._default_prefetch if prefetch is None else checked_prefetch(prefetch)
             consumer = MessageConsumer(self.core, self.strategy, self.listening, source, room)
+            self.strategy.consumer_made(consumer.link)
+            self._is_new = False
             if isinstance(source, Subscription):
                 self._connection.provider.subscribe(source)
                 consumer.link.on_left = partial(self._connection.provider.end_use, source)
@@ -225,12 +231,12 @@ class Session(KnownAttributes):
         return self.core.is_transacted
 
     def acknowledge(self) -> None:
-        """Acknowledge everything this session has delivered; for CLIENT (ACK-2), nothing in AUTO and TRANSACTED."""
+        """Acknowledge everything this session has delivered; for CLIENT and INDIVIDUAL (ACK-2); elsewhere nothing."""
         self.core.check_open()
         self.strategy.acknowledge_all()
 
     def recover(self) -> None:
-        """Give back what is unacknowledged; it comes again, redelivered set.
+        """Give back what is unacknowledged; it comes again, redelivered set. In AUTO, PRE and NO nothing is.
 
         Raises:
             IllegalStateError: the session is transacted.
@@ -282,6 +288,25 @@ class Session(KnownAttributes):
     def set_default_prefetch(self, count: int) -> None:
         """How many messages each consumer made from now on may hold unacknowledged."""
         self._default_prefetch = checked_prefetch(count)
+
+    def set_dups_ok(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS) -> None:
+        """When a DUPS_OK session acknowledges: after so many messages or milliseconds, whichever comes first (ACK-3).
+
+        Args:
+            messages: at most the prefetch; 0: however many there are. Never told, it is 50, or a smaller prefetch.
+            milliseconds: since the first of them; 0: however long it takes. 1 with 0 is AUTO, 0 with 0 is CLIENT.
+
+        Raises:
+            IllegalStateError: the session is not DUPS_OK; or it has a consumer, and this would make it CLIENT.
+            InvalidSettingError: messages or milliseconds are not numbers that can be; a ValueError too.
+        """
+        triggers = Triggers(messages, milliseconds, is_given=True)
+        with self.core.in_use():
+            if self._is_new:
+                triggers.check(self._default_prefetch)
+            strategy = with_triggers(self.core, self.strategy, triggers, is_new=self._is_new)
+            if strategy is not self.strategy:
+                self.strategy, self.listening = strategy, Listening(self.core, strategy)
 
     # -- life --------------------------------------------------------------------------------------------------------
 

@@ -81,6 +81,10 @@ class Link:
         """Told once, when nothing of it is unacknowledged any more and its lane serves it no longer."""
         self.on_trouble: Callable[[Exception], None] = _ignore
         """Told, on the lane's thread, when acknowledgements could not be recorded."""
+        self.on_turn: Callable[[int], None] | None = None
+        """Told the monotonic time, on the lane's thread, in each of its turns."""
+        self.records_first = False
+        """What it gets is acknowledged, and comes only when that is durable."""
 
     @property
     def lane(self) -> LinkOwner:
@@ -193,6 +197,10 @@ class Link:
         with self.lock:
             is_called = self.is_waiting or self.receives != self._receives_seen
             return [] if if_idle and is_called else self._take_unread()
+
+    def resume(self) -> None:
+        """The connection was started. The caller holds the lock."""
+        self.is_stopped = False
 
     def give_back_unread(self, *, stop: bool = False) -> None:
         """Return what is unread uncounted; with `stop` take nothing until started again.

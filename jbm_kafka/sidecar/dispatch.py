@@ -133,7 +133,10 @@ class Dispatch:
             return 0
         deliveries = _presented(self._lease(link, channel), channel, references)
         # What was refused to be announced is refused by `deliver` too: nothing is carried out in between.
-        if channel.records_attempts and link.announce(deliveries):
+        if link.records_first and link.announce(deliveries):
+            channel.acknowledge(link.session_id, [reference.offset for reference in references])
+            channel.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
+        elif channel.records_attempts and link.announce(deliveries):
             channel.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
         else:
             self._deliveries.setdefault(link, []).extend(deliveries)
@@ -165,11 +168,16 @@ class Dispatch:
             lease = link.leases[channel.partition] = PartitionLease(channel, session_id=link.session_id, tell=link.tell)
         return lease
 
-    def take_back_unread(self) -> None:
-        """Return the buffers of links that nobody has received from for a while, so that others get them."""
+    def pass_time(self) -> None:
+        """Return the buffers of links that nobody has received from for a while, so that others get them.
+
+        And tell the time to those whose session acknowledges by it.
+        """
         now_ms = self._data.clock.monotonic_ms()
         idle_ms = self._data.config.receiver_idle_ms
         for link in self._data.links.values():
+            if link.on_turn is not None:
+                link.on_turn(now_ms)
             if not link.is_active(now_ms, idle_ms) and (link.buffer or link.credit):
                 self._settle.return_deliveries(link, link.take_unread(if_idle=True))
 

@@ -230,13 +230,13 @@ class Lane:
         self.settle.take_all()
 
     def pass_time(self) -> None:
-        """Let delays end, and take back what idle receivers leave unread."""
+        """Let delays end, take back what idle receivers leave unread, and have lazy ones acknowledge."""
         now_ms, set_back_ms = self.data.clock.now_ms(), self.data.clock.set_back_ms
         for channel in self.data.channels.values():
             channel.pass_time(now_ms, set_back_ms)
         self.departures.retry(now_ms)
         self.departures.lines.tell_counts(self.data.clock.monotonic_ms())
-        self.dispatch.take_back_unread()
+        self.dispatch.pass_time()
 
     def keep_within_memory(self, consumer: GroupConsumer) -> None:
         """Pause, spill and load; open anew what the held store has lost."""

@@ -24,6 +24,7 @@ PAGES = [
     "docs/testing.md",
     "docs/tutorial.md",
     "docs/api.md",
+    "docs/acknowledging.md",
     "docs/dead-letters.md",
     "docs/logging.md",
     "docs/operating.md",

@@ -17,7 +17,16 @@ from tests.support.topics import delete_topics_beginning_with
 Connect = Callable[..., Connection]
 RUN = f"jms-{uuid.uuid4().hex[:8]}"
 ON_BOTH = {
-    *("test_auto", "test_bad_input", "test_call_guard", "test_client", "test_completions", "test_consumers"),
+    *(
+        "test_auto",
+        "test_dups_ok",
+        "test_pre_and_no",
+        "test_bad_input",
+        "test_call_guard",
+        "test_client",
+        "test_completions",
+        "test_consumers",
+    ),
     *("test_extremes", "test_individual", "test_lifecycle", "test_listeners", "test_messages", "test_one_unit"),
     *("test_polling", "test_properties", "test_receive_body", "test_redelivery", "test_send_order", "test_sending"),
     *("test_settling", "test_shared_sidecar", "test_transacted", "test_troubles", "test_unit_barriers", "test_units"),

@@ -132,7 +132,7 @@ FACTORY: Mistakes = [
      "username or password is given: memory:// has no users of its own; leave them out"),
     (call("factory", "create_context", "auto"), errors.InvalidTypeError,
      "acknowledge_mode is 'auto': it is a member of AcknowledgeMode, which has AUTO, CLIENT, "
-     "TRANSACTED, INDIVIDUAL; use AcknowledgeMode.AUTO"),
+     "TRANSACTED, INDIVIDUAL, DUPS_OK, PRE, NO; use AcknowledgeMode.AUTO"),
 ]
 
 SETTINGS: Mistakes = [
@@ -203,10 +203,10 @@ CONNECTIONS: Mistakes = [
      "create_session() takes 1 argument by position (acknowledge_mode), 2 were given"),
     (call("connection", "create_session", "client"), errors.InvalidTypeError,
      "acknowledge_mode is 'client': it is a member of AcknowledgeMode, which has AUTO, CLIENT, "
-     "TRANSACTED, INDIVIDUAL; use AcknowledgeMode.CLIENT"),
+     "TRANSACTED, INDIVIDUAL, DUPS_OK, PRE, NO; use AcknowledgeMode.CLIENT"),
     (call("connection", "create_session", 1), errors.InvalidTypeError,
      "acknowledge_mode is 1: it is a member of AcknowledgeMode, which has AUTO, CLIENT, TRANSACTED, "
-     "INDIVIDUAL"),
+     "INDIVIDUAL, DUPS_OK, PRE, NO"),
     (assign("connection", "client_id", 7), errors.InvalidClientIDError,
      "client_id is 7: it is a str such as 'billing'"),
     (assign("connection", "client_id", "late"), errors.IllegalStateError,
@@ -296,6 +296,13 @@ SESSIONS: Mistakes = [
      "recover() is not for TRANSACTED sessions; use rollback()"),
     (call("session", "set_default_prefetch", None), errors.InvalidTypeError,
      "prefetch is None: it is an int of messages from 1 to 1000000"),
+    (call("session", "set_dups_ok", 50), errors.IllegalStateError,
+     "set_dups_ok() is for DUPS_OK sessions, this one is AUTO; make one with "
+     "create_session(AcknowledgeMode.DUPS_OK)"),
+    (call("session", "set_dups_ok", -1), errors.InvalidSettingError,
+     "messages is -1: it is an int of messages from 0 to 1000000"),
+    (call("context", "set_dups_ok", 5, "soon"), errors.InvalidTypeError,
+     "milliseconds is 'soon': it is an int of milliseconds, as in 1500 for a second and a half"),
     (call("closed_session", "create_producer", QUEUE), errors.IllegalStateError,
      "the session is closed; make a new one"),
     (call("closed_session", "create_consumer", QUEUE), errors.IllegalStateError,

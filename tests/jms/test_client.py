@@ -16,7 +16,7 @@ def client(connection: Connection) -> Session:
 def test_acknowledge_takes_everything_up_to_and_including(
     connection: Connection, client: Session, orders: Queue
 ) -> None:
-    """Of ACK-2: in delivery order, over units."""
+    """ACK-2: in delivery order, over units."""
     send(client, orders, "a1", "a2", unit="a")
     send(client, orders, "b1", "b2", unit="b")
     got = receive_all(client.create_consumer(orders), 4)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 SESSIONS_MAX = 4
+ONE_IN_HAND = (Mode.AUTO, Mode.DUPS_OK)
+"""Modes in which only the last message may still fail."""
 
 
 class Acts:
@@ -85,15 +87,18 @@ class Acts:
         self._sessions += 1
         mode = mode or self._chance.choice(list(Mode))
         queues = queues or self._some_queues()
+        prefetch = self._chance.randint(1, self._world.profile.prefetch)
+        triggers = (self._chance.randint(0, prefetch), self._chance.choice((0, 20, 300)))
         receiver = Receiver(
             node,
             f"s{self._sessions}",
             mode,
             queues,
-            prefetch=self._chance.randint(1, self._world.profile.prefetch),
+            prefetch=prefetch,
             listens=self._chance.random() < 0.5,
             blocks=self._chance.random() < 0.2,
             records_attempts=self._world.profile.persists_attempts,
+            triggers=triggers,
             recorder=self._world.recorder,
         )
         self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {queues}, prefetch {receiver.prefetch}")
@@ -117,7 +122,7 @@ class Acts:
         chance = self._chance
         inbox = chance.choice(receiver.inboxes)
         for _ in range(chance.randint(1, receiver.prefetch)):
-            if receiver.mode is Mode.AUTO and any(item.noted.message.is_poison for item in receiver.items):
+            if receiver.mode in ONE_IN_HAND and any(item.noted.message.is_poison for item in receiver.items):
                 receiver.give_back_all()
                 return
             if receiver.receive(inbox) is None:
@@ -139,7 +144,7 @@ class Acts:
                 self._commit(receiver)
         elif not receiver.items:
             return
-        elif poison and receiver.mode is not Mode.AUTO:
+        elif poison and receiver.mode not in ONE_IN_HAND:
             receiver.nack(poison[0], None if is_kind else chance.choice((None, 0, 20, 300)))
         elif poison or (chance.random() < 0.15 and not is_kind):
             receiver.give_back_all()
@@ -149,7 +154,11 @@ class Acts:
     def _settle_one(self, receiver: Receiver, is_kind: bool) -> None:
         chance = self._chance
         item = receiver.items[-1] if is_kind else chance.choice(receiver.items)
-        if receiver.mode is Mode.AUTO:
+        if receiver.lazy is not None:
+            if is_kind:
+                receiver.lazy.hurry()
+            receiver.lazy.finish()
+        elif receiver.mode is Mode.AUTO:
             receiver.acknowledge_all()
         elif chance.random() < 0.15 and not is_kind:
             receiver.nack(item, chance.choice((None, 0, 20, 300)))

@@ -31,6 +31,19 @@ def check(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     out_of_attempts_never_comes(paper, hand)
 
 
+def check_acknowledged(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
+    """What holds of a message that was acknowledged before it was handed over: no order, but once only."""
+    changelog, offset = paper.changelogs[hand.message.place], hand.message.offset
+    assert offset in hand.epoch.finished, f"acknowledged_on_arrival: {hand.message} is not"
+    assert offset not in hand.epoch.ended, f"acknowledged_comes_once: {hand.message} comes again in {hand.epoch}"
+    hand.epoch.ended.add(offset)
+    attempts_are_what_was_counted(hand)
+    what_may_have_been_seen_is_marked(paper, hand)
+    reserved_before_handed_over(changelog, hand)
+    delays_are_kept(clock, hand)
+    out_of_attempts_never_comes(paper, hand)
+
+
 def nothing_comes_after_its_end(changelog: PaperChangelog, hand: HandOver) -> None:
     """Acknowledged, dead-lettered or expired messages are over: STATE-1, LOG-5, SEND-5."""
     epoch, offset = hand.epoch, hand.message.offset

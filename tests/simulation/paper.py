@@ -61,6 +61,8 @@ class Epoch:
     """Attempts that ended here without acknowledgement, by offset."""
     handed: set[int] = field(default_factory=set)
     """Whatever any application got."""
+    ended: set[int] = field(default_factory=set)
+    """What applications got for which it was acknowledged on arrival."""
     not_before: dict[int, tuple[int, int]] = field(default_factory=dict)
     """(monotonic time, how often the node's clock had jumped forward) before which a nacked message may not come."""
 

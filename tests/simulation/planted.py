@@ -13,10 +13,12 @@ from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.unsettled import UnsettledOffsets
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, AutoAcknowledge, ClientAcknowledge, TransactedAcknowledge
+from jbm_kafka.jms.lazy_acknowledge import LazyAcknowledge
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
 from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
 from jbm_kafka.sidecar.group_data import GroupData
@@ -197,6 +199,36 @@ def a_nack_counts_the_whole_unit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ClientAcknowledge, "nack_item", nack_item)
 
 
+def dups_ok_finishes_when_it_hands_over(patch: pytest.MonkeyPatch) -> None:
+    real = LazyAcknowledge.handed_over
+
+    def handed_over(self: LazyAcknowledge, link: Link, delivery: Delivery) -> AcknowledgeStrategy:
+        strategy = real(self, link, delivery)
+        self._finish()
+        return strategy
+
+    patch.setattr(LazyAcknowledge, "handed_over", handed_over)
+
+
+def dups_ok_forgets_its_number(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LazyAcknowledge, "_note_count_max", lambda self: setattr(self, "_count_max", 1_000))
+
+
+def dups_ok_gives_back_what_it_finished(patch: pytest.MonkeyPatch) -> None:
+    real = LazyAcknowledge.abandon
+
+    def abandon(self: LazyAcknowledge) -> None:
+        give_back([row for row in self._done if not row.delivery.lease.is_revoked], counted=True)
+        self._done.clear()
+        real(self)
+
+    patch.setattr(LazyAcknowledge, "abandon", abandon)
+
+
+def pre_acknowledges_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PreAcknowledgedLink, "_put", Link._put)
+
+
 EXPECTED: dict[Plant, tuple[str, ...]] = {
     dead_letter_outside_the_transaction: ("exactly_one_dead_letter", "nothing_is_lost"),
     journal_before_the_commit: ("journal_follows_the_changelog",),
@@ -221,6 +253,10 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
     client_acknowledges_later_ones_too: ("unit_in_order", "nothing_is_lost"),
     a_commit_leaves_one_out: ("sends_once_iff_committed",),
     a_nack_counts_the_whole_unit: ("attempts_are",),
+    dups_ok_finishes_when_it_hands_over: ("lazy_not_in_hand", "unit_in_order", "nothing_is_lost"),
+    dups_ok_forgets_its_number: ("lazy_in_number", "everything_is_finished"),
+    dups_ok_gives_back_what_it_finished: ("attempts_are", "nothing_comes", "unit_in_order"),
+    pre_acknowledges_nothing: ("everything_is_finished", "attempts_are"),
     the_watermark_passes_what_is_owed: ("nothing_is_lost", "replay_equals_live"),
 }
 """Each fault with the promises that may notice it first."""

@@ -67,8 +67,10 @@ class Receiver:
         listens: bool,
         blocks: bool,
         records_attempts: bool,
+        triggers: tuple[int, int],
         recorder: Recorder,
     ) -> None:
+        """`triggers`: messages and milliseconds of DUPS_OK."""
         self.node = node
         self.name = name
         self.mode = mode
@@ -86,12 +88,18 @@ class Receiver:
         provider = SimulatedProvider(node, records_attempts=records_attempts)
         self._connection = SimulatedConnection(name, provider, prefetch=prefetch, blocks=blocks, heard=self._told)
         self.session = Session(self._connection, mode)
+        self.lazy = Lazy(self, *triggers) if mode is Mode.DUPS_OK else None
+        if self.lazy is not None and triggers == (0, 0):
+            self.mode, self.lazy = Mode.CLIENT, None
+        self._arrived: set[Delivery] = set()
+        """In PRE: what came into its buffer, and nobody got yet."""
         self._connection.is_started = False  # so that making a consumer does not wait for its partitions
         self.inboxes = [self.session.create_consumer(Queue(queue)).inbox for queue in queues]
         self._connection.is_started = True
         for inbox in self.inboxes:
             inbox.link.is_waiting = listens
             inbox.connect()
+        recorder.silent.append(self.note_silent)
 
     @property
     def is_closed(self) -> bool:
@@ -111,15 +119,24 @@ class Receiver:
             return None
         if self.mode is Mode.AUTO:
             self.acknowledge_all()
+        elif self.lazy is not None:
+            self.lazy.finish()
+        self.note_silent()
         try:
             delivery = inbox.poll_for_listener() if self._is_turn_of(inbox) else inbox.poll()
         except JMSError:
             return None  # a prefetch that a transaction holds, or a lane that ended: the next call goes on
         if delivery is None:
             return None
+        self._arrived.discard(delivery)
         noted = self._recorder.handed_over(self, inbox.destination.name, delivery)
         item = Item(delivery, inbox.present(delivery), noted)
-        self.items.append(item)
+        if self.mode is Mode.NO:
+            self._acknowledging([item])
+        elif self.mode is not Mode.PRE:
+            self.items.append(item)
+        if self.lazy is not None:
+            self.lazy.in_hand = item
         return item
 
     def _is_turn_of(self, inbox: Inbox) -> bool:
@@ -171,6 +188,9 @@ class Receiver:
 
     def give_back_all(self) -> None:
         """`session.recover()`, `session.rollback()`; in AUTO a listener that raised."""
+        if self.lazy is not None:
+            self.lazy.give_back()
+            return
         items = list(self.items)
         self._have_no_more(items)
         self._returned(items, None)
@@ -220,8 +240,11 @@ class Receiver:
 
     def close(self) -> None:
         """End the session (UNIT-7)."""
+        self.note_silent()
         items = list(self.items)
-        if self.mode is Mode.AUTO:
+        if self.lazy is not None:
+            self.settled(items)
+        elif self.mode is Mode.AUTO:
             self._acknowledging(items)
         else:
             self._have_no_more(items)
@@ -231,6 +254,7 @@ class Receiver:
 
     def look(self) -> None:
         """Blocking acknowledgements return when what they wait for is done."""
+        self.note_silent()
         still: list[tuple[list[Completion], list[HandOver]]] = []
         for waits, noted in self._unconfirmed:
             if not all(wait.is_done for wait in waits):
@@ -240,6 +264,48 @@ class Receiver:
         self._unconfirmed = still
 
     # -- the account -------------------------------------------------------------------------------------------------
+
+    def note_silent(self) -> None:
+        """Take down what is acknowledged without a call of the application's."""
+        if self.is_closed or not self.node.is_alive:
+            return
+        if self.lazy is not None:
+            self.lazy.look()
+        elif self.mode is Mode.PRE:
+            self._note_arrivals()
+
+    def settled(self, items: list[Item]) -> None:
+        """Acknowledged together with others, or, of what was taken from it, in vain."""
+        self._have_no_more(items)
+        self._recorder.acknowledged([item.noted for item in items if not item.is_lost])
+        self._recorder.refused([item.noted for item in items if item.is_lost])
+
+    def given_back(self, items: list[Item]) -> None:
+        """As attempts, without a delay of their own."""
+        self._have_no_more(items)
+        self._returned(items, None)
+
+    def may_be_acknowledged(self, item: Item) -> None:
+        """The application is done with it, and knows no more."""
+        self._recorder.finished(item.noted)
+
+    def note_waits(self, items: list[Item]) -> None:
+        """A blocking acknowledgement of these was said."""
+        self._look_for_waits(items)
+
+    def _note_arrivals(self) -> None:
+        here: set[Delivery] = set()
+        for link in (inbox.link for inbox in self.inboxes):
+            here.update(link.buffer)
+            if link.records_first:
+                here.update(delivery for batch in link.coming for delivery in batch)
+        for delivery in self._arrived - here:
+            # What expires there is passed over; what waits for its record goes with its partition.
+            may_go = delivery.reference.expiration_ms or delivery.lease.is_revoked
+            assert may_go, f"kept_when_acknowledged: {self.name} has offset {delivery.offset} no more"
+        for delivery in sorted(here - self._arrived, key=lambda delivery: delivery.place):
+            self._recorder.arrived(self, delivery)
+        self._arrived = here
 
     def _committed(self, commit: Commit, pending: PendingCommit, items: list[Item], error: Exception | None) -> None:
         self.commit_under_way = None
@@ -288,6 +354,58 @@ class Receiver:
 
     def _have_no_more(self, items: list[Item]) -> None:
         self.items = [item for item in self.items if item not in items]
+
+
+class Lazy:
+    """What a receiver in DUPS_OK knows: what it is done with, and that this is acknowledged by number or time."""
+
+    def __init__(self, receiver: Receiver, messages: int, milliseconds: int) -> None:
+        self._receiver = receiver
+        self.in_hand: Item | None = None
+        self._messages = messages
+        self._is_auto = (messages, milliseconds) == (1, 0)
+        receiver.session.set_dups_ok(messages, milliseconds)
+
+    def hurry(self) -> None:
+        """Acknowledge each from now on: no clock would, where that was switched off."""
+        self._receiver.session.set_dups_ok(1, 20)
+        self._messages, self._is_auto = 1, False
+
+    def finish(self) -> None:
+        """It asks for the next, or its listener returned."""
+        self.look()
+        if self.in_hand is not None:
+            self._receiver.may_be_acknowledged(self.in_hand)
+            self.in_hand = None
+        before = list(self._receiver.items)
+        self._receiver.session.strategy.before_receive()
+        self.look()
+        self._receiver.note_waits([item for item in before if item not in self._receiver.items])
+        done = len(self._receiver.items)
+        assert done < (self._messages or done + 1), f"lazy_in_number: {self._receiver.name} keeps {done} unacknowledged"
+
+    def give_back(self) -> None:
+        """`session.recover()` or a listener that raised, in turns as it has more or fewer of them."""
+        self.look()
+        receiver, in_hand = self._receiver, self.in_hand
+        items, self.in_hand = list(receiver.items), None
+        if len(items) % 2 and not self._is_auto:
+            receiver.given_back(items)
+            receiver.session.recover()
+            return
+        back = [item for item in items if item is in_hand]
+        receiver.settled([item for item in items if item is not in_hand])
+        receiver.given_back(back)
+        receiver.session.strategy.abandon()
+
+    def look(self) -> None:
+        """What its session has not any more was acknowledged: always all that was done."""
+        receiver = self._receiver
+        kept = sum(receiver.session.strategy.count(inbox.link) for inbox in receiver.inboxes)
+        gone = receiver.items[: len(receiver.items) - kept]
+        if gone:
+            assert self.in_hand not in gone, f"lazy_not_in_hand: {receiver.name} works on {gone[-1].noted.message}"
+            receiver.settled(gone)
 
 
 class _Refused:

@@ -51,6 +51,8 @@ class Recorder:
         self._changelog_views: dict[Place, LogView] = {}
         self._target_views: dict[tuple[str, int], LogView] = {}
         self._epochs = 0
+        self.silent: list[Callable[[], None]] = []
+        """Receivers take down here what is acknowledged without a call of theirs."""
         for queue, partitions in profile.queues:
             group = group_of(queue)
             for partition in range(partitions):
@@ -152,6 +154,8 @@ class Recorder:
     def handed_over(self, receiver: Holder, queue: str, delivery: Delivery) -> HandOver:
         """An application gets a message: checked, then written down."""
         self.look()
+        for take_down in self.silent:
+            take_down()
         channel = owned(delivery.lease)
         epoch = self.paper.epoch_of[channel]
         message = self.paper.messages[epoch.place].get(delivery.offset)
@@ -171,11 +175,15 @@ class Recorder:
             f"{', redelivered' if delivery.count.redelivered else ''}; {epoch})"
         )
         self.paper.hand_overs += 1
-        if receiver.node.is_live(channel):
-            at_hand_over.check(self.paper, receiver.node.clock, hand_over)
-        else:
+        is_over = receiver.mode.name == "PRE"
+        if not receiver.node.is_live(channel):
             self.paper.zombie_hand_overs += 1
-        epoch.hand[message.offset] = hand_over
+        elif is_over:
+            at_hand_over.check_acknowledged(self.paper, receiver.node.clock, hand_over)
+        else:
+            at_hand_over.check(self.paper, receiver.node.clock, hand_over)
+        if not is_over:
+            epoch.hand[message.offset] = hand_over
         epoch.handed.add(message.offset)
         self.paper.handed[message.place][message.offset] += 1
         return hand_over
@@ -187,6 +195,17 @@ class Recorder:
             hand.epoch.finished.add(hand.message.offset)
             self.paper.acknowledged[hand.message.place].add(hand.message.offset)
             self._note(f"{hand.session} acknowledges {hand.message}")
+
+    def finished(self, hand: HandOver) -> None:
+        """The application is done with it; its session acknowledges it some time."""
+        self.paper.acknowledged[hand.message.place].add(hand.message.offset)
+
+    def arrived(self, receiver: Holder, delivery: Delivery) -> None:
+        """A message is in the buffer of a receiver for which it ends there."""
+        epoch = self.paper.epoch_of[owned(delivery.lease)]
+        epoch.finished.add(delivery.offset)
+        self.paper.acknowledged[epoch.place].add(delivery.offset)
+        self._note(f"{receiver.name} has {epoch.place[0]}[{epoch.place[1]}]@{delivery.offset} acknowledged on arrival")
 
     def returned(self, hands: Sequence[HandOver], *, counted: bool, delay_ms: int | None) -> None:
         """Given back by the application."""

@@ -18,6 +18,7 @@ from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from jbm_kafka.sidecar.lane import Lane
 from tests.support.chaos_crew import Process
+from tests.support.waiting import wait_until
 
 EVERYWHERE: Mapping[str, object] = {}
 """Settings of addresses: the shipped ones."""
@@ -74,12 +75,17 @@ class _Strings:
             "send_noise": self._send_noise,
             "count": lambda name: len(self._messages[name]),
             "is_draining": self._is_draining,
+            "fill": self._fill,
             "troubles": lambda: self._troubles,
         }
 
-    def _open(self, name: str, mode: str, queue: str) -> None:
+    def _open(
+        self, name: str, mode: str, queue: str, dups_ok: Mapping[str, int] | None = None, prefetch: int | None = None
+    ) -> None:
         self._sessions[name] = self._connection.create_session(AcknowledgeMode[mode])
-        self._consumers[name] = self._sessions[name].create_consumer(Queue(queue))
+        if dups_ok is not None:
+            self._sessions[name].set_dups_ok(**dups_ok)
+        self._consumers[name] = self._sessions[name].create_consumer(Queue(queue), prefetch=prefetch)
         self._messages[name] = []
 
     def _receive(self, name: str, timeout: float) -> object:
@@ -88,6 +94,13 @@ class _Strings:
             return None
         self._messages[name].append(message)
         return [message.body, message.delivery_count, message.redelivered]
+
+    def _fill(self, name: str, count: int) -> None:
+        """Wait until so many lie in the consumer's buffer, which nobody has asked for yet."""
+        link = self._consumers[name].link
+        with link.lock:
+            link.request(count)
+        wait_until(lambda: len(link.buffer) == count, about="a full buffer", timeout_s=60)
 
     def _is_draining(self, name: str) -> bool:
         """A rebalance waits for what is in hand of a partition that is to go. Nothing public tells that."""

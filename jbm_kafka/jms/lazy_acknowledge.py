@@ -1,0 +1,223 @@
+"""DUPS_OK: what the application is done with is acknowledged together, after so many messages or milliseconds (ACK-3).
+
+It is done with a message when it asks for the next, when its listener returned, and at close, as in AUTO. The last one
+it may still work on, so that never is among them: a crash repeats messages, and loses none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from jbm_kafka.core.durations import checked_duration_ms
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.wrong_values import checked_int, wrong_value
+from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
+from jbm_kafka.jms.arguments import PREFETCH_MAX
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.unacknowledged import Unacknowledged, give_back
+from jbm_kafka.ports.deliveries import Delivery, PartitionLease
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.refusals import tell_refused
+
+MESSAGES = 50
+MILLISECONDS = 200
+
+
+class Triggers:
+    """When it is time: after how many messages, after how many milliseconds; 0 switches one off."""
+
+    def __init__(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS, *, is_given: bool = False) -> None:
+        self.messages = checked_int("messages", messages, 0, PREFETCH_MAX, "messages")
+        self.milliseconds = checked_duration_ms("milliseconds", milliseconds)
+        self._is_given = is_given
+
+    @property
+    def is_client(self) -> bool:
+        """Neither: the application acknowledges, as in CLIENT."""
+        return not (self.messages or self.milliseconds)
+
+    @property
+    def is_auto(self) -> bool:
+        """Each by itself, as in AUTO."""
+        return self.messages == 1 and not self.milliseconds
+
+    def check(self, prefetch: int) -> None:
+        """Raises InvalidSettingError when a consumer with this prefetch could never have so many."""
+        if self._is_given and self.messages > prefetch:
+            rule = (
+                f"it is at most the prefetch, which is {prefetch}; take fewer, or raise that with "
+                f"set_default_prefetch(…) or create_consumer(…, prefetch=…)"
+            )
+            raise wrong_value("messages", self.messages, rule)
+
+
+class LazyAcknowledge(AcknowledgeStrategy):
+    """Its state is guarded by the session's lock, but for the message in hand, which is its calls' alone."""
+
+    def __init__(self, session: SessionCore, triggers: Triggers) -> None:
+        super().__init__(session)
+        self._in_hand: Delivery | None = None
+        self._link: Link | None = None
+        """Where that came from."""
+        self._done: list[Unacknowledged] = []
+        """Finished, in the order received."""
+        self._leases: set[PartitionLease] = set()
+        """Theirs."""
+        self._due_at_ms = 0
+        """When the oldest is to be acknowledged, by the monotonic clock; 0: never."""
+        self._prefetch_min = PREFETCH_MAX
+        self._triggers = triggers
+        self._count_max = 0
+        self.set(triggers)
+
+    def set(self, triggers: Triggers) -> None:
+        """Other triggers from now on.
+
+        Raises:
+            InvalidSettingError: they do not go with a consumer's prefetch.
+        """
+        triggers.check(self._prefetch_min)
+        with self._session.lock:
+            self._triggers = triggers
+            self._note_count_max()
+            self._due_at_ms = self._next_due_ms() if self._done else 0
+
+    def consumer_made(self, link: Link) -> None:
+        self._triggers.check(link.prefetch)
+        self._prefetch_min = min(self._prefetch_min, link.prefetch)
+        self._note_count_max()
+        link.on_turn = self.pass_time
+
+    def before_receive(self) -> None:
+        self._finish()
+        with self._session.lock:
+            rows = self._take_done() if len(self._done) >= self._count_max else []
+        self._acknowledge(rows, waits=True)
+
+    def settle_at_once(self) -> bool:
+        if self._is_blocking and len(self._done) + 1 >= self._count_max:
+            return False
+        self.before_receive()
+        return True
+
+    def handed_over(self, link: Link, delivery: Delivery) -> AcknowledgeStrategy:
+        self._in_hand = delivery
+        self._link = link
+        return self
+
+    def not_handed_over(self, delivery: Delivery) -> None:
+        if self._in_hand is delivery:
+            self._in_hand = None
+
+    def count(self, link: Link) -> int:
+        in_hand = 1 if self._in_hand is not None and self._link is link else 0
+        return in_hand + sum(1 for row in self._done if row.link is link)
+
+    def recover(self) -> None:
+        """All that is not acknowledged comes again, as JMS says; where each is at once, as in AUTO, nothing does."""
+        if self._triggers.is_auto:
+            self.before_receive()
+            return
+        self._finish()
+        with self._session.lock:
+            rows = self._take_done()
+        give_back([row for row in rows if not row.delivery.lease.is_revoked], counted=True)
+        self._settled()
+
+    def abandon(self) -> None:
+        """What it has in hand was not processed; what came before was."""
+        in_hand, self._in_hand = self._in_hand, None
+        with self._session.lock:
+            rows = self._take_done()
+        self._acknowledge(rows, waits=False)
+        if in_hand is not None and self._link is not None and not in_hand.lease.is_revoked:
+            give_back([Unacknowledged(in_hand, self._link)], counted=True)
+
+    def listener_raised(self, message: Message) -> None:
+        self.abandon()
+
+    def listener_returned(self) -> None:
+        self.before_receive()
+
+    def consumer_closes(self, link: Link) -> None:
+        if self._link is link:
+            self._finish()
+        with self._session.lock:
+            rows = self._take_done()
+        self._acknowledge(rows, waits=True)
+
+    def close(self) -> None:
+        self._finish()
+        with self._session.lock:
+            rows = self._take_done()
+        try:
+            self._acknowledge(rows, waits=True)
+        except JMSError as error:
+            self._session.connection.notify_exception(error)
+
+    def pass_time(self, now_ms: int) -> None:
+        """On a lane's thread, once in each of its turns: acknowledge what is due, by a monotonic clock.
+
+        And what is of a partition that others are to have: they would wait for it.
+        """
+        if not self._done:
+            return
+        with self._session.lock:
+            is_due = 0 < self._due_at_ms <= now_ms or any(lease.channel.is_closing for lease in self._leases)
+            rows = self._take_done() if is_due else []
+        if rows:
+            self._acknowledge(rows, waits=False)
+            self._session.wake()
+
+    def _finish(self) -> None:
+        """The application is done with what it had in hand."""
+        in_hand, self._in_hand = self._in_hand, None
+        if in_hand is None or self._link is None:
+            return
+        with self._session.lock:
+            if not self._done:
+                self._due_at_ms = self._next_due_ms()
+            self._done.append(Unacknowledged(in_hand, self._link))
+            self._leases.add(in_hand.lease)
+
+    def _next_due_ms(self) -> int:
+        milliseconds = self._triggers.milliseconds
+        return self._session.connection.provider.clock.monotonic_ms() + milliseconds if milliseconds else 0
+
+    def _note_count_max(self) -> None:
+        # With more unacknowledged than a consumer's prefetch it would get nothing before the time is up, if ever.
+        self._count_max = min(self._triggers.messages or PREFETCH_MAX, self._prefetch_min)
+
+    def _take_done(self) -> Sequence[Unacknowledged]:
+        """They are about to be acknowledged or given back. The caller holds the lock."""
+        rows, self._done = self._done, []
+        self._leases.clear()
+        self._due_at_ms = 0
+        return rows
+
+    def _acknowledge(self, rows: Sequence[Unacknowledged], *, waits: bool) -> None:
+        """Say so; of what was taken from the session its exception listener hears.
+
+        Raises:
+            JMSError: it `waits` until they are durable, as its connection says, and they could not be recorded.
+        """
+        if not rows:
+            return
+        late: defaultdict[PartitionLease, list[int]] = defaultdict(list)
+        present: list[Unacknowledged] = []
+        for row in rows:
+            if row.delivery.lease.is_revoked:
+                late[row.delivery.lease].append(row.reference.offset)
+            else:
+                present.append(row)
+        try:
+            if waits and self._is_blocking:
+                self._record(present)
+            else:
+                for lease, offset in self._record_soon(present):
+                    late[lease].append(offset)
+        finally:
+            for lease, offsets in late.items():
+                tell_refused(lease, offsets)

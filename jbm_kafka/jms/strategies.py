@@ -1,0 +1,60 @@
+"""Which strategy an acknowledge mode has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.jms.acknowledge import (
+    AcknowledgeStrategy,
+    AutoAcknowledge,
+    ClientAcknowledge,
+    IndividualAcknowledge,
+    TransactedAcknowledge,
+)
+from jbm_kafka.jms.at_most_once import NoAcknowledge, PreAcknowledge
+from jbm_kafka.jms.lazy_acknowledge import LazyAcknowledge, Triggers
+from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.session_core import SessionCore
+
+
+def strategy_for(session: SessionCore) -> AcknowledgeStrategy:
+    """The strategy of a session's mode."""
+    kinds: dict[AcknowledgeMode, Callable[[SessionCore], AcknowledgeStrategy]] = {
+        AcknowledgeMode.AUTO: AutoAcknowledge,
+        AcknowledgeMode.CLIENT: ClientAcknowledge,
+        AcknowledgeMode.INDIVIDUAL: IndividualAcknowledge,
+        AcknowledgeMode.TRANSACTED: TransactedAcknowledge,
+        AcknowledgeMode.DUPS_OK: lambda core: LazyAcknowledge(core, Triggers()),
+        AcknowledgeMode.PRE: PreAcknowledge,
+        AcknowledgeMode.NO: NoAcknowledge,
+    }
+    return kinds[session.mode](session)
+
+
+def with_triggers(
+    session: SessionCore, strategy: AcknowledgeStrategy, triggers: Triggers, *, is_new: bool
+) -> AcknowledgeStrategy:
+    """What a DUPS_OK session has from now on: the same, told the triggers, or another one.
+
+    Args:
+        is_new: the session had no consumer yet.
+
+    Raises:
+        IllegalStateError: the session is not DUPS_OK, or it is too late.
+        InvalidSettingError: the triggers do not go with a consumer's prefetch.
+    """
+    if session.mode is not AcknowledgeMode.DUPS_OK:
+        raise IllegalStateError(
+            f"set_dups_ok() is for DUPS_OK sessions, this one is {session.mode.name}; make one with "
+            f"create_session(AcknowledgeMode.DUPS_OK)"
+        )
+    if isinstance(strategy, LazyAcknowledge) and not triggers.is_client:
+        strategy.set(triggers)
+        return strategy
+    if not is_new and isinstance(strategy, LazyAcknowledge) == triggers.is_client:
+        raise IllegalStateError(
+            "messages=0 with milliseconds=0 makes the session a CLIENT one: say so before its first consumer is made, "
+            "and nothing else afterwards"
+        )
+    return ClientAcknowledge(session) if triggers.is_client else LazyAcknowledge(session, triggers)
