@@ -370,6 +370,7 @@ class Admin:
             if not self._is_met:
                 self._admin.cluster_id()  # tells at once that nobody is there, or that we are not let in
                 self._is_met = True
+            self._cluster.settle()
             yield
 
     def _seen(self, queue: Queue, selector: Selector | None = None) -> Iterator[Seen]:

@@ -22,6 +22,8 @@ class Administered:
     """By which delays and expiry are judged there."""
     let_go: Callable[[], None]
     """To be called once, at the end."""
+    settle: Callable[[], None]
+    """To be called before each look: in memory it waits for what was begun before, on a cluster for nothing."""
 
 
 def administered(url: str, client_settings: Mapping[str, object] | None, timeout_s: float) -> Administered:
@@ -36,7 +38,7 @@ def administered(url: str, client_settings: Mapping[str, object] | None, timeout
     from jbm_kafka.kafka import ConfluentKafka  # its client takes longer to load than a test in memory takes
 
     return Administered(
-        ConfluentKafka(bootstrap, client_settings, admin_timeout_s=timeout_s), SystemClock(), lambda: None
+        ConfluentKafka(bootstrap, client_settings, admin_timeout_s=timeout_s), SystemClock(), lambda: None, lambda: None
     )
 
 
@@ -46,4 +48,4 @@ def _in_memory(name: str, client_settings: Mapping[str, object], timeout_s: floa
 
     in_memory.check(Installation(name, client_settings, None, SidecarConfig()))
     world = in_memory.use_world(name)
-    return Administered(MemoryKafka(world.cluster, admin_timeout_s=timeout_s), world.clock, world.let_go)
+    return Administered(MemoryKafka(world.cluster, admin_timeout_s=timeout_s), world.clock, world.let_go, world.settle)

@@ -10,10 +10,14 @@ import os
 import re
 import secrets
 import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from jbm_kafka.core.destination import with_namespace
+from jbm_kafka.core.destination import Queue, with_namespace
 from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.subscription import Source
 from jbm_kafka.core.wrong_values import wrong_value
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_held import MemoryHeldStore
@@ -21,6 +25,7 @@ from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports.clock import Clock, SystemClock
 from jbm_kafka.ports.installation import Installation
+from jbm_kafka.ports.provider import Seen
 from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
 from jbm_kafka.sidecar.sidecar import Sidecar
@@ -31,6 +36,8 @@ CHECKPOINT_INTERVAL_MS = 2
 """Where the factory says nothing: a checkpoint costs next to nothing here, and tests wait for its effects."""
 LINGER_MS = 100
 """How long membership outlives the last receiver: joining is quick here."""
+SETTLE_S = 0.5
+"""How long a look waits for what was begun before it. In a world where nobody goes on it is some milliseconds."""
 POLL_S = 0.001
 """How long a thread that waits for a record hears nothing of other work."""
 
@@ -70,7 +77,30 @@ def connect(installation: Installation) -> SidecarProvider:
         finally:
             world.let_go()
 
-    return SidecarProvider(installation, running, compresses=False, let_go=let_go)
+    return WorldProvider(world, installation, running, let_go)
+
+
+class WorldProvider(SidecarProvider):
+    """A connection's way to its world: whoever looks at what a queue holds looks when what was begun before has ended.
+
+    On a cluster nobody can wait for that, for others go on; here a test has said all that there is.
+    """
+
+    def __init__(
+        self, world: World, installation: Installation, running: RunningSidecar, let_go: Callable[[], None]
+    ) -> None:
+        super().__init__(installation, running, compresses=False, let_go=let_go)
+        self._world = world
+
+    def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
+        """What the end is when nothing is on its way: a dead letter that was leaving its queue is in its own."""
+        self._world.wait_idle(min(SETTLE_S, timeout_s / 2))
+        return super().end_positions(source, timeout_s)
+
+    def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
+        """As of SidecarProvider, once nothing is on its way."""
+        self._world.settle()
+        return super().browse(queue, include=include, selector=selector)
 
 
 class World:
@@ -96,7 +126,12 @@ class World:
         for each in running:
             assert isinstance(each.kafka, MemoryKafka), each.kafka
             each.kafka.deliver()
-        return all(each.sidecar.wait_idle(timeout_s) for each in running)
+        ends_at_s = time.monotonic() + timeout_s
+        return all(each.sidecar.wait_idle(max(0.0, ends_at_s - time.monotonic())) for each in running)
+
+    def settle(self) -> None:
+        """Return when nothing is on its way; not for ever, for somebody may go on sending."""
+        self.wait_idle(SETTLE_S)
 
     def end(self) -> None:
         """Gone now, whoever uses it; connections that are open find their sidecar closed."""

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue
+from jbm_kafka.admin import Admin
 from jbm_kafka.core.errors import InvalidSettingError, JMSError
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from jbm_kafka.providers import in_memory
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import bodies, receive, send
 
-ORDERS = Queue("orders")
+ORDERS, QUICK, DLQ = Queue("orders"), Queue("quick"), Queue("DLQ")
 DAY_MS = 86_400_000
-SETTINGS = {"#": AddressSettings(max_delivery_attempts=2, redelivery_delay_ms=DAY_MS, partitions=2)}
+SETTINGS = {
+    "#": AddressSettings(max_delivery_attempts=2, redelivery_delay_ms=DAY_MS, partitions=2),
+    "quick": AddressSettings(redelivery_delay_ms=0),
+}
 
 
 @pytest.fixture
@@ -62,6 +68,66 @@ def test_a_dead_letter_is_there_when_the_world_is_idle(world: MemoryWorld, sessi
     [letter] = session.create_browser(Queue("DLQ"))
     assert (letter.body, letter.properties["_JBM_ORIG_DESTINATION"]) == ("bad", "queue:orders")
     assert bodies(session.create_browser(ORDERS, include="all")) == []
+
+
+def given_up(connection: Connection) -> MessageConsumer:
+    """A consumer of a queue whose first message has just been given back for the last time; one waits behind it."""
+    session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+    send(session, QUICK, "bad", unit="joe")
+    send(session, QUICK, "next", unit="joe")
+    consumer = session.create_consumer(QUICK)
+    receive(consumer).nack()
+    receive(consumer).nack()
+    return consumer
+
+
+@pytest.mark.parametrize("round_", range(10))
+def test_a_dead_letter_is_found_at_once_by_whoever_looks_into_its_queue(connection: Connection, round_: int) -> None:
+    """It was still leaving: `receive_nowait` gave None now and then, and the tests of users failed by chance."""
+    given_up(connection)
+    letter = connection.create_session().create_consumer(DLQ).receive_nowait()
+    assert letter is not None
+    assert letter.body == "bad"
+
+
+@pytest.mark.parametrize("round_", range(10))
+def test_what_waits_behind_it_is_found_at_once_too(connection: Connection, round_: int) -> None:
+    """The page told users to call `wait_idle` before."""
+    following = given_up(connection).receive_nowait()
+    assert following is not None
+    assert following.body == "next"
+
+
+def test_a_browser_sees_a_dead_letter_at_once(connection: Connection) -> None:
+    """It said that the queue was empty."""
+    given_up(connection)
+    assert [message.body for message in connection.create_session().create_browser(DLQ)] == ["bad"]
+
+
+def test_an_admin_sees_a_dead_letter_at_once(connection: Connection, world: MemoryWorld) -> None:
+    given_up(connection)
+    with Admin(world.url) as admin:
+        assert [message.body for _, message in admin.dead_letters()] == ["bad"]
+
+
+def test_a_world_that_never_rests_keeps_nobody_from_an_answer(connection: Connection) -> None:
+    """The look waits for what is on its way, and not for what somebody else goes on sending."""
+    busy, is_over = Queue("busy"), threading.Event()
+
+    def work() -> None:
+        session = connection.create_session()
+        producer, consumer = session.create_producer(busy), session.create_consumer(busy)
+        while not is_over.is_set():
+            producer.send("a")
+            consumer.receive(1.0)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        assert connection.create_session().create_consumer(Queue("quiet")).receive_nowait() is None
+    finally:
+        is_over.set()
+        worker.join()
 
 
 def test_a_delivery_delay_ends_and_a_message_expires_by_the_same_clock(world: MemoryWorld, session: Session) -> None:
