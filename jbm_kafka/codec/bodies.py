@@ -50,8 +50,8 @@ class ObjectBody(NamedTuple):
     """None: the object is None, which is JSON's null whatever the codec."""
 
 
-Body = str | bytes | bytearray | dict[str, TypedValue] | tuple[TypedValue, ...] | ObjectBody | None
-"""A bytearray is bytes that are being written."""
+Body = str | bytes | bytearray | dict[str, TypedValue] | tuple[TypedValue, ...] | list[TypedValue] | ObjectBody | None
+"""A bytearray is bytes, a list is a stream that is being written."""
 DecodedBody = tuple[BodyShape, Body, str | None]
 """A body, the kind of message it makes, and why it cannot be read as what was announced."""
 
@@ -153,7 +153,7 @@ def encode_body(shape: BodyShape, body: Body) -> tuple[bytes | None, bytes | Non
         assert isinstance(body, dict), type(body)
         return MAP, encode_map(body)
     if shape is BodyShape.STREAM:
-        assert isinstance(body, tuple), type(body)
+        assert isinstance(body, tuple | list), type(body)
         assert not isinstance(body, ObjectBody), body
         return STREAM, encode_stream(body)
     if shape is BodyShape.OBJECT:

@@ -1,6 +1,6 @@
 """The values in map and stream bodies: each has its JMS type, and Avro carries both."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -41,7 +41,7 @@ def decode_map(data: bytes) -> dict[str, TypedValue]:
     return {name: _value_of(entry, f"entry {name!r}") for name, entry in _decoded("MapBody", data).items()}
 
 
-def encode_stream(entries: tuple[TypedValue, ...]) -> bytes:
+def encode_stream(entries: Sequence[TypedValue]) -> bytes:
     """The body of a stream message, as a record carries it.
 
     Raises:

@@ -12,7 +12,7 @@ from jbm_kafka.core.errors import (
     MessageNotReadableError,
     MessageNotWriteableError,
 )
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.wrong_values import checked_int, shown
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.typed_access import (
     as_boolean,
@@ -36,18 +36,21 @@ class StreamMessage(Message):
     it. `body` can always be read, and is a copy each time.
     """
 
-    __slots__ = ("_is_reset", "_read")
+    __slots__ = ("_is_reset", "_portion_at", "_read")
     shape = BodyShape.STREAM
 
     _is_reset: bool
     _read: int
     """How many values were read."""
+    _portion_at: int | None
+    """How many bytes were read of a value that is read in portions."""
 
     def __new__(cls, *_: object) -> "StreamMessage":
         """Before any value is read; a received message is made without `__init__`."""
         message = super().__new__(cls)
         message._is_reset = False
         message._read = 0
+        message._portion_at = None
         return message
 
     def __init__(self, body: Sequence[Value] = ()) -> None:
@@ -69,19 +72,21 @@ class StreamMessage(Message):
         @body.setter
         def body(self, body: object) -> None:
             self._write_body(self._checked_body(body))
-            self._read = 0
+            self._to_first()
 
     def reset(self) -> None:
         """To the first value, and read-only from now on."""
         self._is_reset = True
-        self._read = 0
+        self._to_first()
+        if not self._body_is_read_only:
+            self._body = tuple(self._values)
 
     def clear_body(self) -> None:
         """Empties the body and makes it writable."""
         super().clear_body()
         self._body = ()
         self._is_reset = False
-        self._read = 0
+        self._to_first()
 
     def read_object(self) -> Value:
         """The next value as it was written."""
@@ -127,9 +132,15 @@ class StreamMessage(Message):
         """The next value as a str; None of a null."""
         return self._next(as_text)
 
-    def read_bytes(self) -> bytes | None:
-        """The next value as bytes, all of them; None of a null."""
-        return self._next(as_bytes)
+    def read_bytes(self, length: int | None = None) -> bytes | None:
+        """The next value as bytes; None of a null.
+
+        With a length a portion of it, and the next call gives the next one: a portion that is shorter than asked for,
+        if only b"", is the last of the value. Until then no other value can be read.
+        """
+        if length is None and self._portion_at is None:
+            return self._next(as_bytes)
+        return self._next_portion(None if length is None else checked_int("length", length, 1, None, "bytes"))
 
     def write_boolean(self, value: bool) -> None:
         """Adds True or False; MessageFormatError for any other value."""
@@ -171,19 +182,56 @@ class StreamMessage(Message):
         """Adds bytes, or None; MessageFormatError for any other value."""
         self._add_typed("bytes", value)
 
+    def __getstate__(self) -> object:
+        self._body = tuple(self._values)  # what this message writes from now on the copy does not
+        return super().__getstate__()
+
     @property
-    def _values(self) -> tuple[TypedValue, ...]:
-        return cast(tuple[TypedValue, ...], self._body)
+    def _values(self) -> Sequence[TypedValue]:
+        return cast(Sequence[TypedValue], self._body)
+
+    def _to_first(self) -> None:
+        self._read = 0
+        self._portion_at = None
 
     def _next(self, read: Callable[[str, TypedValue], T]) -> T:
         """A value that cannot be read as asked for stays the next one."""
+        if self._portion_at is not None:
+            self._end_portions(self._portion_at)
+        value = self._peek(read)
+        self._read += 1
+        return value
+
+    def _next_portion(self, length: int | None) -> bytes | None:
+        value = self._peek(as_bytes)
+        begin = self._portion_at or 0
+        end = None if length is None else begin + length
+        portion = None if value is None else value[begin:end]
+        if portion is None or length is None or len(portion) < length:
+            self._portion_at = None
+            self._read += 1
+        else:
+            self._portion_at = end
+        return portion
+
+    def _end_portions(self, at: int) -> None:
+        """To the value after the one that was read in portions; raises MessageFormatError when more of it is left."""
+        left = len(self._peek(as_bytes) or b"") - at
+        if left:
+            raise MessageFormatError(
+                f"stream value {self._read} is being read in portions, and {left} bytes of it are left: read_bytes() "
+                f"gives them, reset() goes back to the first value",
+                left=left,
+            )
+        self._portion_at = None
+        self._read += 1
+
+    def _peek(self, read: Callable[[str, TypedValue], T]) -> T:
         if not (self._is_reset or self._body_is_read_only):
             raise MessageNotReadableError("the stream is being written; call reset() before reading")
         if self._read >= len(self._values):
             raise MessageEOFError(f"the stream has {len(self._values)} values, and all were read; reset() goes back")
-        value = read(f"stream value {self._read}", self._values[self._read])
-        self._read += 1
-        return value
+        return read(f"stream value {self._read}", self._values[self._read])
 
     def _what_is_next(self) -> str:
         return f"stream value {len(self._values)}"
@@ -192,9 +240,14 @@ class StreamMessage(Message):
         self._add(checked_value(self._what_is_next(), kind, value))
 
     def _add(self, held: TypedValue) -> None:
+        """Grows in place: a long stream would be copied for each value otherwise."""
         if self._is_reset and not self._body_is_read_only:
             raise MessageNotWriteableError("the stream is read-only since reset(); call clear_body() first")
-        self._write_body((*self._values, held))
+        values = self._values
+        if not isinstance(values, list):
+            values = list(values)
+            self._write_body(values)
+        values.append(held)
 
     def _checked_body(self, body: object) -> tuple[TypedValue, ...]:
         if not isinstance(body, Sequence) or isinstance(body, str | bytes | bytearray | memoryview):

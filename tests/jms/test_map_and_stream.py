@@ -100,6 +100,68 @@ def test_a_stream_that_was_reset_takes_nothing_until_it_is_cleared() -> None:
     assert message.body == [2]
 
 
+def test_bytes_of_a_stream_are_read_in_portions(session: Session, orders: Queue) -> None:
+    """Of MSG-1: as JMS has it, the last portion is shorter than what was asked for."""
+    made = StreamMessage([bytes(range(10)), b"12345678", b"", None, 5, b"12345678", "x", b"1"])
+    session.create_producer(orders).send(made)
+    message = receive(session.create_consumer(orders))
+    assert isinstance(message, StreamMessage)
+    assert [message.read_bytes(4) for _ in range(3)] == [bytes(range(4)), bytes(range(4, 8)), b"\x08\x09"]
+    assert [message.read_bytes(4) for _ in range(3)] == [b"1234", b"5678", b""]
+    assert (message.read_bytes(4), message.read_bytes(4)) == (b"", None)
+    with pytest.raises(errors.MessageFormatError, match="stream value 4 is of type int and cannot be read as bytes"):
+        message.read_bytes(4)
+    assert message.read_int() == 5
+    assert message.read_bytes(6) == b"123456"
+    with pytest.raises(
+        errors.MessageFormatError, match="value 5 is being read in portions, and 2 bytes of it are left"
+    ):
+        message.read_string()
+    assert message.read_bytes() == b"78"
+    assert message.read_string() == "x"
+    assert message.read_bytes(1) == b"1"
+    with pytest.raises(errors.MessageEOFError, match="has 8 values"):
+        message.read_string()
+    message.reset()
+    assert message.read_bytes(1) == b"\x00"
+    message.reset()
+    assert message.read_bytes() == bytes(range(10))
+    with pytest.raises(errors.InvalidSettingError, match="length is 0"):
+        message.read_bytes(0)
+
+
+def test_a_value_whose_bytes_were_all_read_in_portions_is_done() -> None:
+    message = StreamMessage([b"1234", "x"])
+    message.reset()
+    assert (message.read_bytes(4), message.read_string()) == (b"1234", "x")
+
+
+def test_a_stream_that_is_being_written_is_sent_and_written_on(session: Session, orders: Queue) -> None:
+    made = StreamMessage([1])
+    consumer = session.create_consumer(orders)
+    for number in (2, 3):
+        made.write_int(number)
+        session.create_producer(orders).send(made)
+        assert receive(consumer).body == list(range(1, number + 1))
+
+
+def test_a_long_stream_is_written_in_a_moment() -> None:
+    """It was copied for each value: 40 GB for these 100,000."""
+    message = StreamMessage()
+    for number in range(100_000):
+        message.write_int(number)
+    assert len(message.body) == 100_000
+
+
+def test_a_copy_of_a_stream_is_written_on_alone() -> None:
+    made = StreamMessage()
+    made.write_int(1)
+    other = copy.copy(made)
+    made.write_int(2)
+    other.write_int(3)
+    assert (made.body, other.body) == ([1, 2], [1, 3])
+
+
 def test_a_transacted_session_sends_and_receives_maps(connection: Connection, orders: Queue) -> None:
     with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
         session.create_producer(orders).send({"a": 1})
