@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from difflib import get_close_matches
 from tempfile import TemporaryDirectory
 from threading import Lock
 from types import TracebackType
@@ -429,8 +430,11 @@ class Admin:
     def _existing(self, queue: Queue) -> TopicDescription:
         found = self._described(queue)
         if found is None:
+            names = [name for name in self._admin.topic_names() if name_fault(name) is None]
+            likely = get_close_matches(queue.name, names, n=1, cutoff=0.7)
+            hint = f"did you mean {likely[0]!r}? Or " if likely else ""
             raise InvalidDestinationError(
-                f"{queue}: there is no Kafka topic {queue.name!r}; create it with: jbm-kafka create {queue.name}",
+                f"{queue}: there is no Kafka topic {queue.name!r}; {hint}create it with: jbm-kafka create {queue.name}",
                 destination=queue.name,
             )
         return found

@@ -19,7 +19,9 @@ from jbm_kafka.bench.shapes import SHAPES
 from jbm_kafka.cli.cluster_options import ClusterUsageError, check_own_broker, cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import contact
+from jbm_kafka.cli.options import Seconds, Whole
 from jbm_kafka.core.destination import NAMESPACE_LENGTH_MAX
+from jbm_kafka.core.errors import JMSError
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.jars import kafka_version
 
@@ -30,19 +32,20 @@ OWN_NAMESPACE_LENGTH = 15
 
 @click.command()
 @click.option("--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, help="Only this one; repeatable.")
-@click.option("--repeats", type=click.IntRange(min=1), help="How often each is measured. [5, quick: 2]")
+@click.option("--repeats", type=Whole(1), metavar="N", help="How often each is measured. [5, quick: 2]")
 @click.option(
     "--rate",
     "rates",
-    type=click.IntRange(min=1),
+    type=Whole(1),
+    metavar="N",
     multiple=True,
     help="Messages a second of the shape latency; repeatable. [1000 and 5000]",
 )
 @click.option(
     "--patience",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="How long to wait for a machine that does nothing else; less and less where it is always busy. [30]",
+    type=Seconds(0),
+    metavar="S",
+    help="How many seconds to wait for a machine that does nothing else; less and less where it is always busy. [30]",
 )
 @click.option("--quick", is_flag=True, help="Smaller sizes, in under a minute; targets are meant for the full ones.")
 @click.option(
@@ -77,6 +80,7 @@ def bench(
         quiet_patience_s=plan.quiet_patience_s if patience is None else patience,
     )
     console = Console()
+    make_folder_of(json_path)
     with broker_to_measure(cluster) as (reached, version):
         console.print(f"[dim]on Kafka at {reached.bootstrap}[/dim]", highlight=False)
         results = [
@@ -88,11 +92,22 @@ def bench(
     if not compiled.are_used():
         console.print("the hot modules were not compiled for this run: `make setup` does it", highlight=False)
     said = as_json(results, plan, kafka=version, is_own_broker=not cluster.is_named)
-    json_path.parent.mkdir(parents=True, exist_ok=True)
     json_path.write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
     console.print(f"everything measured is in {json_path}", highlight=False)
     missed = [judgement.name for result in results for judgement in result.judgements if not judgement.passed]
     return MISSED if check and missed else 0
+
+
+def make_folder_of(path: Path) -> None:
+    """The folder in which the figures will be written: told before anything is measured, for that takes minutes.
+
+    Raises:
+        JMSError: it cannot be.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JMSError(f"--json {path}: its folder cannot be made: {error.strerror}; name another file") from None
 
 
 @contextmanager

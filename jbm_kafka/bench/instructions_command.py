@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jbm_kafka import compiled
-from jbm_kafka.bench.command import MISSED, broker_to_measure
+from jbm_kafka.bench.command import MISSED, broker_to_measure, make_folder_of
 from jbm_kafka.bench.instructions import (
     FEW,
     MANY,
@@ -30,12 +30,13 @@ from jbm_kafka.bench.instructions import (
 from jbm_kafka.bench.report import command_line, git_commit, machine, versions
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.options import Whole
 
 
 @click.command()
 @click.option("--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, help="Only this one; repeatable.")
 @click.option(
-    "--repeats", type=click.IntRange(min=1), default=4, show_default=True, help="Runs of each; the least counts."
+    "--repeats", type=Whole(1), metavar="N", default=4, show_default=True, help="Runs of each; the least counts."
 )
 @click.option(
     "--against",
@@ -63,6 +64,7 @@ def bench_instructions(
     """
     find_valgrind()  # said before a broker is started
     reference = read_result(against)
+    make_folder_of(json_path)
     console = Console()
     with broker_to_measure(cluster) as (reached, version):
         counted = {
@@ -79,7 +81,6 @@ def bench_instructions(
     print_comparison(rows, str(reference.get("git_commit") or against)[:12], console)
     if compiled.are_used() != reference.get("compiled_modules", True):
         console.print("one of the two was counted without its compiled modules: `make setup` compiles", highlight=False)
-    json_path.parent.mkdir(parents=True, exist_ok=True)
     json_path.write_text(json.dumps(as_json(counted, kafka=version), indent=1) + "\n", encoding="utf-8")
     console.print(f"the result is in {json_path}", highlight=False)
     return MISSED if check and not all(row.passed for row in rows) else 0

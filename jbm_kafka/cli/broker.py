@@ -49,7 +49,7 @@ def broker() -> None:
 
 
 @broker.command()
-@click.option("--port", type=Whole(1024, 65535), help="[that of the last run, else 9092, else a free one]")
+@click.option("--port", type=Whole(1024, 65535), metavar="N", help="[that of the last run, else 9092, else a free one]")
 @data_dir_option
 @no_cluster_options
 @json_option

@@ -10,7 +10,7 @@ from jbm_kafka.admin import Admin
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
-from jbm_kafka.devbroker.probe import anybody_listens
+from jbm_kafka.devbroker.probe import anybody_listens, unknown_hosts
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.kafka import ConfluentKafka
@@ -74,7 +74,9 @@ def contact(cluster: Cluster, *, remedy: str = LOCAL_REMEDY) -> None:
     """
     try:
         if not anybody_listens(cluster.bootstrap):
-            raise Unreachable(f"no Kafka answers at {cluster.bootstrap}")
+            unknown = unknown_hosts(cluster.bootstrap)
+            why = f": the name {' and '.join(unknown)} is unknown here" if unknown else ""
+            raise Unreachable(f"no Kafka answers at {cluster.bootstrap}{why}")
         with closing(ConfluentKafka(cluster.bootstrap, cluster.kafka).admin()) as admin:
             admin.cluster_id()
     except AccessRefused as error:

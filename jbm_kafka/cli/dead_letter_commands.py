@@ -12,7 +12,7 @@ from jbm_kafka.cli.browse import first_rows, tell_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
-from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option, selector_option
+from jbm_kafka.cli.options import Seconds, Whole, check_id, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
@@ -37,7 +37,7 @@ def _filters(function: Function) -> Function:
     """
     for option in (
         selector_option,
-        click.option("--id", "message_id", metavar="ID", help="Only messages of this id."),
+        click.option("--id", "message_id", metavar="ID", callback=check_id, help="Only messages of this id."),
         click.option("--unit", metavar="U", callback=check_unit, help="Only messages of this unit of order."),
         click.option("--reason", metavar="R", callback=_check_reason,
                      help=f"Only what left for this reason: {' or '.join(REASONS)}."),
@@ -90,7 +90,7 @@ def list_dead_letters(
     tell_more(more)
 
 
-@dead_letters.command()
+@dead_letters.command(short_help="Send dead letters again, to the queues they came from.")
 @_filters
 @click.option("--count", type=Whole(1), metavar="N", help="Only the N that died first. [all]")
 @click.option("--timeout", type=Seconds(0, 1e6), default=10.0, show_default=True, metavar="S",

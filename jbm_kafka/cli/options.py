@@ -14,28 +14,39 @@ from jbm_kafka.core.selectors.selector import parse_selector
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Seconds(click.FloatRange):
-    """A duration; `nan`, which is in any range, is wrong usage."""
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
+    """A duration from one length to another; `nan` is wrong usage as well."""
+
+    # Not click.FloatRange: its help shows what a machine would write, 0<=x<=1000000000.0.
+    name = "seconds"
+
+    def __init__(self, least: float, most: float = inf) -> None:
+        self._least, self._most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The seconds; wrong usage for what is not a number of them."""
-        least, most = self.min or 0.0, self.max or inf
         with suppress(ValueError):
-            if least <= float(value) <= most:
+            if self._least <= float(value) <= self._most and float(value) < inf:
                 return float(value)
-        raise click.BadParameter(f"{value!r} is not a number of seconds from {least:g} to {most:g}", ctx, param)
+        reach = f"of at least {self._least:g}" if self._most == inf else f"from {self._least:g} to {self._most:g}"
+        raise click.BadParameter(f"{value!r} is not a number of seconds {reach}", ctx, param)
 
 
-class Whole(click.IntRange):
+class Whole(click.ParamType):  # type: ignore[type-arg]
     """A whole number of a size."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int | None = None) -> None:
+        self._least, self._most = least, most
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number; wrong usage for any other text."""
         with suppress(ValueError):
             number = int(value)
-            if (self.min is None or number >= self.min) and (self.max is None or number <= self.max):
+            if number >= self._least and (self._most is None or number <= self._most):
                 return number
-        reach = f"of at least {self.min}" if self.max is None else f"from {self.min} to {self.max}"
+        reach = f"of at least {self._least}" if self._most is None else f"from {self._least} to {self._most}"
         raise click.BadParameter(f"{value!r} is not a whole number {reach}", ctx, param)
 
 
@@ -47,6 +58,13 @@ def check_unit(context: click.Context, parameter: click.Parameter, value: str | 
         (value or "").encode()
     except UnicodeEncodeError as error:
         raise click.BadParameter(f"{value!a} is no UTF-8, as the name of a unit is", context, parameter) from error
+    return value
+
+
+def check_id(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A message's id as given; wrong usage when no message could have it."""
+    if value == "":
+        raise click.BadParameter("an id is not empty; leave it out for any", context, parameter)
     return value
 
 

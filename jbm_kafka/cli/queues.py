@@ -20,7 +20,7 @@ UNKNOWN = "?"
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="NAME")
 @click.option("--partitions", metavar="N", type=Whole(1, 10_000),
-              help="How many receivers can share it at most; fixed from then on. [16]")  # fmt: skip
+              help="1 to 10000: as many processes can share it; fixed from then on. [16]")  # fmt: skip
 @cluster_options
 @json_option
 def create(queue: Queue, partitions: int | None, cluster: Cluster, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.options import Whole
 from jbm_kafka.demo.bookstore import Names, day, is_poison, new_run, refusals
 from jbm_kafka.demo.check import Figure, check
 from jbm_kafka.demo.errors import WrongFiguresError
@@ -26,7 +27,7 @@ PLAIN_WIDTH = 120
 
 
 @click.command()
-@click.option("--customers", metavar="N", type=click.IntRange(POISON_NEEDED, 300), default=300, show_default=True,
+@click.option("--customers", metavar="N", type=Whole(POISON_NEEDED, 300), default=300, show_default=True,
               help="8 to 300; fewer make a shorter run.")  # fmt: skip
 @click.option("--no-spark", is_flag=True, help="Leave Spark's report out.")
 @click.option("--check", "checked_run", metavar="RUN", help="Only check the topics of an earlier run once more.")
@@ -46,11 +47,11 @@ def demo(customers: int, no_spark: bool, checked_run: str | None, cluster: Clust
     lines = day(customers)
     with broker(cluster, console) as reached:
         names = Names(checked_run) if checked_run is not None else new_run()
-        console.print(f"the bookstore, run {names.run}, on Kafka at {reached.bootstrap}")
-        started_s = time.monotonic()
         if checked_run is not None:
             check_exists(reached, names)
-        else:
+        console.print(f"the bookstore, run {names.run}, on Kafka at {reached.bootstrap}")
+        started_s = time.monotonic()
+        if checked_run is None:
             _introduce(lines, console)
             _tell(play(reached, names, lines, console), console)
         found = check(lines, gather(reached, names))

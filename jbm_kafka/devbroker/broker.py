@@ -114,6 +114,7 @@ class LocalBroker:
                 process is left behind.
         """
         lock = FileLock(self._lock_path)
+        self._make_folder()
         if not lock.wait_acquire(LOCK_TIMEOUT_S):
             self._join_running(port)
             return False
@@ -122,6 +123,14 @@ class LocalBroker:
         finally:
             lock.close()
         return True
+
+    def _make_folder(self) -> None:
+        try:
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LocalBrokerError(
+                f"the data folder {self.data_dir} cannot be made ({error.strerror}); choose another one"
+            ) from None
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
         """Ends the broker in order, by force after the timeout: True when it ran, False when nothing did."""

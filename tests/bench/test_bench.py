@@ -118,6 +118,18 @@ def test_the_command_writes_json_and_check_fails_on_a_missed_target(
     assert main([*arguments, "--shape", "nonsense"]) == 2
 
 
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Minutes later, it was."""
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "bench.json"
+    assert main(["bench", "--bootstrap", "127.0.0.1:1", "--json", str(path)]) == 1
+    assert capsys.readouterr().err == (
+        f"jbm-kafka: --json {path}: its folder cannot be made: File exists; name another file\n"
+    )
+
+
 def test_an_address_where_no_kafka_answers_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["bench", "--bootstrap", "127.0.0.1:1", "--json", str(tmp_path / "bench.json")]) == 1
     said = capsys.readouterr().err

@@ -126,6 +126,18 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["demo", "--kafka-property", "nosuch=1"],
      'jbm-kafka: --kafka-property nosuch: No such configuration property: "nosuch" '
      "(librdkafka's CONFIGURATION.md lists every property and its values)"),
+    (["demo", "--customers", "5"],
+     "Error: Invalid value for '--customers': '5' is not a whole number from 8 to 300"),
+    (["bench", "--repeats", "0"],
+     "Error: Invalid value for '--repeats': '0' is not a whole number of at least 1"),
+    (["bench", "--rate", "fast"],
+     "Error: Invalid value for '--rate': 'fast' is not a whole number of at least 1"),
+    (["bench", "--patience", "nan"],
+     "Error: Invalid value for '--patience': 'nan' is not a number of seconds of at least 0"),
+    (["bench", "--patience", "inf"],
+     "Error: Invalid value for '--patience': 'inf' is not a number of seconds of at least 0"),
+    (["dead-letters", "list", "--id", ""],
+     "Error: Invalid value for '--id': an id is not empty; leave it out for any"),
     (["broker", "start", "--port", "80"],
      "Error: Invalid value for '--port': '80' is not a whole number from 1024 to 65535"),
     (["broker", "start", "--port", "x"],
@@ -166,3 +178,25 @@ def test_what_click_refuses_is_wrong_usage_too(run: Run, arguments: list[str]) -
     told = run(*arguments)
     assert (told.code, told.out) == (2, "")
     assert told.err.splitlines()[-1].startswith("Error: ")
+
+
+COMMANDS_WITH_HELP = [
+    "create", "delete", "list", "show", "admit-partitions", "send", "receive", "browse", "demo", "bench",
+    "bench-instructions", "dead-letters list", "dead-letters retry", "broker start",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS_WITH_HELP)
+def test_the_help_is_for_people(run: Run, command: str) -> None:
+    """It said `[default: 5.0; 0<=x<=1000000000.0]`, and INTEGER RANGE."""
+    said = run(*command.split(), "--help")
+    assert said.code == 0
+    assert "<=x" not in said.out.replace(" ", "")
+    assert "x>=" not in said.out
+    assert "RANGE" not in said.out
+
+
+def test_a_list_of_commands_has_whole_sentences(run: Run) -> None:
+    for group in ((), ("dead-letters",), ("broker",)):
+        _, *lines = run(*group, "--help").out.splitlines()
+        assert not [line for line in lines if line.endswith("...")]

@@ -33,6 +33,21 @@ def test_a_broker_that_does_not_answer_is_told_soon(run: Run, command: tuple[str
     assert time.monotonic() - began_s < 10
 
 
+def test_a_host_of_an_unknown_name_is_told_as_such(run: Run) -> None:
+    said = run("list", "--bootstrap", "no-such-host.invalid:9092")
+    assert said.code == 1
+    assert said.err.startswith(
+        "jbm-kafka: no Kafka answers at no-such-host.invalid:9092: the name no-such-host.invalid is unknown here; "
+    )
+    assert said.err.count("\n") == 1
+
+
+def test_a_misspelt_queue_is_told_with_the_likely_one(kafka: Run, queue: str) -> None:
+    said = kafka("show", queue[:-1])
+    assert said.code == 1
+    assert f"there is no Kafka topic '{queue[:-1]}'; did you mean '{queue}'? Or create it with: " in said.err
+
+
 @pytest.mark.parametrize("command", [("show",), ("send", "--text", "x"), ("receive",), ("browse",)])
 def test_a_missing_queue_is_told_with_the_remedy_and_is_not_made(
     kafka: Run, kafka_name: str, command: tuple[str, ...]

@@ -47,6 +47,18 @@ def test_a_stop_without_the_data_dir_lists_the_brokers_that_run(
     assert broker.is_running
 
 
+def test_a_data_folder_that_cannot_be_made_is_told_with_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said `Not a directory` and the path."""
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "broker"
+    assert main(["broker", "start", "--data-dir", str(folder)]) == FAILED
+    assert capsys.readouterr().err == (
+        f"jbm-kafka: the data folder {folder} cannot be made (Not a directory); choose another one\n"
+    )
+
+
 def test_the_status_of_no_broker_is_a_failure_with_the_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
