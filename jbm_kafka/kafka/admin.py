@@ -100,6 +100,12 @@ class ConfluentAdmin:
             found[topic.name] = TopicDescription(topic.name, topic.topic_id, topic.partitions, config)
         return found
 
+    def check_answered(self, timeout_s: float) -> None:
+        def question(deadline: Deadline) -> None:
+            result(self._client.describe_cluster(request_timeout=deadline.remaining_s()), deadline)
+
+        self._questions.ask("describe the cluster", question, timeout_s)
+
     def topic_names(self) -> frozenset[str]:
         def question(deadline: Deadline) -> frozenset[str]:
             return frozenset(self._client.list_topics(timeout=deadline.remaining_s()).topics)

@@ -35,6 +35,9 @@ class MemoryAdmin:
                 for t in found
             }
 
+    def check_answered(self, timeout_s: float) -> None:
+        self._process.check()
+
     def topic_names(self) -> frozenset[str]:
         self._process.check()
         with self._cluster.changed:

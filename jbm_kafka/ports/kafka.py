@@ -327,6 +327,9 @@ class KafkaAdmin(Protocol):
     def describe(self, topics: Sequence[str], *, with_config: bool = False) -> Mapping[str, TopicDescription]:
         """The topics that exist among those asked for."""
 
+    def check_answered(self, timeout_s: float) -> None:
+        """Return when the cluster answers; Unreachable when it does not within this time."""
+
     def topic_names(self) -> frozenset[str]: ...
     def create_topic(self, name: str, *, partitions: int, config: Mapping[str, str]) -> bool:
         """False when it existed already. Returns when the topic can be used."""

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from jbm_kafka.ports import Clock, KafkaClientError
+from jbm_kafka.ports import Clock, KafkaClientError, Unreachable
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import Topics
@@ -20,6 +20,12 @@ connections = logging.getLogger("jbm_kafka.connections")
 
 LOOK_S = 5.0
 """How long anything may go by what is not so any more; a look is one question to one broker."""
+PROBE_S = 1.0
+"""How often it is asked whether there is an answer at all."""
+PATIENCE_S = 3.0
+"""How long Kafka may be silent before somebody is told; an answer takes some milliseconds."""
+TELL_AGAIN_MS = 30_000
+"""One pair of lines in so long a time, however often Kafka comes and goes."""
 LOOK_AGAIN_S = 0.5
 """After a look that was not answered."""
 STOP_TIMEOUT_S = 10.0
@@ -35,6 +41,7 @@ class TopicWatch:
         self._clock = clock
         self._silent_since_ms: int | None = None
         """Since when the cluster does not answer, monotonic."""
+        self._tell_again_ms = self._clock.monotonic_ms()
         self._looked = looked
         self._wake = threading.Event()
         self._lock = threading.Lock()
@@ -62,13 +69,29 @@ class TopicWatch:
             self._worker.wait_end(STOP_TIMEOUT_S)
 
     def _run(self) -> Steps:
-        pause_s = LOOK_S
+        is_answered, looked_ms = True, self._clock.monotonic_ms()
         while True:
-            yield Wait(pause_s, self._wake)
+            yield Wait(PROBE_S if is_answered else LOOK_AGAIN_S, self._wake)
+            is_asked = self._wake.is_set()
             self._wake.clear()
             if self._is_stopping:
                 return
-            pause_s = LOOK_S if self._look() else LOOK_AGAIN_S
+            now_ms = self._clock.monotonic_ms()
+            is_due = is_asked or not is_answered or now_ms - looked_ms >= LOOK_S * 1_000
+            # A look has more time than that: a slow cluster is looked at, too.
+            if (is_answered and not self._is_there()) or is_due:
+                is_answered, looked_ms = self._look(), now_ms
+
+    def _is_there(self) -> bool:
+        """True when the cluster answers soon; whatever else is wrong a look tells."""
+        try:
+            self._topics.check_answered(PATIENCE_S)
+        except Unreachable as error:
+            self._tell_silent(error)
+            return False
+        except KafkaClientError as error:
+            log.debug("cannot ask whether Kafka is there: %s", error)
+        return True
 
     def _look(self) -> bool:
         """True when the cluster answered."""
@@ -86,8 +109,9 @@ class TopicWatch:
         return True
 
     def _tell_silent(self, error: KafkaClientError) -> None:
-        if self._silent_since_ms is None:
-            self._silent_since_ms = self._clock.monotonic_ms()
+        now_ms = self._clock.monotonic_ms()
+        if self._silent_since_ms is None and now_ms >= self._tell_again_ms:
+            self._silent_since_ms, self._tell_again_ms = now_ms, now_ms + TELL_AGAIN_MS
             connections.warning("Kafka does not answer: %s; it is asked again until it does", error)
         else:
             log.debug("cannot look at topics: %s; it is tried again", error)

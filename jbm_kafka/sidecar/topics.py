@@ -174,6 +174,14 @@ class Topics:
         if self._registry is not None:
             self._registry.close()
 
+    def check_answered(self, timeout_s: float) -> None:
+        """Return when the cluster answers.
+
+        Raises:
+            KafkaClientError: it does not within `timeout_s`, or refuses.
+        """
+        self._admin.check_answered(timeout_s)
+
     def look(self) -> list[TopicInfo]:
         """Ask the cluster again for everything that is known. A topic that is gone stays known: a send tells.
 

@@ -15,7 +15,7 @@ from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.partition_lines import FenceLines, named
-from jbm_kafka.sidecar.topic_watch import TopicWatch
+from jbm_kafka.sidecar.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
 from jbm_kafka.sidecar.topics import Topics
 from tests.house.sources import ROOT
 from tests.sidecar.stepped import SteppedSidecar
@@ -252,6 +252,10 @@ class SilentAdmin(MemoryAdmin):
             raise Unreachable("no answer from Kafka at localhost:9092")
         return super().describe(topics, with_config=with_config)
 
+    def check_answered(self, timeout_s: float) -> None:
+        if self.is_cut_off:
+            raise Unreachable("no answer from Kafka at localhost:9092")
+
 
 def test_a_kafka_that_is_silent_and_back_is_two_lines(cluster: MemoryCluster, caplog: pytest.LogCaptureFixture) -> None:
     """It was seen at the level of debugging only, and its end not at all."""
@@ -271,10 +275,24 @@ def test_a_kafka_that_is_silent_and_back_is_two_lines(cluster: MemoryCluster, ca
     pass_ms(20_000)
     assert lines(caplog, CONNECTIONS) == []
     admin.is_cut_off = True
+    pass_ms(1_100)
+    assert len(lines(caplog, CONNECTIONS)) == 1, "it came after 10 to 15 s"
+    assert PROBE_S + PATIENCE_S <= 4
     pass_ms(12_000)
     admin.is_cut_off = False
     pass_ms(20_000)
-    (lost, why), (back, after) = lines(caplog, CONNECTIONS)
+    admin.is_cut_off = True
+    pass_ms(5_000)
+    admin.is_cut_off = False
+    pass_ms(5_000)
+    assert len(lines(caplog, CONNECTIONS)) == 4, "33 s after the first"
+    for _ in range(3):
+        admin.is_cut_off = True
+        pass_ms(2_000)
+        admin.is_cut_off = False
+        pass_ms(2_000)
+    assert len(lines(caplog, CONNECTIONS)) == 4, "and not each time"
+    (lost, why), (back, after), *_ = lines(caplog, CONNECTIONS)
     assert (lost, back) == ("WARNING", "INFO")
     assert why.startswith("Kafka does not answer: no answer from Kafka at localhost:9092; it is asked again")
     assert after.startswith("Kafka answers again, after ")

@@ -96,6 +96,9 @@ class ScriptedKafka:
     def cluster_id(self) -> str:
         self._unasked()
 
+    def check_answered(self, timeout_s: float) -> None:
+        self._unasked()
+
     def topic_names(self) -> frozenset[str]:
         self._unasked()
 
