@@ -91,7 +91,7 @@ class Run:
 
     def lag(self) -> int:
         """How many messages lie between the group's committed offsets and the ends of the queue."""
-        committed = committed_offsets(self.bootstrap, self.task.queue)
+        committed = committed_offsets(self.bootstrap, self.task.group)
         ends = end_offsets(self.bootstrap, self.task.queue)
         return sum(end - max(committed.get(partition, 0), 0) for partition, end in ends.items())
 
@@ -101,7 +101,7 @@ class Run:
             sent=self.sent,
             steps=read_journals(self.folder),
             kills=kills,
-            events=channel_events(self.bootstrap, self.task.queue),
+            events=channel_events(self.bootstrap, self.task.group),
             dead_letters=bodies(read_committed(self.bootstrap, self.task.dead_letters)),
             lag=self.lag(),
         )

@@ -162,7 +162,9 @@ def bodies(messages: Sequence[Message]) -> list[tuple[str, int]]:
 
 
 def group_of(queue: str) -> str:
-    """The queue's consumer group."""
+    """The queue's consumer group; or the group itself, where that is given."""
+    if queue.startswith("jbm."):
+        return queue
     escaped = "".join(c if c.isalnum() else f"%{ord(c):02X}" for c in queue)
     return f"jbm.queue.{escaped}"
 

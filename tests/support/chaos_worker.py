@@ -9,15 +9,19 @@ import os
 import random
 import sys
 import threading
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, Queue
-from jbm_kafka.errors import IllegalStateError, TransactionRolledBackError
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Message, MessageConsumer, Queue, Topic
+from jbm_kafka.errors import IllegalStateError, InvalidClientIDError, TransactionRolledBackError
 from jbm_kafka.jms.connection import Connection
 from tests.support.chaos_journal import DONE, GOT, NACKING, REFUSED, SETTLED, SETTLING, JournalWriter
+from tests.support.chaos_topics import group_of
 
 RECEIVE_S = 0.1
+CLIENT_ID_S = 60.0
+"""A killed worker has its client id for its session timeout; a loaded broker tells late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,9 @@ class Task:
     bootstrap: str
     queue: str
     dead_letters: str
+    subscription: str = ""
+    """Of the topic `queue`: a shared durable one's name, or, with a client id, an unshared one's."""
+    client_id: str = ""
     mode: str = "INDIVIDUAL"
     forward_to: str = ""
     """A queue that gets a copy of each, in the same transaction; only TRANSACTED."""
@@ -53,6 +60,14 @@ class Task:
         """For the command line."""
         return json.dumps(asdict(self))
 
+    @property
+    def group(self) -> str:
+        """The consumer group."""
+        if not self.subscription:
+            return group_of(self.queue)
+        kind = "durable" if self.client_id else "shared-durable"
+        return f"jbm.{kind}.{self.client_id}.{self.subscription}"
+
     def factory(self) -> ConnectionFactory:
         """Of the worker's connection."""
         settings = AddressSettings(
@@ -63,6 +78,7 @@ class Task:
         )
         return ConnectionFactory(
             self.bootstrap,
+            client_id=self.client_id or None,
             state_dir=self.state_dir,
             address_settings={"#": AddressSettings(partitions=self.partitions), self.queue: settings},
             block_on_acknowledge=self.block_on_acknowledge,
@@ -81,11 +97,18 @@ class ChaosWorker:
         self._random = random.Random(f"{task.seed}/{task.name}")
         connection.exception_listener = lambda error: self._journal.write_trouble(str(error))
         self._session = connection.create_session(AcknowledgeMode[task.mode])
-        self._consumer = self._session.create_consumer(Queue(task.queue), prefetch=task.prefetch)
+        self._consumer = self._made_consumer()
         self._forward = self._session.create_producer(Queue(task.forward_to)) if task.forward_to else None
         self._unsettled: list[Message] = []
         self.is_stopping = threading.Event()
         self._never = threading.Event()
+
+    def _made_consumer(self) -> MessageConsumer:
+        task, session = self._task, self._session
+        if not task.subscription:
+            return session.create_consumer(Queue(task.queue), prefetch=task.prefetch)
+        create = session.create_durable_consumer if task.client_id else session.create_shared_durable_consumer
+        return create(Topic(task.queue), task.subscription, prefetch=task.prefetch)
 
     def run(self) -> None:
         """Until told to stop."""
@@ -136,12 +159,24 @@ def _stop_at_end_of_input(worker: ChaosWorker) -> None:
     worker.is_stopping.set()
 
 
+def connected(task: Task) -> Connection:
+    """A connection, once the client id of a killed worker is free."""
+    factory, pause, begun = task.factory(), threading.Event(), time.monotonic()
+    while True:
+        try:
+            return factory.create_connection()
+        except InvalidClientIDError:
+            if time.monotonic() - begun > CLIENT_ID_S:
+                raise
+            pause.wait(RECEIVE_S)
+
+
 def main() -> None:
     """Ends with 0 when its input ended."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(threadName)s %(name)s %(levelname)s %(message)s")
     given = json.loads(sys.argv[1])
     task = Task(**{**given, "work_ms": tuple(given["work_ms"])})
-    with task.factory().create_connection() as connection:
+    with connected(task) as connection:
         worker = ChaosWorker(task, connection)
         print("ready", os.getpid(), flush=True)
         threading.Thread(target=_stop_at_end_of_input, args=(worker,), daemon=True).start()
