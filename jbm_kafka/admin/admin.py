@@ -2,24 +2,26 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from difflib import get_close_matches
 from tempfile import TemporaryDirectory
 from threading import Lock
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from jbm_kafka.admin.administered import administered
 from jbm_kafka.admin.counts import QueueCounts, Tally, counts_of, tallies
 from jbm_kafka.admin.deletion import DeletionReport, belongings, check_deletable, delete
 from jbm_kafka.admin.letter_search import queues_that_end_in_letters
 from jbm_kafka.admin.letters import DeadLetter, LetterFilter, RetryReport, letter_of, reason_fault
+from jbm_kafka.admin.looking import as_browsed, patiently
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
 from jbm_kafka.admin.retry import carry_out, sort_out
 from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner, passed_over
+from jbm_kafka.admin.subscription_counts import SubscriptionCounts, subscription_counts
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, name_fault, with_namespace
+from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
 from jbm_kafka.core.errors import (
     IllegalStateError,
     InvalidDestinationError,
@@ -27,12 +29,11 @@ from jbm_kafka.core.errors import (
 )
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.wrong_values import checked_int, wrong_type, wrong_value
-from jbm_kafka.jms.arguments import as_queue, checked_flag, checked_seconds
+from jbm_kafka.jms.arguments import as_queue, as_topic, checked_flag, checked_seconds
 from jbm_kafka.jms.browser import check_include
 from jbm_kafka.jms.factory import ConnectionFactory, check_namespace
 from jbm_kafka.jms.messages import Message
-from jbm_kafka.jms.messages_wire import from_record
-from jbm_kafka.ports import LogReader, TopicDescription, Unreachable
+from jbm_kafka.ports import LogReader, TopicDescription
 from jbm_kafka.ports.client_errors import told_as_jms_errors
 from jbm_kafka.ports.provider import Seen, TopicInfo
 from jbm_kafka.sidecar.browse import browse
@@ -40,14 +41,11 @@ from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.topic_watch import LOOK_S
 from jbm_kafka.sidecar.topics import Topics
 
-T = TypeVar("T")
 DEFAULT_PARTITIONS = 16
 PARTITIONS_MAX = 10_000
 SHIPPED_DEAD_LETTERS = "DLQ"
 SHIPPED = (SHIPPED_DEAD_LETTERS, "ExpiryQueue")
 RETRY_TIMEOUT_S = 10.0
-READ_TRIES = 3
-"""Of `timeout_s` each: brokers end the transaction of a killed process after 10 s, and look for such every 10 s."""
 COUNT_MAX = 50_000
 """Messages read for one count: a second's work."""
 
@@ -83,21 +81,37 @@ class Admin:
         Raises:
             InvalidDestinationError: the name is not legal or not free, or it exists with other partitions.
         """
+        return self._create(Queue(name), partitions)
+
+    def create_topic(self, name: str, *, partitions: int | None = None) -> bool:
+        """Make a topic; as `create_queue`."""
+        return self._create(Topic(name), partitions)
+
+    def _create(self, destination: Queue | Topic, partitions: int | None) -> bool:
         if partitions is not None:
             checked_int("partitions", partitions, 1, PARTITIONS_MAX, "")
-        queue = Queue(name)
-        with self._asking(f"create {queue}"):
-            found = self._described(queue)
+        with self._asking(f"create {destination}"):
+            found = self._described(destination)
             if found is not None and partitions not in (None, found.partitions):
                 raise InvalidDestinationError(
-                    f"{queue} exists with {found.partitions} partitions, not {partitions}; "
+                    f"{destination} exists with {found.partitions} partitions, not {partitions}; "
                     f"another number would move units",
-                    destination=name,
+                    destination=destination.name,
                     partitions=found.partitions,
                 )
             topics = Topics(self._admin, namespace=self._namespace, registry=self._registry)
-            topics.ensure(queue, create=True, partitions=partitions or DEFAULT_PARTITIONS)
+            topics.ensure(destination, create=True, partitions=partitions or DEFAULT_PARTITIONS)
             return found is None
+
+    def subscriptions(self, topic: Topic | str | None = None) -> list[SubscriptionCounts]:
+        """The subscriptions of a topic, or all, with what each has not received (TOPIC-5).
+
+        Raises:
+            InvalidDestinationError: the topic's name is not legal.
+        """
+        wanted = None if topic is None else Topic(topic) if isinstance(topic, str) else as_topic(topic)
+        with self._asking("list subscriptions"):
+            return subscription_counts(self._registry.log, self._admin, self._namespace, wanted)
 
     def delete_destination(self, queue: Queue | str, *, force: bool = False, dry_run: bool = False) -> DeletionReport:
         """Delete a queue with everything that Kafka keeps of it in this namespace: its messages too, for good.
@@ -120,6 +134,7 @@ class Admin:
         checked_flag("force", force)
         checked_flag("dry_run", dry_run)
         with self._asking(f"delete {queue}"):
+            self._refuse_topic(queue)
             found = belongings(queue, self._namespace, admin=self._admin, registry=self._registry)
             check_deletable(queue, self._namespace, found, force=force)
             held: int | None = 0
@@ -173,13 +188,19 @@ class Admin:
             return before or found.partitions, found.partitions
 
     def destinations(self) -> list[Queue]:
-        """Every queue: each Kafka topic that has a changelog. A topic nobody received from yet is not among them."""
+        """Every queue: each Kafka topic that has a changelog and is not a JMS topic.
+
+        One that nobody received from yet is not among them.
+        """
         with self._asking("list queues"):
             topics = self._admin.topic_names()
+            self._registry.refresh()
+            marked = self._registry.topics_of(self._admin.describe(self._registry.marked_names()))
         prefix = with_namespace("", self._namespace)
         changelogs = [t for t in topics if t.endswith(CHANGELOG_SUFFIX) and t.startswith(prefix)]
         names = [topic.removesuffix(CHANGELOG_SUFFIX).removeprefix(prefix) for topic in changelogs]
-        return [Queue(name) for name in sorted(names) if name in topics and name_fault(name) is None]
+        queues = [name for name in names if name in topics and name not in marked and name_fault(name) is None]
+        return [Queue(name) for name in sorted(queues)]
 
     def counts(self, queue: Queue | str, *, count_max: int = COUNT_MAX) -> QueueCounts:
         """What the queue holds, computed from its topic and its changelog; of more than `count_max` only how many.
@@ -241,7 +262,7 @@ class Admin:
             now_ms = self._cluster.clock.now_ms()
             for seen in self._seen(queue, selector):
                 if include == "all" or seen.is_deliverable:
-                    yield _message(seen, queue)
+                    yield as_browsed(seen, queue)
                 else:
                     not_shown[wait_of(seen, now_ms)] += 1
 
@@ -275,7 +296,7 @@ class Admin:
                 for seen in self._seen(queue):
                     letter = letter_of(seen.record)
                     if wanted.matches(letter, seen.record):
-                        yield letter, _message(seen, queue)
+                        yield letter, as_browsed(seen, queue)
 
     def queues_with_dead_letters(self, *, queues_max: int = 50) -> list[Queue]:
         """Queues that hold dead letters or expired messages, found by a quick look at what was sent to each last.
@@ -333,7 +354,7 @@ class Admin:
                 return _report(source, RetryPlan(), is_dry_run=dry_run)
             self._existing(source)
             planner = RetryPlanner(source, admin=self._admin, reader=reader, info_of=self._info_of)
-            plan = _patiently(lambda: planner.plan((seen.record for seen in self._seen(source)), asked, count))
+            plan = patiently(lambda: planner.plan((seen.record for seen in self._seen(source)), asked, count))
             if dry_run or not plan.letters:
                 return _report(source, plan, is_dry_run=dry_run)
             return self._send_again(source, plan, reader, timeout_s)
@@ -398,7 +419,7 @@ class Admin:
             connection = factory.create_connection()
             sending = RetryPlanner(source, admin=self._admin, reader=reader, info_of=connection.provider.ensure)
             done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
-        left, taken = _patiently(lambda: sort_out(done, self._seen(source), timeout_s)) if done.wanted else ([], [])
+        left, taken = patiently(lambda: sort_out(done, self._seen(source), timeout_s)) if done.wanted else ([], [])
         stayed = [*done.kept, *left]
         return RetryReport(
             source=source,
@@ -423,8 +444,8 @@ class Admin:
         topics = Topics(self._admin, namespace=self._namespace, registry=self._registry)
         return topics.ensure(queue, create=False, partitions=DEFAULT_PARTITIONS)
 
-    def _described(self, queue: Queue) -> TopicDescription | None:
-        topic = queue.kafka_topic(self._namespace)
+    def _described(self, destination: Queue | Topic) -> TopicDescription | None:
+        topic = destination.kafka_topic(self._namespace)
         return self._admin.describe([topic]).get(topic)
 
     def _existing(self, queue: Queue) -> TopicDescription:
@@ -437,7 +458,19 @@ class Admin:
                 f"{queue}: there is no Kafka topic {queue.name!r}; {hint}create it with: jbm-kafka create {queue.name}",
                 destination=queue.name,
             )
+        self._refuse_topic(queue)
         return found
+
+    def _refuse_topic(self, queue: Queue) -> None:
+        """A topic's messages are its subscriptions', and no queue's."""
+        self._registry.refresh()
+        described = self._described(queue)
+        if described is not None and self._registry.is_topic(queue.name, described.topic_id):
+            raise InvalidDestinationError(
+                f"{queue}: {queue.name!r} is a topic, and this is for queues; Admin.subscriptions({queue.name!r}) "
+                f"tells what its subscriptions hold",
+                destination=queue.name,
+            )
 
 
 def _filter(origin: Queue | str | None, selector: str | None, **texts: str | None) -> LetterFilter:
@@ -452,28 +485,6 @@ def _filter(origin: Queue | str | None, selector: str | None, **texts: str | Non
 
 def _queue(queue: Queue | str) -> Queue:
     return Queue(queue) if isinstance(queue, str) else as_queue(queue, "queue")
-
-
-def _patiently(read: Callable[[], T]) -> T:
-    """What is read, again where the transaction of somebody who was killed holds it back: that ends by itself."""
-    for _ in range(READ_TRIES - 1):
-        with suppress(Unreachable):
-            return read()
-    return read()
-
-
-def _message(seen: Seen, queue: Queue) -> Message:
-    message = from_record(
-        seen.record,  # type: ignore[arg-type]
-        destination=queue,
-        delivery_count=seen.attempts,
-        redelivered=seen.attempts > 0,
-        settler=None,
-    )
-    message.state = seen.state
-    if seen.due_at_ms:
-        message.delivery_time = seen.due_at_ms
-    return message
 
 
 def _report(source: Queue, plan: RetryPlan, *, is_dry_run: bool) -> RetryReport:

@@ -13,7 +13,7 @@ from jbm_kafka.codec.destination_record import (
 )
 from jbm_kafka.codec.registry_records import decode_topic, encode_topic, topic_key
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
-from jbm_kafka.ports import Kafka, KafkaAdmin
+from jbm_kafka.ports import Kafka, KafkaAdmin, TopicDescription
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,14 @@ class Registry:
         """The destination of this name is a topic and not a queue, as read last."""
         value = self.log.get(topic_key(name))
         return value is not None and decode_topic(value) == topic_id
+
+    def marked_names(self) -> list[str]:
+        """Names that a topic has or had."""
+        return [key.removeprefix(topic_key("")).decode() for key in self.log.values() if key.startswith(topic_key(""))]
+
+    def topics_of(self, described: Mapping[str, TopicDescription]) -> frozenset[str]:
+        """Those of them that are topics."""
+        return frozenset(name for name, found in described.items() if self.is_topic(name, found.topic_id))
 
     def ensure_topic(self, name: str, topic_id: str) -> bool:
         """Record that the destination is a topic; False: it is a queue's name already.

@@ -62,6 +62,36 @@ def test_after_a_reset_nothing_counts_as_handed_over() -> None:
     assert (start.position.fetched, start.position.offered, start.position.truncated) == (20, 20, 5)
 
 
+def position_of(topic_id: str, watermark: int) -> Position:
+    return position(watermark, topic_id=topic_id)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "committed", "begin", "reason"),
+    [
+        (None, None, 40, StartReason.NOTHING_RECORDED),
+        (None, CommittedOffset(30, ONE), 40, StartReason.COMMITTED_OFFSET),
+        (None, CommittedOffset(60, ONE), 60, StartReason.COMMITTED_OFFSET),
+        (None, CommittedOffset(20, ""), 20, StartReason.OPERATOR_RESET),
+        (position_of("T/new", 20), CommittedOffset(20, ONE), 20, StartReason.CHANGELOG),
+        (position_of("T/old", 30), CommittedOffset(30, ONE), 40, StartReason.SUBSCRIBED_ANEW),
+        (position_of("T/old", 30), None, 40, StartReason.SUBSCRIBED_ANEW),
+        (position_of("R/new", 70), None, 40, StartReason.TOPIC_RECREATED),
+    ],
+)
+def test_a_subscription_begins_where_the_registry_says_unless_it_is_further_or_was_set_elsewhere(
+    recorded: Position | None, committed: CommittedOffset | None, begin: int, reason: StartReason
+) -> None:
+    """Of TOPIC-2, LOG-2: what another subscription of its name left counts for nothing."""
+    start = decide_start(Facts("T/new", recorded, committed, 10, 100, begin=40))
+    assert (start.position.watermark, start.reason) == (begin, reason)
+    assert start.position.topic_id == "T/new"
+
+
+def test_a_subscription_whose_beginning_the_log_has_lost_begins_with_the_log() -> None:
+    assert decide_start(Facts("T/new", None, None, 60, 100, begin=40)).position.watermark == 60
+
+
 def test_without_a_position_all_may_have_been_handed_over() -> None:
     """REDELIVER-7: what may have been handed over comes back marked."""
     assert decide_start(Facts("T", None, CommittedOffset(20, ONE), 0, 100)).position.offered == 100

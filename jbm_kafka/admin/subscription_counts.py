@@ -1,0 +1,82 @@
+"""What subscriptions there are, and what of their topics each of them still needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
+from jbm_kafka.core.destination import Topic
+from jbm_kafka.ports import KafkaAdmin, TopicDescription
+from jbm_kafka.sidecar.registry_log import RegistryLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionCounts:
+    """One subscription at one moment."""
+
+    topic: Topic
+    name: str
+    client_id: str
+    """Empty: none."""
+    kind: str
+    """`durable`, `shared-durable`, `shared` or `private`."""
+    no_local: bool
+    group: str
+    """Kafka's own tools show the subscription under this consumer group."""
+    members: int
+    """Processes that receive from it now."""
+    created_ms: int
+    """When it was made, ms since the epoch."""
+    pins: Mapping[int, int]
+    """By partition the offset of the oldest message that it has not settled: from there on the log must be kept."""
+    held_at_most: int
+    """Records from there on: what waits, and a few that are settled or are marks of transactions."""
+
+
+def subscription_counts(
+    registry: RegistryLog, admin: KafkaAdmin, namespace: str, topic: Topic | None
+) -> list[SubscriptionCounts]:
+    """Those of the topic, or all, by topic and group. Those that are ending do not count.
+
+    Raises:
+        KafkaClientError: no answer.
+    """
+    registry.refresh()
+    records = [record for _, record in subscriptions_in(registry.values()) if not record.is_ending]
+    wanted = [record for record in records if topic is None or record.subscription.topic == topic]
+    names = sorted({record.subscription.topic.kafka_topic(namespace) for record in wanted})
+    described = admin.describe(names)
+    found = [
+        _counts(record, admin, namespace, described[record.subscription.topic.kafka_topic(namespace)])
+        for record in wanted
+        if record.subscription.topic.kafka_topic(namespace) in described
+    ]
+    return sorted(found, key=lambda each: (each.topic.name, each.group))
+
+
+def _counts(
+    record: SubscriptionRecord, admin: KafkaAdmin, namespace: str, topic: TopicDescription
+) -> SubscriptionCounts:
+    subscription = record.subscription
+    group, places = subscription.group_id(namespace), list(range(topic.partitions))
+    begins = dict(enumerate(record.begins)) if record.topic_id == topic.topic_id else {}
+    log_begins = admin.begin_positions(topic.name, places)
+    committed = admin.committed(group, topic.name, places)
+    ends = admin.end_positions(topic.name, places, stable=True)
+    pins = {
+        place: max(committed[place].position if place in committed else begins.get(place, 0), log_begins[place])
+        for place in places
+    }
+    return SubscriptionCounts(
+        topic=subscription.topic,
+        name=subscription.name,
+        client_id=subscription.client_id,
+        kind=subscription.kind.value,
+        no_local=subscription.no_local,
+        group=group,
+        members=admin.group_members(group),
+        created_ms=record.created_ms,
+        pins=pins,
+        held_at_most=sum(max(ends[place] - pins[place], 0) for place in places),
+    )
