@@ -52,6 +52,17 @@ def function(one: int, *, prefetch: int = 1) -> int:
     return one + prefetch
 
 
+@explained
+class Foreign:
+    """Has a method in C that does not tell its arguments: it answers for itself."""
+
+    change = dict.update
+
+
+def test_what_does_not_tell_its_arguments_is_left_as_it_is() -> None:
+    assert vars(Foreign)["change"] is dict.update
+
+
 ONE: Any = Example(1)
 MAKE: Any = Example
 FURTHER: Any = Further

@@ -135,6 +135,38 @@ def test_an_aborted_checkpoint_forgets_no_id() -> None:
     assert [row.offset for entry in written for row in entry.rows or ()] == [0, 1]
 
 
+def test_an_id_that_is_forgotten_while_it_is_being_written_is_deleted_next() -> None:
+    """Of LOG-8."""
+    channel = Channel()
+    read(channel, (0, None, b"a"), count_max=1)
+    taken = channel.freeze(offered_position=1 << 40)
+    read(channel, (1, None, b"b"), count_max=1)
+    channel.state.apply(taken.durable)
+    written = [entry for entry in channel.checkpoint(offered_position=1 << 40) if isinstance(entry, Duplicates)]
+    assert [(entry.bucket, entry.rows is None) for entry in written] == [(0, True), (1, False)]
+
+
+def test_of_two_records_with_one_id_the_later_counts() -> None:
+    """SEND-8: the earlier one was too long ago, and its record has others that still count."""
+    channel = Channel()
+    rows = [(0, None, b"a", 0), (1, None, b"b", 900), (2, None, b"a", 1_500)]
+    changelog = Changelog()
+    for begin, end in ((0, 2), (2, 3)):
+        read_at(channel, rows[begin:end], window_ms=1_000, count_max=None)
+        changelog.write(channel.checkpoint(offered_position=1 << 40))
+    successor = Channel()
+    successor.state = changelog.replay(NOW_MS)
+    again = [*rows, (3, None, b"a", 2_000), (4, None, b"b", 1_600)]
+    assert read_at(successor, again, window_ms=1_000, count_max=None) == [3, 4]
+
+
+def test_a_message_that_is_read_twice_is_not_its_own_duplicate() -> None:
+    window = DuplicateWindow()
+    twice = [Identified(0, None, b"a", SENT_MS), Identified(0, None, b"a", SENT_MS)]
+    sifted = decide_repeated(window, twice, window_ms=1_000, count_max=None, now_ms=NOW_MS)
+    assert (dict(sifted.repeated), len(sifted.remembered)) == ({}, 1)
+
+
 def test_no_record_of_ids_is_large() -> None:
     """Of LOG-5: a record that its topic refuses would let nothing be recorded any more."""
     channel, count = Channel(), 2 * BUCKET_ROWS_MAX + 1

@@ -3,7 +3,7 @@
 import pytest
 
 from jbm_kafka.core.errors import InvalidSettingError, InvalidTypeError
-from jbm_kafka.core.wrong_values import SHOWN_MAX, checked_int, is_int, shown, wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import SHOWN_MAX, checked_int, is_int, shown, shown_name, wrong_type, wrong_value
 
 
 class Unwilling:
@@ -17,10 +17,18 @@ class Unwilling:
         ("a\nb", r"'a\nb'"),
         (Unwilling(), "a Unwilling"),
         ("x" * 1000, "'" + "x" * (SHOWN_MAX - 1) + "… (1000 characters)"),
+        (b"x" * 1000, "b'" + "x" * (SHOWN_MAX - 2) + "… (1000 bytes)"),
+        ([7] * 1000, str([7] * 1000)[:SHOWN_MAX] + "… (1000 of them)"),
+        (10**100, "1" + "0" * (SHOWN_MAX - 1) + "…"),
     ],
 )
 def test_any_value_is_shown_on_one_short_line(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+def test_a_name_is_shown_without_quotes_and_not_too_long() -> None:
+    assert shown_name("a" * 1000) == "a" * SHOWN_MAX + "… (1000 characters)"
+    assert (shown_name("orders"), shown_name(5)) == ("orders", "5")
 
 
 def test_a_wrong_value_is_a_value_error_and_a_wrong_type_a_type_error_too() -> None:

@@ -1,0 +1,95 @@
+"""What a subscription is known by, and what its names may be."""
+
+from typing import Any
+
+import pytest
+
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.errors import InvalidClientIDError, InvalidSettingError
+from jbm_kafka.core.subscription import (
+    NAME_LENGTH_MAX,
+    Subscription,
+    SubscriptionKind,
+    checked_client_id,
+    client_id_needed,
+    destination_of,
+)
+
+NEWS = Topic("news")
+DURABLE, SHARED, SHARED_DURABLE, PRIVATE = (
+    Subscription(NEWS, kind, "desk", client_id="billing" if kind is SubscriptionKind.DURABLE else "")
+    for kind in (
+        SubscriptionKind.DURABLE,
+        SubscriptionKind.SHARED,
+        SubscriptionKind.SHARED_DURABLE,
+        SubscriptionKind.PRIVATE,
+    )
+)
+
+
+def test_each_kind_has_a_group_of_its_own_name() -> None:
+    """Of TOPIC-1: that is what Kafka's tools show; what users named cannot run into another's name."""
+    assert [each.group_id() for each in (DURABLE, SHARED, SHARED_DURABLE, PRIVATE)] == [
+        "jbm.durable.billing.desk",
+        "jbm.shared..desk",
+        "jbm.shared-durable..desk",
+        "jbm.private..desk",
+    ]
+    one, other = (
+        Subscription(NEWS, SubscriptionKind.DURABLE, name, client_id=client).group_id()
+        for client, name in (("a.b", "c"), ("a", "b.c"))
+    )
+    assert one != other
+    assert DURABLE.group_id("eu") != DURABLE.group_id()
+
+
+def test_a_subscription_is_named_with_its_client() -> None:
+    assert (str(DURABLE), DURABLE.full_name) == ("topic:news subscription 'billing/desk'", "billing/desk")
+    assert SHARED.full_name == "desk"
+    assert (destination_of(DURABLE), destination_of(Queue("orders"))) == (NEWS, Queue("orders"))
+
+
+def test_kinds_differ_in_what_they_keep_and_whom_they_let_in() -> None:
+    """Of TOPIC-2 and TOPIC-3."""
+    kinds = (DURABLE, SHARED, SHARED_DURABLE, PRIVATE)
+    assert [each.is_durable for each in kinds] == [True, False, True, False]
+    assert [each.is_shared for each in kinds] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("sender", "by_client", "by_connection"),
+    [
+        (b"billing/c1", True, True),
+        (b"billing/c2", True, False),
+        (b"/c1", False, True),
+        (b"", False, False),
+        (b"\xff/x", False, False),
+    ],
+)
+def test_no_local_leaves_out_what_the_same_client_or_connection_sent(
+    sender: bytes, by_client: bool, by_connection: bool
+) -> None:
+    """Of TOPIC-4."""
+    mine = Subscription(NEWS, SubscriptionKind.PRIVATE, "p", no_local=True, connection_id="c1")
+    assert (DURABLE.leaves_out(sender), mine.leaves_out(sender)) == (by_client, by_connection)
+
+
+@pytest.mark.parametrize("name", ["", "x" * (NAME_LENGTH_MAX + 1), 5])
+def test_a_name_that_cannot_be_one_is_refused(name: Any) -> None:
+    with pytest.raises(InvalidSettingError, match=r"name is .*: a subscription's name is a str of 1 to 200 characters"):
+        Subscription(NEWS, SubscriptionKind.SHARED, name)
+
+
+@pytest.mark.parametrize(
+    ("client_id", "said"),
+    [(5, "client_id is 5: it is a str"), ("", "has 0 characters: it has 1 to 200"), ("x" * 201, "has 201 characters")],
+)
+def test_a_client_id_that_cannot_be_one_is_refused(client_id: Any, said: str) -> None:
+    """Of CONN-2."""
+    assert checked_client_id("billing") == "billing"
+    with pytest.raises(InvalidClientIDError, match=said):
+        checked_client_id(client_id)
+
+
+def test_who_needs_a_client_id_is_told_what_needs_none() -> None:
+    assert "use create_shared_durable_consumer, which needs none" in str(client_id_needed("desk"))
