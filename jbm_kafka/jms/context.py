@@ -93,6 +93,10 @@ class ContextProducer:
         """See MessageProducer.flush."""
         self._producer.flush(timeout)
 
+    def unacknowledged_sends(self) -> list[Message]:
+        """See MessageProducer.unacknowledged_sends."""
+        return self._producer.unacknowledged_sends()
+
     def close(self) -> None:
         """See MessageProducer.close."""
         self._producer.close()
@@ -173,6 +177,10 @@ class Context(KnownAttributes):
     def set_dups_ok(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS) -> None:
         """See Session.set_dups_ok."""
         self.session.set_dups_ok(messages, milliseconds)
+
+    def set_group_ack_threshold(self, count: int) -> None:
+        """See Session.set_group_ack_threshold."""
+        self.session.set_group_ack_threshold(count)
 
     def create_message(self) -> Message:
         """A message without a body."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, MessageTooLargeError
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError, MessageTooLargeError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import as_destination, check_callable, checked_flag, checked_timeout_s
@@ -21,6 +21,7 @@ from jbm_kafka.jms.known_attributes import Check, KnownAttributes
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing, UnitOfOrder, check_unit
+from jbm_kafka.jms.send_group import SendGroup
 from jbm_kafka.jms.send_reports import CallbackReport, WaitedReport
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.stamping import (
@@ -38,6 +39,7 @@ from jbm_kafka.ports import KafkaClientError, Outgoing, SendReport
 from jbm_kafka.ports.provider import TopicInfo
 
 SEND_TIMEOUT_S = 60.0
+_PERSISTENT: Final = DeliveryMode.PERSISTENT
 
 
 @explained
@@ -99,11 +101,13 @@ class MessageProducer(KnownAttributes):
     ) -> Message:
         """Send a message; in a TRANSACTED session it is sent by the commit.
 
-        Without `on_completion` a persistent send returns when every in-sync replica has it (SEND-1). Returns the
+        Without `on_completion` a persistent send returns when every in-sync replica has it (SEND-1), and one in
+        PERSISTENT_GROUPACK at once; every n-th of those waits until all before it are confirmed (SEND-3). Returns the
         message with its headers set.
 
         Raises:
-            SendTimeoutError, MessageTooLargeError, JMSError: it counts as not sent (SEND-4).
+            SendTimeoutError, MessageTooLargeError, JMSError: it counts as not sent (SEND-4); in PERSISTENT_GROUPACK it
+                or some before it, and `unacknowledged_sends` tells which.
             MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be carried, or an argument is
                 not what it should be; nothing was sent.
         """
@@ -121,6 +125,8 @@ class MessageProducer(KnownAttributes):
                 self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
             )
             sent, given = as_message(message), checked_properties(properties)
+            if duplicate_id is None and session.send_groups.by_producer:
+                duplicate_id = None if self._group is None else self._group.duplicate_id(sent)
             check_duplicate_id(duplicate_id)
             check_callable("on_completion", on_completion)
             set_headers(sent, correlation_id=correlation_id, type=type, reply_to=reply_to)
@@ -138,16 +144,39 @@ class MessageProducer(KnownAttributes):
 
         Raises:
             SendTimeoutError: not so within `timeout` seconds.
+            JMSError: a send in PERSISTENT_GROUPACK has failed, and no call has said so.
         """
         timeout_s = checked_timeout_s(SEND_TIMEOUT_S if timeout is None else timeout, f"for {SEND_TIMEOUT_S:g}")
         self._session.connection.flush(threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
+        group = self._group
+        if group is not None:
+            group.check()
+            group.forget_given()
+
+    def unacknowledged_sends(self) -> list[Message]:
+        """What this producer sent in PERSISTENT_GROUPACK and is not confirmed, in the order sent (SEND-3).
+
+        Sends under way are among them, and those that failed; after a failure some may be in the log. Each is made
+        from what was sent, with its unit and its properties: `send(message)` sends it again, and that takes the failed
+        one off the list. So does a `flush` that finds nothing wrong, of what was on the list when it was asked for.
+        """
+        group = self._group
+        return [] if group is None else group.unacknowledged()
 
     def close(self) -> None:
-        """Wait for callbacks; send no more."""
+        """Wait for callbacks and for sends in PERSISTENT_GROUPACK; send no more.
+
+        Raises:
+            JMSError: one of those has failed, and no call has said so.
+        """
         if not self.is_closed:
             self._session.connection.completions.refuse_inside("producer.close()")
             self.is_closed = True
             self._session.connection.completions.wait_done(SEND_TIMEOUT_S)
+            group = self._group
+            if group is not None:
+                group.wait(SEND_TIMEOUT_S)
+                group.check()
 
     def __enter__(self) -> Self:
         return self
@@ -155,9 +184,19 @@ class MessageProducer(KnownAttributes):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except JMSError as failure:
+            if error is None:
+                raise
+            self._session.connection.notify_exception(failure)
 
     # -- one step each -----------------------------------------------------------------------------------------------
+
+    @property
+    def _group(self) -> SendGroup | None:
+        """Its sends in PERSISTENT_GROUPACK; None before the first."""
+        return self._session.send_groups.by_producer.get(self)
 
     def _check_open(self) -> None:
         if self.is_closed:
@@ -227,12 +266,14 @@ class MessageProducer(KnownAttributes):
         try:
             if on_completion is not None:
                 self._send_with_callback(message, record, on_completion)
-            elif message.delivery_mode is DeliveryMode.NON_PERSISTENT:
-                self._send_record(record, session.send_order.confirm, is_waited_for=False)
-            else:
+            elif message.delivery_mode is _PERSISTENT:
                 report = WaitedReport(session.send_order)
                 self._send_record(record, report, is_waited_for=True)
                 report.wait()
+            elif message.delivery_mode is DeliveryMode.NON_PERSISTENT:
+                self._send_record(record, session.send_order.confirm, is_waited_for=False)
+            else:
+                self._send_in_group(message, record)
         except KafkaClientError as trouble:
             provider = session.connection.provider
             raise provider.send_error(trouble, as_destination(message.destination)) from None
@@ -245,6 +286,12 @@ class MessageProducer(KnownAttributes):
         except KafkaClientError:
             order.take_back()
             raise
+
+    def _send_in_group(self, message: Message, record: Outgoing) -> None:
+        session = self._session
+        group = session.send_groups.group_of(self, session.connection.provider, session.send_order)
+        destination = as_destination(message.destination)
+        group.send(message, record, destination, threshold=session.send_groups.threshold)
 
     def _check_size(self, message: Message, record: Outgoing, info: TopicInfo) -> None:
         """Raises MessageTooLargeError unless it fits for certain: the whole transaction would fail for it at commit."""

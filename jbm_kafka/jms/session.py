@@ -13,7 +13,7 @@ from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError, JMSError
 from jbm_kafka.core.subscription import Source, Subscription
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.wrong_values import checked_int, shown
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
 from jbm_kafka.jms.browser import QueueBrowser
@@ -33,6 +33,10 @@ from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.strategies import strategy_for, with_triggers
 from jbm_kafka.jms.stream_message import StreamMessage
 from jbm_kafka.jms.subscribing import durable, private, shared
+
+SENDS_MAX = 1_000_000
+"""Messages in a group of sends: each is kept until it is confirmed."""
+SENDS_TIMEOUT_S = 60.0
 
 
 @explained
@@ -308,6 +312,13 @@ class Session(KnownAttributes):
             if strategy is not self.strategy:
                 self.strategy, self.listening = strategy, Listening(self.core, strategy)
 
+    def set_group_ack_threshold(self, count: int) -> None:
+        """How many PERSISTENT_GROUPACK sends of a producer are confirmed together (SEND-3): the last of so many waits.
+
+        Unless told it is 100.
+        """
+        self.core.send_groups.threshold = checked_int("count", count, 1, SENDS_MAX, "messages")
+
     # -- life --------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -333,6 +344,7 @@ class Session(KnownAttributes):
         else:
             with core.finished_call():
                 self.strategy.close()
+        core.send_groups.end(SENDS_TIMEOUT_S, self._connection.notify_exception)
         core.outbox.take_all()
         core.links.detach_all()
         self.is_over = True

@@ -12,6 +12,7 @@ from jbm_kafka.jms.call_guard import CallGuard
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.outbox import Outbox
+from jbm_kafka.jms.send_group import SendGroups
 from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.jms.session_links import SessionLinks
 from jbm_kafka.ports.kafka import Outgoing
@@ -35,6 +36,7 @@ class SessionCore:
         self.links = SessionLinks(self.lock)
         self.outbox: Outbox[Outgoing] = Outbox(budget_bytes=connection.provider.traits.transaction_bytes_max)
         self.send_order = SendOrder()
+        self.send_groups = SendGroups()
         self.is_closed = False
         self.system_unit = f"JBM-{connection.provider.clock.now_ms():x}-{secrets.token_hex(6)}"
         """The name of this session's system-generated unit: time-based and statistically unique (UNIT-10)."""

@@ -9,7 +9,6 @@ from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import (
-    IllegalStateError,
     MessageFormatError,
 )
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
@@ -47,7 +46,6 @@ def checked_options(
 
     Raises:
         InvalidSettingError: one has a wrong type, unit or size.
-        IllegalStateError: a delivery mode that is not there yet.
     """
     is_usual = delivery_mode is DeliveryMode.PERSISTENT
     return SendOptions(
@@ -184,16 +182,10 @@ def checked_delivery_mode(value: object) -> DeliveryMode:
 
     Raises:
         InvalidSettingError: it is not.
-        IllegalStateError: it is not there yet.
     """
-    rule = "it is DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT"
+    rule = "it is DeliveryMode.PERSISTENT, NON_PERSISTENT or PERSISTENT_GROUPACK"
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type("delivery_mode", value, rule)
     if value not in tuple(DeliveryMode):
         raise wrong_value("delivery_mode", value, rule)
-    mode = DeliveryMode(value)
-    if mode is DeliveryMode.PERSISTENT_GROUPACK:
-        raise IllegalStateError(
-            "delivery_mode is PERSISTENT_GROUPACK, which is not there yet: use PERSISTENT with on_completion"
-        )
-    return mode
+    return DeliveryMode(value)

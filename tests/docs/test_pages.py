@@ -25,6 +25,7 @@ PAGES = [
     "docs/tutorial.md",
     "docs/api.md",
     "docs/acknowledging.md",
+    "docs/sending-in-groups.md",
     "docs/dead-letters.md",
     "docs/logging.md",
     "docs/operating.md",

@@ -20,6 +20,7 @@ ON_BOTH = {
     *(
         "test_auto",
         "test_dups_ok",
+        "test_group_ack",
         "test_pre_and_no",
         "test_bad_input",
         "test_call_guard",

@@ -1,6 +1,6 @@
 """Mistakes in what is done with the objects: the row, the class and the text of each."""
 
-from jbm_kafka import BytesMessage, DeliveryMode, Queue, TextMessage, errors
+from jbm_kafka import BytesMessage, Queue, TextMessage, errors
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.wrong_values import UTF8_REMEDY
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -34,11 +34,9 @@ SENDS: Mistakes = [
     (call("producer", "send", "a", delivery_delay_ms="soon"), errors.InvalidTypeError,
      "delivery_delay_ms is 'soon': it is an int of milliseconds, as in 1500 for a second and a half"),
     (call("producer", "send", "a", delivery_mode="PERSISTENT"), errors.InvalidTypeError,
-     "delivery_mode is 'PERSISTENT': it is DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT"),
+     "delivery_mode is 'PERSISTENT': it is DeliveryMode.PERSISTENT, NON_PERSISTENT or PERSISTENT_GROUPACK"),
     (call("producer", "send", "a", delivery_mode=5), errors.InvalidSettingError,
-     "delivery_mode is 5: it is DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT"),
-    (call("producer", "send", "a", delivery_mode=DeliveryMode.PERSISTENT_GROUPACK), errors.IllegalStateError,
-     "delivery_mode is PERSISTENT_GROUPACK, which is not there yet: use PERSISTENT with on_completion"),
+     "delivery_mode is 5: it is DeliveryMode.PERSISTENT, NON_PERSISTENT or PERSISTENT_GROUPACK"),
     (call("producer", "send", "a", unit_of_order=""), errors.OrderError,
      "unit_of_order is '': it is a str that is not empty, None, NO_UNIT or SYSTEM_GENERATED"),
     (call("producer", "send", "a", unit_of_order=5), errors.OrderError,
@@ -128,7 +126,7 @@ SENDS: Mistakes = [
     (assign("producer", "delivery_delay_ms", 0.5), errors.InvalidTypeError,
      "delivery_delay_ms is 0.5: it is an int of milliseconds, as in 1500 for a second and a half"),
     (assign("producer", "delivery_mode", "PERSISTENT"), errors.InvalidTypeError,
-     "delivery_mode is 'PERSISTENT': it is DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT"),
+     "delivery_mode is 'PERSISTENT': it is DeliveryMode.PERSISTENT, NON_PERSISTENT or PERSISTENT_GROUPACK"),
     (assign("producer", "spread", "yes"), errors.InvalidTypeError,
      "spread is 'yes': it is True or False"),
     (assign("producer", "disable_message_id", 1), errors.InvalidTypeError,

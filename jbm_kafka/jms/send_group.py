@@ -1,0 +1,204 @@
+"""A producer's PERSISTENT_GROUPACK sends: confirmed together, and known one by one while they are not (SEND-3)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from jbm_kafka.codec.one_header import header_text
+from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.messages_wire import from_record
+from jbm_kafka.jms.send_order import SendOrder
+from jbm_kafka.ports import KafkaClientError, Outgoing
+from jbm_kafka.ports.provider import Provider
+
+THRESHOLD = 100
+
+
+class GroupSend:
+    """One send, as its own report."""
+
+    __slots__ = ("_group", "destination", "message", "record", "trouble")
+
+    def __init__(self, group: SendGroup, record: Outgoing, destination: Destination) -> None:
+        self._group = group
+        self.record = record
+        self.destination = destination
+        self.trouble: KafkaClientError | None = None
+        """What it failed with, if it has."""
+        self.message: Message | None = None
+        """What the application was given of it."""
+
+    def __call__(self, trouble: KafkaClientError | None) -> None:
+        self._group.report(self, trouble)
+
+
+class SendGroup:
+    """Sends of one producer; their reports come on a thread of the provider's."""
+
+    def __init__(self, provider: Provider, order: SendOrder) -> None:
+        self._provider = provider
+        self._order = order
+        self._changed = threading.Condition()
+        self._sends: dict[GroupSend, None] = {}
+        """Not confirmed, in the order sent: those under way, and those that failed."""
+        self._given: dict[int, GroupSend] = {}
+        """Those that failed and the application was given, by the identity of the message it was given."""
+        self._under_way = 0
+        self._since_wait = 0
+        self._untold: GroupSend | None = None
+        """The first that failed, while no call has raised it."""
+
+    def send(self, message: Message, record: Outgoing, destination: Destination, *, threshold: int) -> None:
+        """Send one; the last of so many waits for all.
+
+        Raises:
+            JMSError: some are not confirmed. If that was known before, nothing was sent: nothing overtakes them.
+        """
+        send = GroupSend(self, record, destination)
+        with self._changed:
+            again = self._given.pop(id(message), None)
+            if again is not None:
+                del self._sends[again]
+            self._sends[send] = None
+            if self._untold is not None:
+                send.trouble = self._untold.trouble
+                raise self._failure()
+            self._under_way += 1
+        way = self._order.count(is_waited_for=True)
+        try:
+            self._provider.send(record, send, is_waited_for=way)
+        except KafkaClientError as trouble:
+            self._order.take_back()
+            self._ended(send, trouble)
+        self._since_wait += 1
+        if self._since_wait >= threshold or send.trouble is not None:
+            self.wait(None)
+            self.check()
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """True when none is under way any more."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        with self._changed:
+            while self._under_way:
+                left_s = None if deadline is None else deadline - time.monotonic()
+                if left_s is not None and left_s <= 0:
+                    return False
+                self._changed.wait(left_s)
+        self._since_wait = 0
+        return True
+
+    def check(self) -> None:
+        """Raises JMSError when some failed and no call has said so."""
+        with self._changed:
+            if self._untold is not None:
+                raise self._failure()
+
+    def unacknowledged(self) -> list[Message]:
+        """What is not confirmed, in the order sent, each as it was sent."""
+        with self._changed:
+            return [self._message_of(send) for send in self._sends]
+
+    def duplicate_id(self, message: Message) -> str | None:
+        """The one that it was sent with, if it was given as failed: it may be in the log, and is sent again."""
+        with self._changed:
+            again = self._given.get(id(message))
+        return None if again is None else header_text(again.record.headers, "JBMDuplicateID")
+
+    def forget_given(self) -> None:
+        """The application goes on: what failed and it was given is no longer of interest."""
+        with self._changed:
+            for send in self._given.values():
+                del self._sends[send]
+            self._given.clear()
+
+    def report(self, send: GroupSend, trouble: KafkaClientError | None) -> None:
+        """One has ended; on the provider's thread."""
+        self._order.confirm(trouble)
+        self._ended(send, trouble)
+
+    def _ended(self, send: GroupSend, trouble: KafkaClientError | None) -> None:
+        with self._changed:
+            self._under_way -= 1
+            if trouble is None:
+                del self._sends[send]
+            else:
+                send.trouble = trouble
+                self._untold = self._untold or send
+            if not self._under_way:
+                self._changed.notify_all()
+
+    def _message_of(self, send: GroupSend) -> Message:
+        """Made from its record: the object that was sent may have changed, and lacks what was an argument of `send`."""
+        message = send.message
+        if message is None:
+            message = send.message = from_record(_SentRecord(send.record), send.destination, 0, False, None)
+        if send.trouble is not None:
+            self._given[id(message)] = send
+        return message
+
+    def _failure(self) -> JMSError:
+        """What the first failure is told as; from now on it is told. The caller holds the lock."""
+        send, self._untold = self._untold, None
+        assert send is not None
+        assert send.trouble is not None, send
+        error = self._provider.send_error(send.trouble, send.destination)
+        count = len(self._sends)
+        text = f"{error}; {count} sends are not confirmed, unacknowledged_sends() has them: send them again, in order"
+        return type(error)(text, **{**error.values, "unacknowledged": count})
+
+
+class SendGroups:
+    """Those of one session's producers."""
+
+    def __init__(self) -> None:
+        self.threshold = THRESHOLD
+        self.by_producer: dict[object, SendGroup] = {}
+
+    def group_of(self, producer: object, provider: Provider, order: SendOrder) -> SendGroup:
+        """The producer's; made when it first needs one."""
+        group = self.by_producer.get(producer)
+        if group is None:
+            group = self.by_producer[producer] = SendGroup(provider, order)
+        return group
+
+    def end(self, timeout_s: float, tell: Callable[[Exception], None]) -> None:
+        """Wait for all; `tell` is told what no call has raised."""
+        for group in self.by_producer.values():
+            group.wait(timeout_s)
+            try:
+                group.check()
+            except JMSError as error:
+                tell(error)
+
+
+class _SentRecord:
+    """A record that was sent, as what a message is read from."""
+
+    def __init__(self, record: Outgoing) -> None:
+        self._record = record
+
+    def topic(self) -> str | None:
+        return self._record.topic
+
+    def partition(self) -> int | None:
+        return self._record.partition
+
+    def offset(self) -> int | None:
+        return None
+
+    def key(self) -> bytes | None:
+        return self._record.key
+
+    def value(self) -> bytes | None:
+        return self._record.value
+
+    def headers(self) -> list[Header] | None:
+        return list(self._record.headers)
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self._record.timestamp_ms or 0
