@@ -10,9 +10,10 @@ from typing import Any
 from jbm_spark.extra import pyspark_missing
 
 try:
-    from pyspark.errors import PySparkException
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.errors import AnalysisException, PySparkException
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 
@@ -23,7 +24,7 @@ from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.destination import Destination, Queue
 from jbm_spark.causes import cause_line
 from jbm_spark.columns import message_columns
-from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError
+from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError, SessionError
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.options import Position, checked, ending_options, starting_options, stream_starting_options
 from jbm_spark.session import log_hint, log_path
@@ -64,7 +65,7 @@ def messages(
         **ending_options(topic, ending),
     }
     _look(source, bootstrap, namespace, kafka, options)
-    return message_columns(spark.read.format("kafka").options(**chosen).load())
+    return _loaded(spark.read, chosen)
 
 
 @explained_function
@@ -94,7 +95,7 @@ def message_stream(
         **stream_starting_options(topic, starting),
     }
     _look(source, bootstrap, namespace, kafka, options)
-    return message_columns(spark.readStream.format("kafka").options(**chosen).load())
+    return _loaded(spark.readStream, chosen)
 
 
 @explained_function
@@ -206,6 +207,18 @@ def _named(destination: str | Destination) -> Destination:
     return Queue(destination)  # refuses what is no name
 
 
+def _loaded(reader: DataFrameReader | DataStreamReader, options: Mapping[str, str]) -> DataFrame:
+    try:
+        return message_columns(reader.format("kafka").options(**options).load())
+    except AnalysisException as error:
+        if "find data source: kafka" not in str(error):
+            raise
+        raise SessionError(
+            "this session has no Kafka connector: use build_session(), or SparkSession.builder.config("
+            "map=needed_settings()), both of jbm_spark.session, before the process has another session"
+        ) from None
+
+
 def _look(
     source: Destination,
     bootstrap: str,
@@ -245,8 +258,8 @@ def _source_options(
 ) -> dict[str, str]:
     if spark.conf.get("spark.sql.mapKeyDedupPolicy") != "LAST_WIN":
         raise OptionRefusedError(
-            "this session fails at a record that has a header name twice: "
-            "use build_session(), or set spark.sql.mapKeyDedupPolicy to LAST_WIN"
+            "this session fails at a record that has a header name twice: use build_session(), or "
+            'spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")'
         )
     return {
         **checked_kafka_options(kafka),

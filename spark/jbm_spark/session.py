@@ -73,6 +73,19 @@ def build_session(
     return _start(configuration, log)
 
 
+def needed_settings() -> dict[str, str]:
+    """What a session of one's own must be built with: `SparkSession.builder.config(map=needed_settings())`.
+
+    Raises:
+        JarsError: the jars are missing or wrong, and cannot be fetched.
+    """
+    return {
+        "spark.jars": ",".join(str(path) for path in jars.ready()),
+        # Kafka allows a header name twice; without this one such record ends the query.
+        "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    }
+
+
 def java_needed() -> None:
     """Nothing, if there is a `java` to run that is new enough.
 
@@ -92,15 +105,13 @@ def _fixed_settings(app_name: str, master: str, starts_fast: bool) -> dict[str, 
     return {
         "spark.app.name": app_name,
         "spark.master": master,
-        "spark.jars": ",".join(str(path) for path in jars.ready()),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": " ".join(options),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        # Kafka allows a header name twice; without this one such record ends the query.
-        "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+        **needed_settings(),
     }
 
 

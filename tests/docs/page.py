@@ -26,7 +26,7 @@ from signal import SIGTERM
 from threading import Timer
 
 BROKER = "localhost:9092"
-TIMEOUT_S = 120.0
+TIMEOUT_S = 400.0
 OUR_PLUGIN = ("-p", "no:jbm_kafka", "-p", "jbm_kafka.testing.pytest_plugin")
 """By its module, for the entry point exists only after the package was installed with it."""
 

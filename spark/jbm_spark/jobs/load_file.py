@@ -101,4 +101,5 @@ def load(
         if each.category is ColumnsIgnoredWarning:
             click.echo(f"jbm-spark: warning: {each.message}", err=True)
     word = "would be sent" if is_dry_run else "sent"
-    emit(asdict(done), f"{done.rows} messages {word} to {queue}", as_json=as_json)
+    noun = "message" if done.rows == 1 else "messages"
+    emit(asdict(done), f"{done.rows} {noun} {word} to {queue}", as_json=as_json)
