@@ -9,9 +9,8 @@
 
 All in the order of the page. Before a ```sh of one command may stand `<!-- SIGTERM after: LINE -->`: it is told to
 stop when it has printed that line, and has to end with 0. A block after `<!-- not run: why -->` is left out, but what
-it uses must be made where a reader sees it, too. A comment that begins with `<!--python` is a program no reader sees,
-to fill queues. It runs in a process of its own, so that no import and no name of it reaches what a reader does see.
-`localhost:9092` is a broker of the page's own, started when the page names it.
+it uses must be made where a reader sees it, too. No code is hidden from a reader: a comment that begins with
+`<!--python` is refused. `localhost:9092` is a broker of the page's own, started when the page names it.
 """
 
 import os
@@ -32,10 +31,10 @@ OUR_PLUGIN = ("-p", "no:jbm_kafka", "-p", "jbm_kafka.testing.pytest_plugin")
 
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>not run: [^\n]+|prints(?: in some order)?|SIGTERM after: (?P<stop>[^\n]+)) -->\n)?"
-    r"```(?P<language>\w*)\n(?P<code>.*?)^```$"
-    r"|^<!--python\n(?P<hidden>.*?)^-->$",
+    r"```(?P<language>\w*)\n(?P<code>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
+_HIDDEN = re.compile(r"^<!--\s*(?:python|sh)\b", re.MULTILINE)
 _FILE = re.compile(r"# (\w+\.py)\n")
 _CONTINUES = re.compile(r"# continues \w.*\n")
 _COMMAND = "jbm-kafka"
@@ -88,17 +87,15 @@ def read_page(text: str) -> Page:
     """The blocks of a page; text after the last one is not looked at.
 
     Raises:
-        ValueError: a block continues a program, and there is none above it.
+        ValueError: a block continues a program, and there is none above it; or code stands in a comment.
     """
+    if (hidden := _HIDDEN.search(text)) is not None:
+        raise ValueError(f"line {_line(text, hidden.start()) + 1} hides code from the reader: show it")
     page, seen = Page(), Program()
     for found in _BLOCK.finditer(text):
         mark, code, language = found["mark"] or "", found["code"], found["language"]
         is_left_out = mark.startswith("not run")
-        if found["hidden"] is not None:
-            hidden = Program()
-            hidden.add(found["hidden"], _line(text, found.start("hidden")))
-            page.steps.append(hidden)
-        elif mark.startswith("prints"):
+        if mark.startswith("prints"):
             lines = page.prints_somewhere if "order" in mark else page.prints
             lines += [line for line in code.splitlines() if line.strip()]
         elif language == "sh" and not is_left_out:
