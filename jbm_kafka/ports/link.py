@@ -196,7 +196,11 @@ class Link:
         """
         with self.lock:
             is_called = self.is_waiting or self.receives != self._receives_seen
-            return [] if if_idle and is_called else self._take_unread()
+            if if_idle and is_called:
+                return []
+            if self.is_waiting:
+                self.filled.notify_all()  # what it has asked for since goes too: it must ask again
+            return self._take_unread()
 
     def resume(self) -> None:
         """The connection was started. The caller holds the lock."""

@@ -1,5 +1,6 @@
 """A receive that finds its buffer empty asks whoever owns the partitions: polling gets what is there."""
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,27 @@ def leave(consumer: MessageConsumer) -> None:
     lane = lane_behind(consumer)
     lane.stop()
     assert lane.join(SOON_S)
+
+
+def test_a_receive_gets_its_message_where_another_consumer_of_the_session_was_there_just_before(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """The lane took back what the first had unread, and with it what it had asked for since: it waited for ever."""
+    polling = connection.create_session(AcknowledgeMode.AUTO)
+    consumer = polling.create_consumer(orders)
+    send(session, orders, "one")
+    receive(consumer)
+    got: list[Message | None] = []
+    receiving = threading.Thread(target=lambda: got.append(consumer.receive(60)))
+    with standing_still(consumer):
+        polling.create_consumer(orders).close()
+        receiving.start()
+        eventually(lambda: consumer.link.is_waiting, "it does not receive")
+    send(session, orders, "two")
+    eventually(lambda: bool(got), "nothing came, though the queue holds a message")
+    receiving.join()
+    assert got[0] is not None
+    assert got[0].body == "two"
 
 
 @pytest.mark.parametrize("mode", list(AcknowledgeMode))
