@@ -24,6 +24,7 @@ JOIN_TIMEOUT_S = 30.0
 POLL_S = 0.2
 LOOK_S = 0.01
 STOP_TIMEOUT_S = 10.0
+RETRY_S = 2.0
 MEMORY_BYTES = 2**20
 
 
@@ -65,7 +66,7 @@ class Holder:
             if self._worker is None or not self._worker.is_alive:
                 self._begin()
             deadline_s = time.monotonic() + JOIN_TIMEOUT_S
-            while self._consumer is None or not self._consumer.joined():
+            while not self._has_joined():
                 if self._failure is not None:
                     raise JMSError(f"group {self.name}: {self._failure}", group=self.name)
                 if time.monotonic() > deadline_s:
@@ -87,6 +88,10 @@ class Holder:
         if self._worker is not None:
             self._worker.wait_end(STOP_TIMEOUT_S)
 
+    def _has_joined(self) -> bool:
+        consumer = self._consumer
+        return consumer is not None and consumer.joined()
+
     def _begin(self) -> None:
         if not self.name:
             number = int(self._chance() * 2**52)
@@ -95,23 +100,30 @@ class Holder:
         self._worker = self._workers.start("jbm-holder", self._run())
 
     def _run(self) -> Steps:
-        try:
-            consumer = self._consumer = self._kafka.group_consumer(
-                group=self.name, topic=self._topic, partitions=1, listener=_NothingRead(),
-                session_timeout_ms=self._config.session_timeout_ms,
-                rebalance_timeout_ms=self._config.rebalance_timeout_ms, memory_bytes=MEMORY_BYTES,
-            )  # fmt: skip
+        while not self._stopping.is_set():
             try:
-                while not self._stopping.is_set():
-                    consumer.consume(1, 0)
-                    yield Wait(POLL_S if consumer.joined() else LOOK_S, self._stopping)
-            finally:
-                consumer.close()
-        except KafkaClientError as error:
-            log.warning("group %s: %s; what this process holds may be given to others", self.name, error)
-            self._failure = error
-        if self._stopping.is_set():
-            self._forget()
+                yield from self._live()
+            except KafkaClientError as error:
+                log.warning("group %s: %s; what this process holds may be given to others", self.name, error)
+                self._failure = error
+                yield Wait(RETRY_S, self._stopping)
+        self._forget()
+
+    def _live(self) -> Steps:
+        """One membership: to the end, or to an error that does not go away by itself."""
+        consumer = self._kafka.group_consumer(
+            group=self.name, topic=self._topic, partitions=1, listener=_NothingRead(),
+            session_timeout_ms=self._config.session_timeout_ms,
+            rebalance_timeout_ms=self._config.rebalance_timeout_ms, memory_bytes=MEMORY_BYTES,
+        )  # fmt: skip
+        try:
+            self._consumer, self._failure = consumer, None
+            while not self._stopping.is_set():
+                consumer.consume(1, 0)
+                yield Wait(POLL_S if consumer.joined() else LOOK_S, self._stopping)
+        finally:
+            self._consumer = None
+            consumer.close()
 
     def _forget(self) -> None:
         """The group has no offsets; left alone it would go by itself, some brokers keep it for days."""
