@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, with_namespace
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.sidecar.registry import Registry
+
+NAMED = 3
+"""So many subscriptions are named in an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ class Belongings:
     is_recorded: bool
     others: Sequence[str]
     """Other namespaces in which the topic is a queue; "" is the one without a name."""
+    subscriptions: Sequence[str]
+    """Of this namespace: then it is a JMS topic."""
     kept: Sequence[str]
 
     @property
@@ -69,16 +75,19 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
     topic, changelog, group = queue.kafka_topic(namespace), queue.changelog_topic(namespace), queue.group_id(namespace)
     described = admin.describe([topic]).get(topic)
     registry.refresh()
-    kept = []
-    if changelog in names and (user := _other_user(changelog, queue, namespace, names)) is not None:
+    kept, user = [], _other_user(changelog, queue, namespace, names)
+    if changelog in names and user is not None:
         kept.append(f"topic {changelog}: it is the changelog of {user} too")
+    subscriptions = _subscriptions(queue, described, registry)
+    kept += [f"subscription {name!r}: end it with session.unsubscribe" for name in subscriptions]
     return Belongings(
         topic=described,
-        changelog=changelog if changelog in names and not kept else None,
+        changelog=changelog if changelog in names and user is None else None,
         group=group if group in groups else None,
         receivers=admin.group_members(group) if group in groups else 0,
         is_recorded=registry.is_recorded(queue.name, None if described is None else described.topic_id),
-        others=sorted(_other_namespaces(queue, namespace, groups)),
+        others=sorted({*_by_groups(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
+        subscriptions=subscriptions,
         kept=kept,
     )
 
@@ -88,7 +97,8 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
 
     Raises:
         InvalidDestinationError: there is nothing of it; or, unless forced, it does not look like a queue of ours.
-        IllegalStateError: unless forced: somebody receives from it, or it is a queue in other namespaces too.
+        IllegalStateError: unless forced: somebody receives from it, it has subscriptions, or it is a queue in other
+            namespaces too.
     """
     if not found.topics and found.group is None and not found.is_recorded:
         here = f" in namespace {namespace!r}" if namespace else ""
@@ -105,8 +115,17 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
             destination=queue.name,
             receivers=found.receivers,
         )
+    if found.subscriptions:
+        named = ", ".join(repr(each) for each in found.subscriptions[:NAMED])
+        more = f" and {len(found.subscriptions) - NAMED} more" if len(found.subscriptions) > NAMED else ""
+        raise IllegalStateError(
+            f"{queue}: it is a JMS topic with subscriptions ({named}{more}); end them first with session.unsubscribe, "
+            f"or delete it with force",
+            destination=queue.name,
+            subscriptions=found.subscriptions,
+        )
     if found.topic is not None and found.others:
-        named = ", ".join(repr(each) for each in found.others)
+        named = ", ".join(repr(each) if each else "that without a name" for each in found.others)
         raise IllegalStateError(
             f"{queue}: its Kafka topic is a queue in other namespaces too ({named}), which would lose their messages; "
             f"delete it with force if nobody needs them",
@@ -133,14 +152,36 @@ def delete(queue: Queue, found: Belongings, *, admin: KafkaAdmin, registry: Regi
         registry.forget(queue.name, None if found.topic is None else found.topic.topic_id)
 
 
-def _other_namespaces(queue: Queue, namespace: str, groups: Collection[str]) -> Iterator[str]:
+def _by_groups(queue: Queue, groups: Collection[str]) -> Iterator[str]:
     """The namespaces in which a group receives from the queue, or did so lately."""
     end = queue.group_id()
     for group in groups:
         if group == end or group.endswith(f".{end}"):
-            other = group.removesuffix(end).removesuffix(".")
-            if other != namespace:
+            yield group.removesuffix(end).removesuffix(".")
+
+
+def _by_changelogs(queue: Queue, topics: Collection[str]) -> Iterator[str]:
+    """The namespaces that have a changelog for the queue, as far as it cannot be another queue's."""
+    end = queue.changelog_topic()
+    for topic in topics:
+        if topic == end:
+            yield ""
+        elif topic.endswith(f".{end}"):
+            other = topic.removesuffix(f".{end}")
+            if f"{other}.{queue.name}" not in topics and f"{other}.jbm.registry" in topics:
                 yield other
+
+
+def _subscriptions(queue: Queue, topic: TopicDescription | None, registry: Registry) -> list[str]:
+    """The names of those that are recorded of the topic and go on."""
+    records = [record for _, record in subscriptions_in(registry.log.values())]
+    return sorted(
+        record.subscription.full_name
+        for record in records
+        if topic is not None
+        and (record.subscription.topic.name, record.topic_id) == (queue.name, topic.topic_id)
+        and not record.is_ending
+    )
 
 
 def _other_user(changelog: str, queue: Queue, namespace: str, topics: Collection[str]) -> str | None:

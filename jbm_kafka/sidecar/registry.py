@@ -87,9 +87,7 @@ class Registry:
 
     def is_recorded(self, name: str, topic_id: str | None) -> bool:
         """Whether anything is recorded of this topic, as read last; of None: of any topic of that name."""
-        if topic_id is None:
-            return self.log.get(destination_key(name)) is not None
-        return self.recorded(name, topic_id) is not None
+        return bool(self._keys(name, topic_id))
 
     def forget(self, name: str, topic_id: str | None) -> None:
         """Delete what is recorded of this topic, or, of None, of any of that name. Again: nothing happens.
@@ -98,8 +96,17 @@ class Registry:
             KafkaClientError: it cannot be read or written.
         """
         self.refresh()
-        if self.is_recorded(name, topic_id):
-            self.log.write({destination_key(name): None})
+        keys = self._keys(name, topic_id)
+        if keys:
+            self.log.write(dict.fromkeys(keys))
+
+    def _keys(self, name: str, topic_id: str | None) -> list[bytes]:
+        """Of the records that tell of this topic, or, of None, of any of that name."""
+        count, kind = destination_key(name), topic_key(name)
+        if topic_id is None:
+            return [key for key in (count, kind) if self.log.get(key) is not None]
+        found = {count: self.recorded(name, topic_id) is not None, kind: self.is_topic(name, topic_id)}
+        return [key for key, is_told in found.items() if is_told]
 
     def refresh(self) -> None:
         """Read on to the end. Records that a registry made anew does not have are written again.

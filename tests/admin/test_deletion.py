@@ -190,6 +190,23 @@ def test_a_changelog_that_is_another_queues_too_stays(
     assert admin.counts(short).retried == 1
 
 
+def test_a_topic_with_subscriptions_stays_unless_it_is_forced(
+    url: str, admin: Admin, settings: dict[str, Any], kafka_name: str
+) -> None:
+    """Its subscribers are in groups of their own: nobody seemed to receive from it."""
+    with ConnectionFactory(url, **{**settings, "auto_create": True}).create_connection() as connection:
+        session = connection.create_session()
+        with session.create_shared_durable_consumer(session.create_topic(kafka_name), "audit"):
+            pass
+        with pytest.raises(IllegalStateError, match=r"it is a JMS topic with subscriptions .'audit'.; end them first"):
+            admin.delete_destination(kafka_name)
+        session.unsubscribe("audit")
+        assert kafka_name in admin.delete_destination(kafka_name).topics
+    admin.create_queue(kafka_name, partitions=1)  # a name is a queue or a topic: nothing says that this is one
+    with ConnectionFactory(url, **settings).create_context() as jms:
+        jms.create_producer().send(Queue(kafka_name), "a")
+
+
 def test_what_is_wrong_is_refused(admin: Admin, kafka_name: str) -> None:
     for name in ("a b", "jbm.registry"):
         with pytest.raises(InvalidDestinationError):
