@@ -55,6 +55,11 @@ class DeadLetter:
         return self.origin.reason
 
     @property
+    def last_error(self) -> str | None:
+        """Why its last attempt failed, as in `ValueError: no such customer`; None where that is not known."""
+        return self.origin.last_error
+
+    @property
     def original_place(self) -> tuple[str, int, int] | None:
         """(destination, partition, offset) of the original; None when it does not tell all of it."""
         destination, partition, offset = self.origin.destination, self.origin.partition, self.origin.offset

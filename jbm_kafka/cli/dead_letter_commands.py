@@ -83,10 +83,10 @@ def list_dead_letters(
             return
     cells = [
         (when(letter.died_at_ms), _text(letter.origin.destination), _text(letter.reason), letter.origin.delivery_count,
-         _text(letter.unit), _text(letter.message_id), brief(message.body))
+         _text(letter.last_error), _text(letter.unit), _text(letter.message_id), brief(message.body))
         for letter, message in rows
     ]  # fmt: skip
-    table(("died (UTC)", "from", "reason", "attempts", "unit", "message", "body"), cells)
+    table(("died (UTC)", "from", "reason", "attempts", "last error", "unit", "message", "body"), cells)
     tell_more(more)
 
 
@@ -192,6 +192,7 @@ def _values(letter: DeadLetter) -> dict[str, object]:
         "partition": letter.partition,
         "offset": letter.offset,
         "reason": letter.reason,
+        "last_error": letter.last_error,
         "attempts": origin.delivery_count,
         "died_at_ms": letter.died_at_ms,
         "origin": {"destination": origin.destination, "partition": origin.partition, "offset": origin.offset},

@@ -19,6 +19,7 @@ ORIG_PARTITION = "_JBM_ORIG_PARTITION"
 ORIG_OFFSET = "_JBM_ORIG_OFFSET"
 DELIVERY_COUNT = "_JBM_DELIVERY_COUNT"
 DEAD_LETTER_REASON = "_JBM_DEAD_LETTER_REASON"
+LAST_ERROR = "_JBM_LAST_ERROR"
 ACTUAL_EXPIRY = "_JBM_ACTUAL_EXPIRY"
 
 HOP_PROPERTIES = frozenset(
@@ -30,6 +31,7 @@ HOP_PROPERTIES = frozenset(
         ORIG_OFFSET,
         DELIVERY_COUNT,
         DEAD_LETTER_REASON,
+        LAST_ERROR,
         ACTUAL_EXPIRY,
     ]
 )
@@ -49,17 +51,20 @@ def dead_letter_headers(
     offset: int,
     delivery_count: int,
     reason: str,
+    last_error: str | None = None,
     timestamp_ms: int = 0,
     subscription: str = "",
 ) -> list[Header]:
     """The headers of a dead letter.
 
     `message_id` is the message's id as its receivers saw it; a record whose own header does not say so gets it as a
-    header. `subscription`: whose copy of a topic's message it was. `timestamp_ms`, when given, keeps the message's
-    JMSTimestamp although the copy's record has a later one.
+    header. `last_error`: why the last attempt failed. `subscription`: whose copy of a topic's message it was.
+    `timestamp_ms`, when given, keeps the message's JMSTimestamp although the copy's record has a later one.
     """
     hop = _hop(destination, message_id, partition, offset, delivery_count, subscription)
     hop[DEAD_LETTER_REASON] = Property("string", reason)
+    if last_error is not None:
+        hop[LAST_ERROR] = Property("string", last_error)
     return _copied(original, message_id, timestamp_ms, hop)
 
 
@@ -94,6 +99,8 @@ class Origin(NamedTuple):
     reason: str | None
     actual_expiry_ms: int | None
     """Of an expired message."""
+    last_error: str | None
+    """Why the last attempt failed."""
 
 
 def origin_of(headers: Sequence[Header] | None) -> Origin:
@@ -116,6 +123,7 @@ def origin_of(headers: Sequence[Header] | None) -> Origin:
         delivery_count=number(DELIVERY_COUNT),
         reason=text(DEAD_LETTER_REASON),
         actual_expiry_ms=number(ACTUAL_EXPIRY),
+        last_error=text(LAST_ERROR),
     )
 
 

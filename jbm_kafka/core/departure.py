@@ -36,6 +36,8 @@ class Departure:
     reference: Reference
     attempts: int
     reason: str
+    last_error: str | None = None
+    """Why its last attempt failed, where that is known (docs/decisions/0023)."""
 
 
 class Route(NamedTuple):

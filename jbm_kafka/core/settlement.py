@@ -34,6 +34,8 @@ class GivenBack(NamedTuple):
     """How long it must wait; None: as the destination's settings say. Ignored unless counted."""
     was_seen: bool = False
     """The application had it, though that counts as no attempt of it. Ignored when counted."""
+    last_error: str | None = None
+    """Why the attempt failed, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,10 @@ def decide_return(
             back.append(message)
         elif route_of(OUT_OF_ATTEMPTS, settings).address is None:
             gone.append(row.offset)
-            leaving.append(Departure(reference, message.attempts, OUT_OF_ATTEMPTS))
+            leaving.append(Departure(reference, message.attempts, OUT_OF_ATTEMPTS, row.last_error))
         else:
             out.append(message)
-            leaving.append(Departure(reference, message.attempts, OUT_OF_ATTEMPTS))
+            leaving.append(Departure(reference, message.attempts, OUT_OF_ATTEMPTS, row.last_error))
     changes: list[c.Change] = []
     if back:
         changes.append(c.Returned(session=session, messages=back))

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import MessageFormatError, ResourceAllocationError
+from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.subscription import Source, destination_of
@@ -90,7 +91,7 @@ class Inbox:
         self.link.taken = None
         self._strategy.not_handed_over(taken)
         if isinstance(error, Exception):
-            self.link.give_back([(taken, GivenBack(taken.offset, counted=True))])
+            self.link.give_back([(taken, GivenBack(taken.offset, counted=True, last_error=failure_text(error)))])
         else:
             self.link.put_back(taken)
 

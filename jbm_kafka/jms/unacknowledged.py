@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
+from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.deliveries import Delivery
@@ -97,10 +99,16 @@ class UnacknowledgedMessages:
 
 
 def give_back(items: list[Unacknowledged], *, counted: bool, delay_ms: int | None = None) -> None:
-    """Return messages to their channels, link by link; asynchronous."""
+    """Return messages to their channels, link by link; asynchronous.
+
+    What is being handled as an exception now is why they failed (docs/decisions/0023).
+    """
+    cause = failure_text(sys.exc_info()[1]) if counted else None
     by_link: dict[Link, list[Unacknowledged]] = {}
     for item in items:
         item.was_returned = True
         by_link.setdefault(item.link, []).append(item)
     for link, mine in by_link.items():
-        link.give_back([(item.delivery, GivenBack(item.reference.offset, counted, delay_ms)) for item in mine])
+        link.give_back(
+            [(item.delivery, GivenBack(item.reference.offset, counted, delay_ms, last_error=cause)) for item in mine]
+        )

@@ -72,6 +72,7 @@ def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_m
         offset=offset,
         delivery_count=leaving.attempts,
         reason=leaving.reason,
+        last_error=leaving.last_error,
         timestamp_ms=timestamp_ms,
         subscription=subscription,
     )

@@ -120,9 +120,9 @@ def test_a_letter_that_is_sent_again_is_what_it_was() -> None:
 
 def test_a_dead_letter_tells_where_it_was() -> None:
     assert origin_of(dead_letter(ORIGINAL)) == (
-        "queue:orders", "ID:p:1", 3, 4711, 10, "max-delivery-attempts", None,
+        "queue:orders", "ID:p:1", 3, 4711, 10, "max-delivery-attempts", None, None,
     )  # fmt: skip
     assert origin_of([("_JBM_ORIG_DESTINATION", b"queue:orders"), ("_JBM_ORIG_OFFSET", b"7")]) == (
-        "queue:orders", None, None, None, None, None, None,
+        "queue:orders", None, None, None, None, None, None, None,
     )  # fmt: skip
     assert set(origin_of(None)) == {None}

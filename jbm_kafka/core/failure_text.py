@@ -1,0 +1,20 @@
+"""Why an attempt failed, in one line that fits a header: the type and the text of the exception."""
+
+from __future__ import annotations
+
+FAILURE_MAX = 200
+"""Characters of it: it is there to recognise the cause, not to replace the log."""
+
+
+def failure_text(error: BaseException | None) -> str | None:
+    """As in `ValueError: no such customer`; None of no error."""
+    if error is None:
+        return None
+    try:
+        told = str(error)
+    except Exception:  # somebody else's class
+        told = ""
+    name = type(error).__qualname__
+    text = " ".join(f"{name}: {told}".split()) if told.strip() else name
+    text = text if len(text) <= FAILURE_MAX else f"{text[: FAILURE_MAX - 1]}…"
+    return text.encode("utf-8", "replace").decode()
