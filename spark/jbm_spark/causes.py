@@ -12,7 +12,7 @@ _LENGTH_MAX = 500
 
 _KNOWN = (
     (
-        r"data may have been lost|OffsetOutOfRangeException",
+        r"data may have been (lost|missed)|OffsetOutOfRangeException",
         "messages that were not read yet are gone (retention, or the topic was made anew): to go on without them, "
         "begin with a new checkpoint, and with `starting` where there are some",
     ),

@@ -10,7 +10,8 @@ from jbm_kafka.ports import AccessRefused, KafkaClientError
 from jbm_kafka.sidecar.topics import Topics
 from jbm_spark.errors import TopicError
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
+"""For a broker that is slow, but there; nobody there is told in two seconds."""
 
 
 def check_topics(

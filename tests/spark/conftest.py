@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import TopicMetadata  # type: ignore[attr-defined]  # imported there, not exported
 from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 
@@ -14,6 +15,9 @@ from jbm_spark.session import build_session
 from tests.spark.records import Record
 from tests.support.topics import admin_client, create_topic, delete_topics
 from tests.support.waiting import wait_until
+
+PATIENCE_S = 120.0
+"""For what takes a moment, on a machine with much else to do."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,7 +53,11 @@ class Topics:
         name = create_topic(self.bootstrap, f"spark-{uuid4().hex[:12]}", partitions=partitions, config=config)
         admin = admin_client(self.bootstrap)
         # A busy broker answers that it is made, and a moment later that it does not know it.
-        wait_until(lambda: name in admin.list_topics(timeout=30).topics, about=f"{name} to be seen", timeout_s=30)
+        wait_until(
+            lambda: name in admin.list_topics(timeout=PATIENCE_S).topics,
+            about=f"{name} to be seen",
+            timeout_s=PATIENCE_S,
+        )
         return name
 
     def write(self, topic: str, records: Sequence[Record], *, transactional_id: str | None = None) -> Producer:
@@ -73,18 +81,31 @@ class Topics:
                 headers=[(name, value) for name, value in record.headers],
                 timestamp=record.timestamp_ms,
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(PATIENCE_S) == 0
         return producer
 
     def grow(self, topic: str, partitions: int) -> None:
         """As Kafka's tools do it, behind our back."""
         admin = admin_client(self.bootstrap)
         for future in admin.create_partitions([NewPartitions(topic, partitions)]).values():
-            future.result(30)
+            future.result(PATIENCE_S)
+        # The broker that is asked next takes the change a moment later than the one that has confirmed it.
+        wait_until(lambda: len(self._known(topic).partitions) == partitions,
+                   about=f"{partitions} partitions of {topic}", timeout_s=PATIENCE_S)  # fmt: skip
+
+    def delete(self, topic: str) -> None:
+        """Returns when the broker does not know it any more."""
+        delete_topics(self.bootstrap, [topic])
+        admin = admin_client(self.bootstrap)
+        wait_until(lambda: topic not in admin.list_topics(timeout=PATIENCE_S).topics,
+                   about=f"{topic} to be gone", timeout_s=PATIENCE_S)  # fmt: skip
+
+    def _known(self, topic: str) -> TopicMetadata:
+        return admin_client(self.bootstrap).list_topics(topic, timeout=PATIENCE_S).topics[topic]
 
     def make_anew(self, topic: str) -> None:
         """Delete it, with all that is in it, and create it with one partition."""
-        delete_topics(self.bootstrap, [topic])
+        self.delete(topic)
         create_topic(self.bootstrap, topic, config={"retention.ms": "-1"})
 
     def read(self, topic: str) -> list[Message]:
@@ -93,12 +114,12 @@ class Topics:
                     "isolation.level": "read_committed", "enable.auto.commit": False}  # fmt: skip
         consumer = Consumer(settings)
         try:
-            partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            partitions = consumer.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
             consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
             found: list[Message] = []
             at_end: set[int | None] = set()
             while len(at_end) < len(partitions):
-                message = consumer.poll(30)
+                message = consumer.poll(PATIENCE_S)
                 assert message is not None, f"{topic}: its end was not reached"
                 error = message.error()
                 if error is None:

@@ -72,7 +72,7 @@ def test_a_queue_is_counted_by_body_kind_and_unit(spark: SparkSession, topics: T
 def test_the_command_prints_one_json_line_and_nothing_else(topics: Topics, dead_letters: str) -> None:
     command = [sys.executable, "-m", "jbm_spark.cli", "dead-letters", "--from", dead_letters, "--json"]
     environment = os.environ | {"JBM_BOOTSTRAP": topics.bootstrap}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 1
     assert json.loads(done.stdout)["count"] == 7

@@ -54,7 +54,7 @@ def test_the_command_sends_and_counts_and_its_second_run_has_the_same_ids(topics
     for _ in range(2):
         command = [sys.executable, "-m", "jbm_spark.cli", "load", str(file), queue, "--json"]
         command += ["--bootstrap", topics.bootstrap]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
         assert done.returncode == 0, done.stderr
         assert done.stderr.startswith("jbm-spark: warning: not written, for no message has such a column: colour; ")
         assert done.stderr.count("\n") == 1

@@ -24,7 +24,7 @@ from tests.spark.records import Record, headers
 from tests.support.waiting import wait_until
 
 UNITS = 12
-PATIENCE_S = 150.0
+PATIENCE_S = 300.0
 
 
 class Received:
@@ -112,7 +112,7 @@ def copy_with_kills(spark: SparkSession, topics: Topics, folder: Path, *, kills:
         query = copy(spark, topics, source, queue, checkpoint)
         assert query.awaitTermination(int(PATIENCE_S)), "the last run did not end"
         wait_until(lambda: len({number for _, number, _ in received.seen}) == messages,
-                   about="every message received", timeout_s=30.0)  # fmt: skip
+                   about="every message received", timeout_s=PATIENCE_S)  # fmt: skip
     finally:
         with factory.create_context() as jms:
             jms.create_producer().send(jms.create_queue(queue), "-1", unit_of_order="the end")
@@ -133,7 +133,7 @@ def check(received: Received, messages: int) -> int:
     return len(seen) - messages
 
 
-@pytest.mark.timeout(400)  # two starts of Spark, on a busy machine
+@pytest.mark.timeout(1200)  # two starts of Spark, on a busy machine
 def test_a_killed_query_loses_nothing_and_repeats_with_the_same_ids(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
@@ -142,14 +142,14 @@ def test_a_killed_query_loses_nothing_and_repeats_with_the_same_ids(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_many_kills(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     """SPARK-3, SPARK-4: the same, killed in the midst of many batches."""
     check(copy_with_kills(spark, topics, tmp_path, kills=5, messages=2_000), 2_000)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_query_outlives_a_broker_that_is_killed(
     spark: SparkSession, dedicated_broker: Callable[[], LocalBroker], tmp_path: Path
 ) -> None:

@@ -18,10 +18,10 @@ from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError, 
 from jbm_spark.messages import message_stream, messages, wait_until_done, write_stream
 from tests.spark.conftest import Topics
 from tests.spark.records import Record, headers
-from tests.support.topics import admin_client, delete_topics
+from tests.support.topics import admin_client
 from tests.support.waiting import wait_until
 
-END_S = 120
+END_S = 300
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_query_ends_when_messages_are_gone_that_it_has_not_read(topics: Topics
     topics.write(source, numbered(5, 20))
     admin = admin_client(topics.bootstrap)
     for future in admin.delete_records([TopicPartition(source, 0, 10)]).values():
-        future.result(30)
+        future.result(END_S)
     with pytest.raises(QueryError, match=r"messages that were not read yet are gone .* new checkpoint"):
         copy(source, queue)
     assert len(seen(topics, queue)) == 5
@@ -238,7 +238,8 @@ def test_a_wait_with_a_timeout_tells_whether_the_query_has_ended(
     [
         (
             "source",
-            r"a topic is not there any more: create it \(jbm-kafka create NAME\), and read it with a ",
+            # The second, when Spark sees no partitions before it hears that there is no topic.
+            "a topic is not there any more: create it|messages that were not read yet are gone",
         ),
         ("queue", "there is no Kafka topic '{queue}'; create it with: jbm-kafka create {queue}"),
     ],
@@ -248,7 +249,7 @@ def test_a_topic_that_is_deleted_under_a_query_is_one_line(
 ) -> None:
     source, queue = topics.create(), topics.create()
     with running(source, queue) as query:
-        delete_topics(topics.bootstrap, [source if deleted == "source" else queue])
+        topics.delete(source if deleted == "source" else queue)
         if deleted == "queue":
             topics.write(source, numbered(5, 10))
         with pytest.raises(QueryError, match=told.format(queue=queue)) as raised:
@@ -271,7 +272,7 @@ def test_a_query_ends_when_its_queue_got_more_partitions(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_broker_that_dies_under_a_query_is_one_line(
     spark: SparkSession, dedicated_broker: Callable[[], LocalBroker], tmp_path: Path
 ) -> None:
