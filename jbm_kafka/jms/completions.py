@@ -5,28 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
 
 from jbm_kafka.core.errors import IllegalStateError
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.send_reports import CallbackReport
 from jbm_kafka.jms.troubles import ended_by
 
 log = logging.getLogger(__name__)
 
 CALLBACKS_TIMEOUT_S = 60.0
-CompletionListener = Callable[[Message, Exception | None], object]
-
-
-class Pending:
-    """One send whose callback is to come."""
-
-    __slots__ = ("error", "is_reported", "listener", "message")
-
-    def __init__(self, message: Message, listener: CompletionListener) -> None:
-        self.message = message
-        self.listener = listener
-        self.is_reported = False
-        self.error: Exception | None = None
 
 
 class Completions:
@@ -38,36 +24,27 @@ class Completions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         """Of who takes sends out of `_pending`. Putting one in and reporting one are single acts of the interpreter."""
-        self._pending: deque[Pending] = deque()
+        self._pending: deque[CallbackReport] = deque()
         self._runner: threading.Thread | None = None
         self._all_done = threading.Condition(self._lock)
         self._running = 0
-        self._wake = threading.Event()
+        self.wake = threading.Event()
         """Set after what may be work; the thread clears it before its last look for some."""
         self._is_stopping = False
 
-    def expect(self, message: Message, listener: CompletionListener) -> Pending:
-        """Note a send about to be made; returns what `report` or `withdraw` is to be told."""
+    def expect(self, pending: CallbackReport) -> None:
+        """Note a send about to be made, whose report sets `wake`; unless it is made, `withdraw` is to be told."""
         if self._runner is None:
             self._start()
-        pending = Pending(message, listener)
         self._pending.append(pending)
-        return pending
 
-    def report(self, pending: Pending, error: Exception | None) -> None:
-        """The send has ended."""
-        pending.error = error
-        pending.is_reported = True  # after its error, for now the callback may run
-        if not self._wake.is_set():
-            self._wake.set()
-
-    def withdraw(self, pending: Pending) -> None:
+    def withdraw(self, pending: CallbackReport) -> None:
         """The send was refused at once: its caller saw the error, no callback comes."""
         with self._lock:
             if not pending.is_reported:
                 self._pending.remove(pending)
             self._all_done.notify_all()
-        self._wake.set()
+        self.wake.set()
 
     def wait_done(self, timeout_s: float) -> bool:
         """True when no callback is outstanding.
@@ -97,7 +74,7 @@ class Completions:
     def stop(self) -> None:
         """End the thread, when it has run what is due."""
         self._is_stopping = True
-        self._wake.set()
+        self.wake.set()
 
     def _start(self) -> None:
         with self._lock:
@@ -105,9 +82,9 @@ class Completions:
                 self._runner = threading.Thread(target=self._run, name="jbm-completions", daemon=True)
                 self._runner.start()
 
-    def _take(self) -> list[Pending]:
+    def _take(self) -> list[CallbackReport]:
         """What is due: all that are reported and have no unreported one before them. What was taken before has run."""
-        due: list[Pending] = []
+        due: list[CallbackReport] = []
         with self._lock:
             while self._pending and self._pending[0].is_reported:
                 due.append(self._pending.popleft())
@@ -120,12 +97,12 @@ class Completions:
         while True:
             due = self._take()
             if not due:
-                self._wake.clear()
+                self.wake.clear()
                 due = self._take()
             if not due:
                 if self._is_stopping:
                     return
-                self._wake.wait()
+                self.wake.wait()
             for pending in due:
                 try:
                     pending.listener(pending.message, pending.error)

@@ -15,7 +15,6 @@ from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
-from jbm_kafka.jms.completions import CompletionListener
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.known_attributes import KnownAttributes, unknown_attribute
@@ -26,6 +25,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.routing import UnitOfOrder
+from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.stream_message import StreamMessage
 from jbm_kafka.jms.troubles import ExceptionListener

@@ -18,12 +18,13 @@ from jbm_kafka.codec.headers import DECODE_ERROR
 from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER, unit_name
 from jbm_kafka.codec.one_header import header_property, header_property_value, header_text
 from jbm_kafka.codec.properties import Property, PropertyValue
-from jbm_kafka.codec.scan import MESSAGE_ID_HEADER
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT
+from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.errors import MessageFormatError, OrderError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.properties import DELIVERY_COUNT
-from jbm_kafka.jms.received import KafkaRecord, decoded_properties, place_id
+from jbm_kafka.jms.received import READERS, KafkaRecord, decoded_properties, place_id
 
 _FIELDS = (
     "_body",
@@ -34,10 +35,20 @@ _FIELDS = (
     "_properties_are_read_only",
     "_record",
     "_settler",
+    "correlation_id",
     "delivery_count",
+    "delivery_mode",
+    "delivery_time",
     "destination",
+    "expiration",
+    "priority",
     "redelivered",
+    "reply_to",
+    "state",
+    "timestamp",
+    "type",
 )
+_PERSISTENT: Final = DeliveryMode.PERSISTENT
 _UNREAD: Final = UNSET
 _NOT_OF_ONE_HEADER: Final = frozenset({GROUP_ID, DELIVERY_COUNT, UNIT_OF_ORDER, DECODE_ERROR})
 
@@ -60,6 +71,16 @@ class MessageCore:
         self._known_unit: object = None
         self._known_id: object = None
         self._known_properties: object = {}
+        # From here on only of messages that were made here, or after somebody looked: `Message.__getattr__` sets them.
+        self.timestamp: object = 0
+        self.correlation_id: object = None
+        self.reply_to: object = None
+        self.delivery_mode: object = _PERSISTENT
+        self.type: object = None
+        self.expiration: object = 0
+        self.delivery_time: object = 0
+        self.priority: object = PRIORITY_DEFAULT
+        self.state: object = None
 
     @property
     def unit_of_order(self) -> object:
@@ -157,6 +178,19 @@ class MessageCore:
 
     def _write_body(self, body: Body) -> None:
         raise NotImplementedError
+
+
+def new_into(message: MessageCore, body: Body) -> None:
+    """Make it a new message with a body, as its `__init__` would."""
+    MessageCore.__init__(message)
+    message._body = body
+
+
+def look_up_headers(message: MessageCore) -> None:
+    """Have every header read that a received message has not been asked for: compiled code asks no `__getattr__`."""
+    if message._record is not None:
+        for name in READERS:
+            getattr(message, name)
 
 
 def receive_into(

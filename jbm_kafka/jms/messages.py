@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, TypeVar, cast
 from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.codec.properties import Property
-from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.delivery_mode import DeliveryMode
@@ -43,17 +42,7 @@ class Message(MessageCore, TypedProperties):
     Times are milliseconds; 0 is none. Of a message not yet sent, what a send sets is empty.
     """
 
-    __slots__ = (
-        "correlation_id",
-        "delivery_mode",
-        "delivery_time",
-        "expiration",
-        "priority",
-        "reply_to",
-        "state",
-        "timestamp",
-        "type",
-    )
+    __slots__ = ()
 
     shape: ClassVar[BodyShape] = BodyShape.NONE
 
@@ -86,11 +75,6 @@ class Message(MessageCore, TypedProperties):
 
     def __init__(self) -> None:
         super().__init__()
-        self.reply_to = self.correlation_id = self.type = None
-        self.timestamp = self.expiration = self.delivery_time = 0
-        self.delivery_mode = DeliveryMode.PERSISTENT
-        self.priority = PRIORITY_DEFAULT
-        self.state = None
 
     if TYPE_CHECKING:
 

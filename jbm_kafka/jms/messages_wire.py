@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from jbm_kafka.codec.bodies import (
     CODEC_HEADER,
@@ -19,12 +19,13 @@ from jbm_kafka.codec.object_codecs import JSON
 from jbm_kafka.codec.one_header import last_value
 from jbm_kafka.codec.properties import HEADER_PREFIX, Property, property_of
 from jbm_kafka.codec.scan import Header
+from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import MessageFormatError
 from jbm_kafka.core.wrong_values import no_utf8, shown
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.message_core import receive_into
+from jbm_kafka.jms.message_core import MessageCore, look_up_headers, receive_into
 from jbm_kafka.jms.messages import Message, Settler, TextMessage
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.properties import check_group, check_property_name
@@ -41,11 +42,14 @@ _MESSAGE: Final = Message
 _NEW: Final = Message.__new__
 
 
-class EncodedMessage(NamedTuple):
+class EncodedMessage:
     """What of a message goes into its record; key and partition are the sender's business."""
 
-    value: bytes | None
-    headers: list[Header]
+    __slots__ = ("headers", "value")
+
+    def __init__(self, value: bytes | None, headers: list[Header]) -> None:
+        self.value = value
+        self.headers = headers
 
 
 def from_record(
@@ -107,31 +111,34 @@ def to_record(
         MessageFormatError: a property or a text cannot be carried.
     """
     kind, value = _encoded_body(message)
+    look_up_headers(message)
+    core: MessageCore = message  # what is asked of it as such is a struct's field, of a Message an attribute to look up
+    reply_to = cast(Destination | None, core.reply_to)
     own: Mapping[str, Property] = {}
     carried: list[Header] = []
-    if message._record is not None:
+    if core._record is not None:
         carried = carried_headers(
-            message._record.headers(),
-            with_properties=message._properties_are_read_only,
-            with_reply_to=message.reply_to is None,
+            cast(KafkaRecord, core._record).headers(),
+            with_properties=cast(bool, core._properties_are_read_only),
+            with_reply_to=reply_to is None,
         )
-    if not message._properties_are_read_only:
-        own = message._properties
+    if not core._properties_are_read_only:
+        own = cast(Mapping[str, Property], core._properties)
     if properties:
         given = _checked(properties)
         own = {**own, **given}
         carried = [header for header in carried if property_of_header(header[0])[1] not in given]
     try:
         headers = encode_headers(
-            message_id=message.message_id,
-            timestamp_ms=message.timestamp if write_timestamp else 0,
-            correlation_id=message.correlation_id,
-            type=message.type,
-            reply_to=message.reply_to,
-            delivery_mode=message.delivery_mode,
-            priority=message.priority,
-            expiration_ms=message.expiration,
-            delivery_time_ms=message.delivery_time,
+            message_id=cast(str | None, core.message_id),
+            timestamp_ms=cast(int, core.timestamp) if write_timestamp else 0,
+            correlation_id=cast(str | None, core.correlation_id),
+            type=cast(str | None, core.type),
+            reply_to=reply_to,
+            delivery_mode=cast(DeliveryMode, core.delivery_mode),
+            priority=cast(int, core.priority),
+            expiration_ms=cast(int, core.expiration),
+            delivery_time_ms=cast(int, core.delivery_time),
             body_kind=kind,
             body_codec=_body_codec(message) if kind == OBJECT else None,
             duplicate_id=duplicate_id,
@@ -144,12 +151,12 @@ def to_record(
     return EncodedMessage(value, headers)
 
 
-def _encoded_body(message: Message) -> tuple[bytes | None, bytes | None]:
-    record = message._record
-    if record is not None and message._body_is_read_only:
+def _encoded_body(message: MessageCore) -> tuple[bytes | None, bytes | None]:
+    if message._record is not None and message._body_is_read_only:
         # Also a body of a kind that this version cannot decode goes on as what it is.
+        record = cast(KafkaRecord, message._record)
         return body_kind(record.headers()), record.value()
-    return encode_body(message.shape, message._body)
+    return encode_body(cast(Message, message).shape, message._body)
 
 
 def _body_codec(message: Message) -> bytes | None:

@@ -5,41 +5,26 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Self
 
-from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
-from jbm_kafka.core.destination import Destination, Topic
+from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError, MessageTooLargeError
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
-from jbm_kafka.jms.arguments import as_destination, check_callable, checked_flag, checked_timeout_s
-from jbm_kafka.jms.completions import CompletionListener
+from jbm_kafka.jms.arguments import as_destination, checked_flag, checked_timeout_s
 from jbm_kafka.jms.known_attributes import Check, KnownAttributes
 from jbm_kafka.jms.messages import Message
-from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing, UnitOfOrder, check_unit
 from jbm_kafka.jms.send_group import SendGroup
-from jbm_kafka.jms.send_reports import CallbackReport, WaitedReport
+from jbm_kafka.jms.send_reports import CompletionListener
+from jbm_kafka.jms.sending import Sending
 from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.jms.stamping import (
-    SendOptions,
-    as_message,
-    check_duplicate_id,
-    checked_delivery_mode,
-    checked_options,
-    checked_priority,
-    checked_properties,
-    set_headers,
-    stamp,
-)
-from jbm_kafka.ports import KafkaClientError, Outgoing, SendReport
-from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.jms.stamping import checked_delivery_mode, checked_priority
 
 SEND_TIMEOUT_S = 60.0
-_PERSISTENT: Final = DeliveryMode.PERSISTENT
 
 
 @explained
@@ -72,12 +57,13 @@ class MessageProducer(KnownAttributes):
         self.disable_message_id = False
         self.disable_message_timestamp = False
         self.is_closed = False
-        self._routing = Routing(
+        routing = Routing(
             settings_of=session.connection.provider.settings_of,
             default_unit=session.connection.defaults.default_unit_of_order,
             system_unit=session.system_unit,
             without_unit=session.session_id,
         )
+        self._sending = Sending(session, routing)
         self.take_no_other()
         if not session.is_transacted:
             session.connection.provider.prepare_to_send()
@@ -117,24 +103,26 @@ class MessageProducer(KnownAttributes):
         has_begun = session.begin_call()
         try:
             self._check_open()
-            target = self._target(destination)
-            options = checked_options(
+            target = self.destination if destination is None else None
+            return self._sending.send(
+                message,
+                target or self._target(destination),
                 self.delivery_mode if delivery_mode is None else delivery_mode,
                 self.priority if priority is None else priority,
                 self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
                 self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
+                unit_of_order,
+                self.unit_of_order,
+                duplicate_id,
+                properties,
+                correlation_id,
+                type,
+                reply_to,
+                on_completion,
+                self.spread,
+                self.disable_message_id,
+                self.disable_message_timestamp,
             )
-            sent, given = as_message(message), checked_properties(properties)
-            if duplicate_id is None and session.send_groups.by_producer:
-                duplicate_id = None if self._group is None else self._group.duplicate_id(sent)
-            check_duplicate_id(duplicate_id)
-            check_callable("on_completion", on_completion)
-            set_headers(sent, correlation_id=correlation_id, type=type, reply_to=reply_to)
-            info = session.connection.provider.ensure(target)
-            unit = self._routing.unit(unit_of_order, self.unit_of_order, sent, given, target)
-            self._stamp(sent, options, target, unit.name)
-            self._dispatch(sent, self._record(sent, info, unit.key, duplicate_id, given), info, on_completion)
-            return sent
         finally:
             if has_begun:
                 session.guard.leave()
@@ -196,7 +184,7 @@ class MessageProducer(KnownAttributes):
     @property
     def _group(self) -> SendGroup | None:
         """Its sends in PERSISTENT_GROUPACK; None before the first."""
-        return self._session.send_groups.by_producer.get(self)
+        return self._session.send_groups.by_producer.get(self._sending)
 
     def _check_open(self) -> None:
         if self.is_closed:
@@ -213,110 +201,3 @@ class MessageProducer(KnownAttributes):
         if destination is None:
             raise InvalidDestinationError("the producer has no destination: name one in send(destination=…)")
         return as_destination(destination)
-
-    def _stamp(self, message: Message, options: SendOptions, target: Destination, unit: str | None) -> None:
-        connection = self._session.connection
-        stamp(
-            message,
-            options,
-            destination=target,
-            now_ms=connection.provider.clock.now_ms(),
-            message_id=None if self.disable_message_id else connection.next_message_id(),
-            unit=unit,
-        )
-
-    def _record(
-        self,
-        message: Message,
-        info: TopicInfo,
-        key: bytes | None,
-        duplicate_id: str | None,
-        properties: Mapping[str, object],
-    ) -> Outgoing:
-        stamps = not self.disable_message_timestamp
-        encoded = to_record(
-            message,
-            sender=self._session.connection.sender if isinstance(message.destination, Topic) else None,
-            duplicate_id=duplicate_id,
-            write_timestamp=stamps and info.is_log_append_time,
-            properties=properties,
-        )
-        return Outgoing(
-            topic=info.topic,
-            partition=self._routing.partition(info, key, duplicate_id, spread=self.spread),
-            key=key,
-            value=encoded.value,
-            headers=encoded.headers,
-            timestamp_ms=message.timestamp if stamps else None,
-            batch_bytes_max=info.max_message_bytes,
-        )
-
-    def _dispatch(
-        self, message: Message, record: Outgoing, info: TopicInfo, on_completion: CompletionListener | None
-    ) -> None:
-        session = self._session
-        if session.is_transacted:
-            if on_completion is not None:
-                raise IllegalStateError("on_completion is not for transacted sends: the commit tells")
-            size = batch_bytes_at_most(record.key, record.value, record.headers)
-            if size > info.max_message_bytes:
-                self._check_size(message, record, info)
-            session.outbox.add(record, size, message.expiration)
-            return
-        try:
-            if on_completion is not None:
-                self._send_with_callback(message, record, on_completion)
-            elif message.delivery_mode is _PERSISTENT:
-                report = WaitedReport(session.send_order)
-                self._send_record(record, report, is_waited_for=True)
-                report.wait()
-            elif message.delivery_mode is DeliveryMode.NON_PERSISTENT:
-                self._send_record(record, session.send_order.confirm, is_waited_for=False)
-            else:
-                self._send_in_group(message, record)
-        except KafkaClientError as trouble:
-            provider = session.connection.provider
-            raise provider.send_error(trouble, as_destination(message.destination)) from None
-
-    def _send_record(self, record: Outgoing, report: SendReport, *, is_waited_for: bool) -> None:
-        order = self._session.send_order
-        way = order.count(is_waited_for=is_waited_for)
-        try:
-            self._session.connection.provider.send(record, report, is_waited_for=way)
-        except KafkaClientError:
-            order.take_back()
-            raise
-
-    def _send_in_group(self, message: Message, record: Outgoing) -> None:
-        session = self._session
-        group = session.send_groups.group_of(self, session.connection.provider, session.send_order)
-        destination = as_destination(message.destination)
-        group.send(message, record, destination, threshold=session.send_groups.threshold)
-
-    def _check_size(self, message: Message, record: Outgoing, info: TopicInfo) -> None:
-        """Raises MessageTooLargeError unless it fits for certain: the whole transaction would fail for it at commit."""
-        size = batch_bytes(record.key, record.value, record.headers)
-        if size <= info.max_message_bytes:
-            return
-        may_shrink = info.keeps_compression and self._session.connection.provider.traits.compresses
-        if may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= info.max_message_bytes:
-            return
-        raise MessageTooLargeError(
-            f"{message.destination}: a message of {size} bytes with its properties; its topic takes "
-            f"{info.max_message_bytes} (max.message.bytes), and that compression makes it fit is not certain enough "
-            f"for a transaction, which would fail with it. Send less, raise max.message.bytes, or send it in a session "
-            f"that is not TRANSACTED, where the brokers judge what compression has made of it",
-            size_bytes=size,
-            max_message_bytes=info.max_message_bytes,
-        )
-
-    def _send_with_callback(self, message: Message, record: Outgoing, on_completion: CompletionListener) -> None:
-        connection = self._session.connection
-        completions, target = connection.completions, as_destination(message.destination)
-        pending = completions.expect(message, on_completion)
-        report = CallbackReport(completions, pending, connection.provider, target, self._session.send_order)
-        try:
-            self._send_record(record, report, is_waited_for=False)
-        except Exception:
-            completions.withdraw(pending)
-            raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final
 
 from jbm_kafka.codec.identity import GROUP_ID, unit_name
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -19,14 +19,25 @@ UnitOfOrder = str | UnitMarker | None
 CACHED_UNITS = 100_000
 
 
-class Unit(NamedTuple):
+class Unit:
     """A unit of order as the application names it and as the log does; both None: no unit."""
 
-    name: str | None
-    key: bytes | None
+    __slots__ = ("key", "name", "partition", "topic")
+
+    def __init__(self, name: str | None, key: bytes | None) -> None:
+        self.name = name
+        self.key = key
+        self.topic: TopicInfo | None = None
+        """Where it was sent last."""
+        self.partition = 0
+        """Its partition there; good for as long as the topic is what it was."""
 
 
-_NONE = Unit(None, None)
+_NONE: Final = Unit(None, None)
+# A constant that is final costs compiled code no look-up; these are asked for every message.
+_UNSET: Final = UNSET
+_NO_UNIT: Final = NO_UNIT
+_SYSTEM_GENERATED: Final = SYSTEM_GENERATED
 
 
 class Routing:
@@ -47,8 +58,8 @@ class Routing:
         self._system_unit = system_unit
         self._without_unit = without_unit.encode()
         self._turn = 0
-        self._routes: dict[str, tuple[TopicInfo, dict[bytes, int]]] = {}
-        """Where units go, by topic; good for as long as the topic is what it was."""
+        self._units: dict[str, Unit] = {}
+        """By name, those of the latest messages."""
 
     def unit(
         self,
@@ -64,9 +75,9 @@ class Routing:
             OrderError: a name is none.
         """
         for candidate in (given, of_producer):
-            if candidate is NO_UNIT:
+            if candidate is _NO_UNIT:
                 return _NONE
-            if candidate is not UNSET and candidate is not None:
+            if candidate is not _UNSET and candidate is not None:
                 return self._named(candidate)
         group = properties.get(GROUP_ID, message.properties.get(GROUP_ID))
         if isinstance(group, str) and group:
@@ -78,21 +89,15 @@ class Routing:
                 return self._named(default)
         return _NONE
 
-    def partition(self, info: TopicInfo, key: bytes | None, duplicate_id: str | None, *, spread: bool) -> int:
+    def partition(self, info: TopicInfo, unit: Unit, duplicate_id: str | None, *, spread: bool) -> int:
         """Where the record goes: all of a unit to one partition, and all of a session's without a unit too."""
-        if key is not None:
-            found = self._routes.get(info.topic)
-            if found is None or found[0] is not info:
+        if unit.key is not None:
+            if unit.topic is not info:
                 if info.partitions != info.unit_partitions:
                     raise other_count(info)
-                found = self._routes[info.topic] = (info, {})
-            partitions = found[1]
-            partition = partitions.get(key)
-            if partition is None:
-                if len(partitions) >= CACHED_UNITS:
-                    partitions.clear()
-                partition = partitions[key] = partition_for(key, info.unit_partitions)
-            return partition
+                unit.partition = partition_for(unit.key, info.unit_partitions)
+                unit.topic = info
+            return unit.partition
         if duplicate_id is not None:
             return partition_for(_utf8("duplicate_id", duplicate_id), info.unit_partitions)
         if spread:
@@ -108,11 +113,16 @@ class Routing:
         return self._named(group)
 
     def _named(self, unit: object) -> Unit:
-        if unit is SYSTEM_GENERATED:
+        if unit is _SYSTEM_GENERATED:
             unit = self._system_unit
         if not isinstance(unit, str) or not unit:
             raise wrong_unit(unit)
-        return Unit(unit, _utf8("unit_of_order", unit))
+        known = self._units.get(unit)
+        if known is None:
+            if len(self._units) >= CACHED_UNITS:
+                self._units.clear()
+            known = self._units[unit] = Unit(unit, _utf8("unit_of_order", unit))
+        return known
 
 
 def check_unit(name: str, unit: object) -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+
+from mypy_extensions import mypyc_attr
 
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.jms.completions import Completions, Pending
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.ports import KafkaClientError
-from jbm_kafka.ports.provider import Provider
+
+CompletionListener = Callable[[Message, Exception | None], object]
+SendError = Callable[[KafkaClientError, Destination], JMSError]
+"""Says to the caller of a send what it failed with."""
 
 
 class WaitedReport:
@@ -35,28 +42,35 @@ class WaitedReport:
             raise self._trouble
 
 
+@mypyc_attr(acyclic=True)  # nothing that it holds knows it: one thing less for the garbage collector to visit
 class CallbackReport:
-    """The report of one send with a callback; a closure would be six objects for the garbage collector to visit."""
+    """The report of one send with a callback, and what that is to be told; a closure would be six objects."""
 
-    __slots__ = ("_completions", "_destination", "_order", "_pending", "_provider")
+    __slots__ = ("_as_told", "_destination", "_order", "_wake", "error", "is_reported", "listener", "message")
 
     def __init__(
         self,
-        completions: Completions,
-        pending: Pending,
-        provider: Provider,
-        destination: Destination,
+        message: Message,
+        listener: CompletionListener,
+        wake: threading.Event,
         order: SendOrder,
+        as_told: SendError,
+        destination: Destination,
     ) -> None:
-        self._completions = completions
-        self._pending = pending
-        self._provider = provider
-        self._destination = destination  # here, for the message may be sent on elsewhere before it is reported
+        """`wake` is set when the callback may run."""
+        self.message = message
+        self.listener = listener
+        self.is_reported = False
+        self.error: Exception | None = None
+        self._wake = wake
         self._order = order
+        self._as_told = as_told
+        self._destination = destination  # here, for the message may be sent on elsewhere before it is reported
 
     def __call__(self, trouble: KafkaClientError | None) -> None:
         self._order.confirm(trouble)
-        error: Exception | None = None
         if trouble is not None:
-            error = self._provider.send_error(trouble, self._destination)
-        self._completions.report(self._pending, error)
+            self.error = self._as_told(trouble, self._destination)
+        self.is_reported = True  # after its error, for now the callback may run
+        if not self._wake.is_set():
+            self._wake.set()

@@ -68,10 +68,11 @@ class SessionCore:
         ended. `beside_listener`: the call takes part in setting listeners up. For what every send passes, to which a
         `with` of Python's own costs ten times as much.
         """
-        if self.is_listener_thread():
+        if self.guard.listening is not None and self.is_listener_thread():
             self.check_open()
             return False
-        if (self._is_listening() and not beside_listener) or not self.guard.try_enter():
+        is_taken = self.guard.listening is not None and not beside_listener and self._is_listening()
+        if is_taken or not self.guard.try_enter():
             self.check_open()
             raise self.busy()
         if self.is_closed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final
 
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
@@ -15,28 +15,27 @@ from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_va
 from jbm_kafka.jms.arguments import as_destination
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
+from jbm_kafka.jms.message_core import MessageCore, look_up_headers, new_into
 from jbm_kafka.jms.messages import Message, TextMessage
 
-
-class _AnyHeaders(Protocol):
-    """A message's headers as an application may have set them: compiled code refuses what is not as declared, in words
-    of its own."""
-
-    @property
-    def correlation_id(self) -> object: ...
-    @property
-    def type(self) -> object: ...
-    @property
-    def reply_to(self) -> object: ...
+# A member of an Enum costs a look-up through its class each time; this is asked for every message.
+_PERSISTENT: Final = DeliveryMode.PERSISTENT
+_TEXT_MESSAGE: Final = TextMessage
+_NEW: Final = Message.__new__
 
 
-class SendOptions(NamedTuple):
+class SendOptions:
     """How one message is sent; checked by `checked_options`."""
 
-    delivery_mode: DeliveryMode
-    priority: int
-    time_to_live_ms: int
-    delivery_delay_ms: int
+    __slots__ = ("delivery_delay_ms", "delivery_mode", "priority", "time_to_live_ms")
+
+    def __init__(
+        self, delivery_mode: DeliveryMode, priority: int, time_to_live_ms: int, delivery_delay_ms: int
+    ) -> None:
+        self.delivery_mode = delivery_mode
+        self.priority = priority
+        self.time_to_live_ms = time_to_live_ms
+        self.delivery_delay_ms = delivery_delay_ms
 
 
 def checked_options(
@@ -47,9 +46,8 @@ def checked_options(
     Raises:
         InvalidSettingError: one has a wrong type, unit or size.
     """
-    is_usual = delivery_mode is DeliveryMode.PERSISTENT
     return SendOptions(
-        delivery_mode if is_usual else checked_delivery_mode(delivery_mode),
+        _PERSISTENT if delivery_mode is _PERSISTENT else checked_delivery_mode(delivery_mode),
         checked_priority(priority),
         checked_duration_ms("time_to_live_ms", time_to_live_ms),
         checked_duration_ms("delivery_delay_ms", delivery_delay_ms),
@@ -102,7 +100,7 @@ def checked_properties(value: object) -> Mapping[str, object]:
 
 
 def set_headers(
-    message: Message,
+    message: MessageCore,
     *,
     correlation_id: object,
     type: object,  # noqa: A002 - its name in JMS
@@ -121,14 +119,14 @@ def set_headers(
         message.type = checked_text("type", type)
     if reply_to is not None:
         message.reply_to = checked_reply_to(reply_to)
-    set_before: _AnyHeaders = message
-    checked_text("correlation_id", set_before.correlation_id)
-    checked_text("type", set_before.type)
-    checked_reply_to(set_before.reply_to)
+    look_up_headers(message)
+    checked_text("correlation_id", message.correlation_id)
+    checked_text("type", message.type)
+    checked_reply_to(message.reply_to)
 
 
 def stamp(
-    message: Message,
+    message: MessageCore,
     options: SendOptions,
     *,
     destination: Destination,
@@ -155,7 +153,10 @@ def as_message(message: object) -> Message:
         MessageFormatError: it is nothing that can be sent.
     """
     if isinstance(message, str):
-        return TextMessage(message)
+        # Not by calling the class: that is Python, and goes through three functions.
+        made: Message = _NEW(_TEXT_MESSAGE)
+        new_into(made, message)
+        return made
     if isinstance(message, Message):
         return message
     if isinstance(message, bytes | bytearray | memoryview):

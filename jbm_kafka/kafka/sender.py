@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from mypy_extensions import mypyc_attr
 
 from jbm_kafka.kafka.errors import cause, one_line, trouble
 from jbm_kafka.kafka.settings import LOG
@@ -43,6 +44,7 @@ class _Window:
         """It and every earlier one have been reported."""
 
 
+@mypyc_attr(acyclic=True)  # nothing that it holds knows it: one thing less for the garbage collector to visit
 class _Sent:
     """One send until its report, as the callback of it.
 
@@ -72,15 +74,15 @@ class ConfluentSender:
         self._settings = settings
         self._bootstrap = bootstrap
         self._timeout_s = send_timeout_ms / 1000
-        self._lock = threading.Lock()
-        self._progress = threading.Condition(self._lock)
+        lock = threading.Lock()
+        self._progress = threading.Condition(lock)
+        # For each send: a `with` of compiled code looks both up, and calls them by way of two functions more.
+        self._acquire, self._release = lock.acquire, lock.release
         self._windows: deque[_Window] = deque([_Window()])
         self._is_open = True
         self._is_broken = False
         """librdkafka's producer has failed for good and must be replaced."""
         self._producer = Producer(settings)
-        self._asked = self._answers = 0
-        """Of the producer, so that it is given its id soon."""
         self._poller = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
         self._poller.start()
 
@@ -91,8 +93,11 @@ class ConfluentSender:
         is_retry = False
         while True:
             try:
-                with self._lock:
+                self._acquire()
+                try:
                     self._queue(record, report)
+                finally:
+                    self._release()
             except BufferError:
                 deadline = deadline or time.monotonic() + self._timeout_s
                 self._wait_for_room(record, deadline)
@@ -165,25 +170,30 @@ class ConfluentSender:
     # -- the poll thread ---------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
+        hastened: Producer | None = None
         while self._is_open:
-            self._poll(self._producer, 0.0 if self._hasten_id() else _POLL_S)
+            if self._producer is not hastened:
+                hastened = self._producer
+                self._hasten_id(hastened)
+            self._poll(self._producer, _POLL_S)
             if self._is_overdue() or self._is_broken:
                 self._give_up()
         self._give_up()
 
-    def _hasten_id(self) -> bool:
-        """Have a new producer given its id; False when that is done, or librdkafka has asked for it meanwhile.
+    def _hasten_id(self, producer: Producer) -> None:
+        """Have a new producer given its id, without which nothing is sent.
 
-        Nothing is sent without one. It asks whenever it hears of the cluster over a connection that stays, and else
-        every half a second: the first send waited for that, and a second for the next time.
+        It asks for one whenever it hears of the cluster over a connection that stays, and else every half a second: the
+        first send waited for that, and some for the next time.
         """
-        if self._answers >= _ANSWERS_WANTED or self._asked >= _ASKED_AT_MOST:
-            return False
-        self._asked += 1
-        with suppress(KafkaException):  # nobody answers yet: reports are looked at, then it is asked again
-            self._producer.list_topics(_ASKED_TOPIC, timeout=_POLL_S)
-            self._answers += 1
-        return True
+        answers = 0
+        for _ in range(_ASKED_AT_MOST):
+            with suppress(KafkaException):  # nobody answers yet
+                producer.list_topics(_ASKED_TOPIC, timeout=_POLL_S)
+                answers += 1
+            self._poll(producer, 0)
+            if answers >= _ANSWERS_WANTED or not self._is_open:
+                return
 
     def _poll(self, producer: Producer, timeout_s: float) -> None:
         try:
@@ -216,7 +226,6 @@ class ConfluentSender:
             if self._is_broken:
                 LOG.warning("the producer of plain sends failed for good; a new one takes over")
                 self._producer = Producer(self._settings)
-                self._asked = self._answers = 0
                 self._is_broken = False
         while len(producer):
             self._poll(producer, _POLL_S)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
-
-Headers = Sequence[tuple[str, bytes | None]]
-"""Record headers in the order they stand in the record; names may repeat, values may be None."""
+from jbm_kafka.ports.record_to_send import Headers as Headers
+from jbm_kafka.ports.record_to_send import Outgoing as Outgoing
 
 UNREADABLE = "\N{REPLACEMENT CHARACTER}"
 """In the name of a header that was read: for bytes that are not UTF-8, or for a whole name that was lost."""
@@ -32,20 +31,6 @@ class KafkaRecord(Protocol):
     def headers(self) -> Headers | None: ...
     def timestamp(self) -> tuple[int, int]:
         """(kind, ms since the epoch), kind as Kafka numbers it: 0 none, 1 create time, 2 log append time."""
-
-
-class Outgoing(NamedTuple):
-    """One record to produce. Each message sent makes one: a frozen dataclass takes three times as long."""
-
-    topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers = ()
-    timestamp_ms: int | None = None
-    """Record time; None lets the client stamp it."""
-    batch_bytes_max: int = 0
-    """What the topic takes in one batch (its `max.message.bytes`); 0: not known, and assumed to be plenty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,9 @@ class Provider(Protocol):
             InvalidDestinationError, JMSError: it cannot be used; the text says why.
         """
 
+    def known_topic(self, name: str, /) -> TopicInfo | None:
+        """What `ensure` told last of a destination of this name; None when it must be asked again."""
+
     def hold_client_id(self, client_id: str, connection_id: str) -> None:
         """Have the client id for this connection alone, until `close` (CONN-2).
 

@@ -53,6 +53,8 @@ class SidecarProvider:
             transaction_bytes_max=config.memory_budget_bytes // 4,
             join_timeout_s=config.join_timeout_s,
         )
+        self.known_topic = running.sidecar.topics.usable
+        """See Provider; here, and no method, for every send asks it."""
         self._plain = PlainSends(self._kafka.sender)
         self._lock = threading.Lock()
         self._is_closed = False

@@ -28,6 +28,7 @@ LARGE_CLASSES = """
 
 SETTINGS = {
     "AddressSettings": "an attribute for each setting of an address",
+    "MessageCore": "the headers of JMS, one field each",
     "MapMessage": "the accessors of JMS, two for each type",
     "ObjectMessage": "those of a message; none of its own",
     "Plan": "an attribute for each option of `bench`",

@@ -7,14 +7,27 @@ from collections.abc import Callable
 
 import pytest
 
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.messages import Message, TextMessage
+from jbm_kafka.jms.send_order import SendOrder
+from jbm_kafka.jms.send_reports import CallbackReport, CompletionListener
 from tests.jms.support import SOON_S
 
 
 @pytest.fixture
 def told() -> list[tuple[object, Exception | None]]:
     return []
+
+
+def expected(completions: Completions, message: Message, listener: CompletionListener) -> CallbackReport:
+    """The report of a send about to be made."""
+    report = CallbackReport(
+        message, listener, completions.wake, SendOrder(), lambda trouble, _: JMSError(str(trouble)), Queue("q")
+    )
+    completions.expect(report)
+    return report
 
 
 def test_a_message_sent_again_and_refused_at_once_keeps_the_callback_of_its_first_send(
@@ -27,13 +40,13 @@ def test_a_message_sent_again_and_refused_at_once_keeps_the_callback_of_its_firs
         told.append((message.body, error))
 
     twice, later = TextMessage("twice"), TextMessage("later")
-    first = completions.expect(twice, tell)
-    refused = completions.expect(twice, tell)
+    first = expected(completions, twice, tell)
+    refused = expected(completions, twice, tell)
     completions.withdraw(refused)
-    after = completions.expect(later, tell)
-    completions.report(after, None)
+    after = expected(completions, later, tell)
+    after(None)
     assert told == []
-    completions.report(first, None)
+    first(None)
     assert completions.wait_done(SOON_S)
     assert told == [("twice", None), ("later", None)]
     completions.stop()
@@ -44,9 +57,9 @@ def test_a_refused_send_does_not_hold_up_who_waits_for_callbacks(
 ) -> None:
     """SEND-9: nor those of later sends, reported before it was withdrawn."""
     completions = Completions()
-    refused = completions.expect(TextMessage("refused"), lambda message, error: told.append((message.body, error)))
-    after = completions.expect(TextMessage("later"), lambda message, error: told.append((message.body, error)))
-    completions.report(after, None)
+    refused = expected(completions, TextMessage("refused"), lambda message, error: told.append((message.body, error)))
+    after = expected(completions, TextMessage("later"), lambda message, error: told.append((message.body, error)))
+    after(None)
     assert told == []
     completions.withdraw(refused)
     assert completions.wait_done(SOON_S)
@@ -66,7 +79,7 @@ def test_sys_exit_in_a_completion_callback_does_not_end_the_callbacks(
         leave()
 
     for number in range(5):
-        completions.report(completions.expect(TextMessage(str(number)), tell), None)
+        expected(completions, TextMessage(str(number)), tell)(None)
     assert completions.wait_done(SOON_S)
     assert [body for body, _ in told] == ["0", "1", "2", "3", "4"]
     assert caplog.text.count("the send itself is as it was reported") == 5

@@ -48,6 +48,9 @@ class SimulatedProvider:
     def ensure(self, destination: Destination) -> TopicInfo:
         return self._process.sidecar.ensure(destination)
 
+    def known_topic(self, name: str, /) -> TopicInfo | None:
+        raise NotImplementedError
+
     def hold_client_id(self, client_id: str, connection_id: str) -> None:
         raise NotImplementedError
 

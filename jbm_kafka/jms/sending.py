@@ -1,0 +1,173 @@
+"""What every message of one producer passes: from what the application gave to its record and to the report of its end.
+
+Compiled, and in one place, because a send is short: what Python spends on calls between parts was half of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
+from jbm_kafka.core.delivery_mode import DeliveryMode
+from jbm_kafka.core.destination import Destination, Topic
+from jbm_kafka.core.errors import IllegalStateError, MessageTooLargeError
+from jbm_kafka.jms.arguments import check_callable
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.messages_wire import to_record
+from jbm_kafka.jms.routing import Routing
+from jbm_kafka.jms.send_reports import CallbackReport, SendError, WaitedReport
+from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.stamping import (
+    as_message,
+    check_duplicate_id,
+    checked_options,
+    checked_properties,
+    set_headers,
+    stamp,
+)
+from jbm_kafka.ports.kafka import KafkaClientError, SendReport
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.record_to_send import Outgoing
+
+# A member of an Enum costs a look-up through its class each time; this is asked for every message.
+_PERSISTENT: Final = DeliveryMode.PERSISTENT
+_NON_PERSISTENT: Final = DeliveryMode.NON_PERSISTENT
+
+
+class Sending:
+    """The way of one producer's messages."""
+
+    def __init__(self, session: SessionCore, routing: Routing) -> None:
+        self._session = session
+        self._routing = routing
+        self._is_transacted = session.is_transacted
+        self._order = session.send_order
+        self._groups = session.send_groups
+        # What is looked up in objects that are not compiled, once instead of for each message.
+        connection = session.connection
+        self._completions = connection.completions
+        self._provider = connection.provider
+        self._send_error: SendError = connection.provider.send_error
+        self._target: Destination | None = None
+        self._info: TopicInfo | None = None
+        """Of the last message, and found fit to send to: so it is for as long as the topic is what it was."""
+        self._next_id: Callable[[], str] = connection.next_message_id
+        self._now_ms: Callable[[], int] = connection.provider.clock.now_ms
+
+    def send(
+        self,
+        message: object,
+        target: Destination,
+        delivery_mode: object,
+        priority: object,
+        time_to_live_ms: object,
+        delivery_delay_ms: object,
+        unit_of_order: object,
+        unit_of_producer: object,
+        duplicate_id: Any,
+        properties: object,
+        correlation_id: object,
+        type: object,  # noqa: A002 - its name in JMS
+        reply_to: object,
+        on_completion: Any,
+        spread: bool,
+        disable_message_id: bool,
+        disable_message_timestamp: bool,
+    ) -> Message:
+        """Send one message; see MessageProducer.send. By position: by name each argument costs more."""
+        options = checked_options(delivery_mode, priority, time_to_live_ms, delivery_delay_ms)
+        sent, given = as_message(message), checked_properties(properties)
+        if duplicate_id is None and self._groups.by_producer:
+            group = self._groups.by_producer.get(self)
+            duplicate_id = None if group is None else group.duplicate_id(sent)
+        if duplicate_id is not None:
+            check_duplicate_id(duplicate_id)
+        if on_completion is not None:
+            check_callable("on_completion", on_completion)
+        set_headers(sent, correlation_id=correlation_id, type=type, reply_to=reply_to)
+        info = self._info
+        if info is None or target is not self._target or info is not self._provider.known_topic(target.name):
+            info = self._info = self._provider.ensure(target)
+            self._target = target
+        unit = self._routing.unit(unit_of_order, unit_of_producer, sent, given, target)
+        now_ms = self._now_ms()
+        message_id = None if disable_message_id else self._next_id()
+        stamp(sent, options, destination=target, now_ms=now_ms, message_id=message_id, unit=unit.name)
+        has_timestamp = not disable_message_timestamp
+        encoded = to_record(
+            sent,
+            sender=self._session.connection.sender if isinstance(target, Topic) else None,
+            duplicate_id=duplicate_id,
+            write_timestamp=has_timestamp and info.is_log_append_time,
+            properties=given,
+        )
+        partition = self._routing.partition(info, unit, duplicate_id, spread=spread)
+        # A tuple of values is soon none of the garbage collector's business; a list stays that until the report.
+        headers, timestamp_ms = tuple(encoded.headers), now_ms if has_timestamp else None
+        most = info.max_message_bytes
+        record = Outgoing(info.topic, partition, unit.key, encoded.value, headers, timestamp_ms, most)
+        if self._is_transacted:
+            self._keep_for_commit(sent, record, info, on_completion)
+        else:
+            self._send(sent, record, target, on_completion)
+        return sent
+
+    def _send(self, message: Message, record: Outgoing, target: Destination, on_completion: Any) -> None:
+        try:
+            if on_completion is not None:
+                self._send_with_callback(message, record, target, on_completion)
+            elif message.delivery_mode is _PERSISTENT:
+                report = WaitedReport(self._order)
+                self._send_record(record, report, True)
+                report.wait()
+            elif message.delivery_mode is _NON_PERSISTENT:
+                self._send_record(record, self._order.confirm, False)
+            else:
+                group = self._groups.group_of(self, self._provider, self._order)
+                group.send(message, record, target, threshold=self._groups.threshold)
+        except KafkaClientError as trouble:
+            raise self._send_error(trouble, target) from None
+
+    def _send_with_callback(self, message: Message, record: Outgoing, target: Destination, on_completion: Any) -> None:
+        completions = self._completions
+        report = CallbackReport(message, on_completion, completions.wake, self._order, self._send_error, target)
+        completions.expect(report)
+        try:
+            self._send_record(record, report, False)
+        except Exception:
+            completions.withdraw(report)
+            raise
+
+    def _send_record(self, record: Outgoing, report: SendReport, is_waited_for: bool) -> None:
+        way = self._order.count(is_waited_for=is_waited_for)
+        try:
+            self._provider.send(record, report, is_waited_for=way)
+        except KafkaClientError:
+            self._order.take_back()
+            raise
+
+    def _keep_for_commit(self, message: Message, record: Outgoing, info: TopicInfo, on_completion: object) -> None:
+        if on_completion is not None:
+            raise IllegalStateError("on_completion is not for transacted sends: the commit tells")
+        size = batch_bytes_at_most(record.key, record.value, record.headers)
+        if size > info.max_message_bytes:
+            self._check_size(message, record, info)
+        self._session.outbox.add(record, size, message.expiration)
+
+    def _check_size(self, message: Message, record: Outgoing, info: TopicInfo) -> None:
+        """Raises MessageTooLargeError unless it fits for certain: the whole transaction would fail for it at commit."""
+        size = batch_bytes(record.key, record.value, record.headers)
+        if size <= info.max_message_bytes:
+            return
+        may_shrink = info.keeps_compression and self._provider.traits.compresses
+        if may_shrink and compressed_bytes_max(record.key, record.value, record.headers) <= info.max_message_bytes:
+            return
+        raise MessageTooLargeError(
+            f"{message.destination}: a message of {size} bytes with its properties; its topic takes "
+            f"{info.max_message_bytes} (max.message.bytes), and that compression makes it fit is not certain enough "
+            f"for a transaction, which would fail with it. Send less, raise max.message.bytes, or send it in a session "
+            f"that is not TRANSACTED, where the brokers judge what compression has made of it",
+            size_bytes=size,
+            max_message_bytes=info.max_message_bytes,
+        )
