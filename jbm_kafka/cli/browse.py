@@ -10,7 +10,7 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
 from jbm_kafka.cli.options import json_option, selector_option
-from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
+from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.jms.messages import Message
 
@@ -44,7 +44,7 @@ def browse(queue: Queue, is_all: bool, selector: str | None, cluster: Cluster, a
         return
     cells = [
         (_part(m), _offset(m), _text(m.unit_of_order), m.delivery_count or None, when(m.timestamp),
-         when(m.delivery_time), brief(m.body))
+         when(m.delivery_time), brief(body_of(m)))
         for m in rows
     ]  # fmt: skip
     table(("partition", "offset", "unit", "tries", "sent (UTC)", "not before", "body"), cells)

@@ -13,7 +13,7 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
 from jbm_kafka.cli.options import Seconds, Whole, check_id, check_unit, json_option, selector_option
-from jbm_kafka.cli.render import as_values, brief, json_line, printable, table, when
+from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
 
@@ -83,7 +83,7 @@ def list_dead_letters(
             return
     cells = [
         (when(letter.died_at_ms), _text(letter.origin.destination), _text(letter.reason), letter.origin.delivery_count,
-         _text(letter.last_error), _text(letter.unit), _text(letter.message_id), brief(message.body))
+         _text(letter.last_error), _text(letter.unit), _text(letter.message_id), brief(body_of(message)))
         for letter, message in rows
     ]  # fmt: skip
     table(("died (UTC)", "from", "reason", "attempts", "last error", "unit", "message", "body"), cells)

@@ -9,7 +9,7 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import as_queue, connect, later
 from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option
-from jbm_kafka.cli.render import as_values, body_text, json_line, printable
+from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.messages import Message
@@ -87,12 +87,12 @@ def _print_json(message: Message) -> None:
 
 
 def _write_raw(message: Message) -> None:
-    body = message.body
+    body = body_of(message)
     if body is not None:
         click.echo(body if isinstance(body, bytes) else body_text(body), nl=False)
 
 
 def _print(message: Message) -> None:
-    text = body_text(message.body)
+    text = body_text(body_of(message))
     # A file or a program gets a text as it was sent; it may steer a terminal.
     click.echo(printable(text, lines=True) if sys.stdout.isatty() else text)

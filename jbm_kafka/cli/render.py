@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from jbm_kafka.codec.object_codecs import JSON
 from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.object_message import ObjectMessage
 
 PLAIN_WIDTH = 160
 """Of tables that no terminal bounds."""
@@ -26,7 +28,7 @@ NUMERIC = frozenset(
 
 
 def as_values(message: Message) -> dict[str, object]:
-    """Everything of a message that JSON can say. A body of bytes is `body_base64`."""
+    """Everything of a message that JSON can say. A body of bytes is `body_base64`, and so is an object of a codec."""
     place = message.kafka
     assert place is not None
     values: dict[str, object] = {
@@ -47,11 +49,20 @@ def as_values(message: Message) -> dict[str, object]:
     }
     if message.state is not None:
         values["state"] = message.state.value
-    if isinstance(message.body, bytes):
-        values["body_base64"] = base64.b64encode(message.body).decode()
+    is_coded = isinstance(message, ObjectMessage) and message.codec != JSON
+    body = body_of(message) if is_coded else message.body
+    if isinstance(message, ObjectMessage) and is_coded:
+        values["codec"] = message.codec
+    if isinstance(body, bytes):
+        values["body_base64"] = base64.b64encode(body).decode()
     else:
-        values["body"] = json_body(message.body)
+        values["body"] = json_body(body)
     return values
+
+
+def body_of(message: Message) -> object:
+    """The body as text or bytes can show it: of an object what its codec wrote, as no command has an application's."""
+    return message.data if isinstance(message, ObjectMessage) else message.body
 
 
 def json_body(body: object) -> object:

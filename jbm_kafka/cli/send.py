@@ -10,13 +10,17 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import as_queue, connect
 from jbm_kafka.cli.options import Whole, check_unit, emit, json_option
+from jbm_kafka.codec.object_codecs import read_json
 from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_property
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.bytes_message import BytesMessage
+from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import Message, TextMessage
+from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.properties import check_property_name
+from jbm_kafka.jms.stream_message import StreamMessage
 
 Typed = tuple[str, PropertyType, str]
 """Name, type, text of a property."""
@@ -51,6 +55,8 @@ def _property(value: str) -> Typed:
 @click.argument("file", required=False, type=click.File("rb"), metavar="[FILE|-]")
 @click.option("--text", help="The body.")
 @click.option("--lines", is_flag=True, help="One message for each line of the file.")
+@click.option("--kind", type=click.Choice(["text", "bytes", "map", "stream", "object"]),
+              help="Of the messages; the last three are given as JSON. [text if it is UTF-8, else bytes]")  # fmt: skip
 @click.option("--unit", metavar="U", callback=check_unit,
               help="Unit of order: messages of one unit are received one at a time, in order.")  # fmt: skip
 @click.option("--property", "properties", callback=as_properties, multiple=True, metavar="K=V",
@@ -73,6 +79,7 @@ def send(
     file: BinaryIO | None,
     text: str | None,
     lines: bool,
+    kind: str | None,
     unit: str | None,
     properties: tuple[Typed, ...],
     priority: int,
@@ -82,13 +89,16 @@ def send(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Send messages to a queue: --text, a file, or - for standard input. UTF-8 makes text messages, all else bytes."""
+    """Send messages to a queue: --text, a file, or - for standard input. UTF-8 makes text messages, all else bytes.
+
+    --kind map, stream and object make those of JSON: {"item": "chair", "qty": 3}.
+    """
     if (text is None) == (file is None):
         raise click.UsageError("give the body: either --text TEXT, or a file, or - for standard input")
     if lines and file is None:
         raise click.UsageError("--lines needs a file, or - for standard input")
     bodies = _bodies(file, text, lines=lines)
-    sender = _Sender(unit, properties)
+    sender = _Sender(unit, properties, kind)
     with connect(cluster) as connection:
         with connection.create_session() as session:
             producer = session.create_producer(queue)
@@ -107,15 +117,16 @@ def send(
 class _Sender:
     """Makes the messages and hears what became of them."""
 
-    def __init__(self, unit: str | None, properties: tuple[Typed, ...]) -> None:
+    def __init__(self, unit: str | None, properties: tuple[Typed, ...], kind: str | None) -> None:
         self._unit = unit
+        self._kind = kind
         self._properties = properties
         self.sent = 0
         self._failure: Exception | None = None
 
-    def message(self, body: bytes | str) -> Message:
+    def message(self, body: bytes) -> Message:
         """A message of that body, with its properties."""
-        message = _message(body)
+        message = _message(body, self._kind)
         for name, kind, value in self._properties:
             setter = _SETTERS.get(kind)
             held = parse_property(kind, value).value
@@ -143,16 +154,22 @@ _SETTERS: Mapping[str, str] = {
 }
 
 
-def _message(body: bytes | str) -> Message:
-    if isinstance(body, str):
-        return TextMessage(body)
-    try:
-        return TextMessage(body.decode())
-    except UnicodeDecodeError:
+def _message(body: bytes, kind: str | None) -> Message:
+    if kind == "bytes":
         return BytesMessage(body)
+    try:
+        if kind is None or kind == "text":
+            return TextMessage(body.decode())
+        value = read_json(body)
+    except ValueError as fault:
+        if kind is None:
+            return BytesMessage(body)
+        form = "UTF-8" if kind == "text" else "JSON"
+        raise JMSError(f"--kind {kind}: the body is not {form}: {fault}") from None
+    return ObjectMessage(value) if kind == "object" else (MapMessage if kind == "map" else StreamMessage)(value)
 
 
-def _bodies(file: BinaryIO | None, text: str | None, *, lines: bool) -> Iterator[bytes | str]:
+def _bodies(file: BinaryIO | None, text: str | None, *, lines: bool) -> Iterator[bytes]:
     """One body, or one for each line, as they come."""
     if file is None:
         assert text is not None

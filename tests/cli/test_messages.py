@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.cli.render import body_text
 from tests.cli.conftest import Run, Said
 
@@ -153,6 +154,51 @@ def test_received_bytes_are_readable_or_raw(kafka: Run, queue: str, bootstrap: s
     assert done.stdout == binary + text
     said = kafka("receive", queue, "--raw", "--json")
     assert (said.code, said.err.splitlines()[-1]) == (2, "Error: --raw and --json are two forms: give one of them")
+
+
+def test_every_kind_of_body_is_sent_received_and_browsed(kafka: Run, queue: str, bootstrap: str) -> None:
+    """Of MSG-1: maps, streams and objects are given and shown as JSON."""
+    bodies = {"text": "1", "bytes": "1", "map": '{"a": 1}', "stream": '[1, "b"]', "object": '{"a": [1, null]}'}
+    for kind, text in bodies.items():
+        assert kafka("send", queue, "--kind", kind, "--text", text, "--unit", "u").code == 0
+    with ConnectionFactory(bootstrap).create_context() as jms:
+        browsed = jms.create_browser(Queue(queue), include="all")
+        assert [type(message).__name__.lower().removesuffix("message") for message in browsed] == list(bodies)
+    rows = _rows(kafka("browse", queue, "--all", "--json").out)
+    assert [row.get("body") for row in rows] == ["1", None, {"a": 1}, [1, "b"], {"a": [1, None]}]
+    assert kafka("browse", queue, "--all").out.count('{"a":[1,null]}') == 1
+    shown = kafka("receive", queue, "--count", "5").out.splitlines()
+    assert shown == ["1", "1", '{"a": 1}', '[1, "b"]', '{"a":[1,null]}']
+
+
+def test_an_object_of_an_application_s_codec_is_shown_by_its_bytes(kafka: Run, queue: str, bootstrap: str) -> None:
+    """Of MSG-2: no command knows the codec."""
+    headers: list[tuple[str, str | bytes | None]] = [("JBMBody", b"object"), ("JBMCodec", b"parcel-v1")]
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for _ in range(2):
+        producer.produce(queue, b"\x00parcel", "joe", headers=headers)
+    assert producer.flush(20) == 0
+    (row,) = _rows(kafka("browse", queue, "--json").out)
+    assert (row["codec"], base64.b64decode(row["body_base64"]), "body" in row) == ("parcel-v1", b"\x00parcel", False)
+    assert "parcel" in kafka("browse", queue).out
+    assert kafka("receive", queue).out == r"\x00parcel" + "\n"
+    (row,) = _rows(kafka("receive", queue, "--json").out)
+    assert row["codec"] == "parcel-v1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "says"),
+    [
+        ("map", "{", "--kind map: the body is not JSON: Expecting"),
+        ("map", "[1]", "body is [1]: a MapMessage holds a dict"),
+        ("stream", '{"a": 1}', "a StreamMessage holds a list"),
+        ("map", '{"a": [1]}', "map entry 'a' is [1]"),
+    ],
+)
+def test_a_body_that_is_not_of_its_kind_is_refused(kafka: Run, queue: str, kind: str, text: str, says: str) -> None:
+    said = kafka("send", queue, "--kind", kind, "--text", text)
+    assert said.code == 1
+    assert says in said.err
 
 
 @pytest.mark.parametrize(
