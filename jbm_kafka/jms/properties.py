@@ -77,9 +77,10 @@ def converted(name: str, held: Property | None, wanted: PropertyType) -> Propert
     if held is None or held.value is None:
         if wanted in ("string", "boolean"):
             return None if wanted == "string" else False
+        is_not = "is not set, and" if held is None else "is null, which"
+        first = "property_exists" if held is None else "get_object_property"
         raise MessageFormatError(
-            f"property {shown_name(name)} is not set, and cannot be read as {wanted}; ask "
-            f"property_exists({shown(name)}) first",
+            f"property {shown_name(name)} {is_not} cannot be read as {wanted}; ask {first}({shown(name)}) first",
             property=name,
         )
     if wanted not in READABLE_AS[held.type]:
