@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, MapType, StringType, StructType
 
+from jbm_kafka.codec.bodies import CODEC_HEADER
 from jbm_kafka.codec.headers import OWN_HEADERS, REPLY_TO_HEADER
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT
 from jbm_spark.columns import BODY_KINDS, is_plain, is_property_name, is_typed, property_name, unit_name
@@ -115,6 +116,7 @@ def _own_headers(columns: AbstractSet[str]) -> Column:
     good_priority = refused_unless(priority.between(0, 9), priority, "priority is %s: it is an int from 0 to 9")
     headers = F.array(
         header("JBMBody", kind, kind.isin("text", "map", "stream", "object")),
+        header(CODEC_HEADER, F.when(kind == "object", _codec(columns))),
         header("JMSCorrelationID", _text(columns, "correlation_id")),
         header("JMSType", _text(columns, "type")),
         header(REPLY_TO_HEADER, _reply_to(columns)),
@@ -125,6 +127,14 @@ def _own_headers(columns: AbstractSet[str]) -> Column:
         header("JBMDuplicateID", _text(columns, "duplicate_id")),
     )
     return F.array_compact(headers).cast(HEADERS_TYPE)
+
+
+def _codec(columns: AbstractSet[str]) -> Column:
+    """Of an object that goes on, the codec that wrote it; an object of the frame's own is JSON."""
+    if "kafka" not in columns:
+        return F.lit(None).cast("string")
+    found = F.filter(F.col("kafka.headers"), lambda each: (each["key"] == CODEC_HEADER) & (F.length(each["value"]) > 0))
+    return F.try_element_at(found, F.lit(-1))["value"]
 
 
 def _reply_to(columns: AbstractSet[str]) -> Column:

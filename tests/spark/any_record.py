@@ -13,7 +13,8 @@ VALUES = (
 )  # fmt: skip
 NAMES = ("a", "b", "größe", "a-b", "like", "JMSOther", "JMSXGroupID", "JMS_x", "$1", "1st", "_")
 HEADERS = (
-    *sorted(OWN_HEADERS - {"JMSReplyTo"}), *NAMES, "jms.decimal.a", "jms.int.", "jms.int.a.b", "jms.", "trace-id",
+    *sorted(OWN_HEADERS - {"JMSReplyTo", "JBMCodec"}), *NAMES,
+    "jms.decimal.a", "jms.int.", "jms.int.a.b", "jms.", "trace-id",
     *(f"jms.{kind}.{name}" for kind in sorted(PROPERTY_TYPES) for name in NAMES[:5]),
 )  # fmt: skip
 

@@ -124,6 +124,9 @@ def test_what_spark_reads_and_writes_on_is_the_same_message(spark: SparkSession,
     assert [row.kafka.key for row, has in zip(after, has_key, strict=True) if has] == [
         row.kafka.key for row in before if row.unit_of_order is not None
     ]
+    codecs = {"JBMCodec", "JBMBody"}
+    last = [row.kafka.headers for row in after if row.body_kind == "object"][-1]
+    assert [each.value for each in last if each.key in codecs] == [b"object", b"order-v1"]
     for old, new in zip(before, after, strict=True):
         typed = {header.key for header in old.kafka.headers or [] if header.key.startswith("jms.")}
         assert {header.key for header in new.kafka.headers if header.key.startswith("jms.")} <= typed
