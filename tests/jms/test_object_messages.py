@@ -10,10 +10,12 @@ import pytest
 from jbm_kafka import (
     AcknowledgeMode,
     BytesMessage,
+    MapMessage,
     Message,
     ObjectMessage,
     Queue,
     StreamMessage,
+    TextMessage,
     errors,
     register_object_codec,
 )
@@ -24,6 +26,12 @@ from jbm_kafka.jms.session import Session
 from tests.jms.support import DEAD_LETTERS, SOON_S, Seen, copies, eventually, receive
 
 ORDER = {"item": "chair", "lines": [{"qty": 3, "price": 49.5}, {"qty": 1, "price": None}], "paid": True}
+
+
+PROPERTIES = {
+    "boolean": True, "byte": -128, "short": 32767, "int": -(2**31), "long": 2**63 - 1, "float": 0.5, "double": 0.1,
+    "string": "Zoë",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -98,6 +106,60 @@ def test_a_received_object_is_read_only_until_it_is_cleared(session: Session, or
     message.body = Parcel("b", 2)
     session.create_producer(orders).send(message)
     assert receive(session.create_consumer(orders)).body == Parcel("b", 2)
+
+
+def written(made: BytesMessage) -> BytesMessage:
+    made.write_int(5)
+    made.write_utf("Zoë")
+    return made
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        TextMessage("Zoë"),
+        TextMessage(),
+        written(BytesMessage(b"\x00\xff")),
+        MapMessage({"item": "chair", "qty": 3, "price": 0.5, "paid": True, "photo": b"\xff", "note": None}),
+        StreamMessage(["chair", 3, 0.5, True, b"\xff", None]),
+        ObjectMessage(ORDER),
+        ObjectMessage(Parcel("a", 1), codec="parcel-v1"),
+        Message(),
+    ],
+    ids=["text", "no-text", "bytes", "map", "stream", "json", "codec", "none"],
+)
+def test_every_kind_of_body_and_property_goes_through_and_on_unchanged(
+    session: Session, orders: Queue, made: Message
+) -> None:
+    """MSG-1: read-only until cleared, and sent on as it was received."""
+    made, has_body = copy.copy(made), type(made) is not Message
+    for kind, value in PROPERTIES.items():
+        getattr(made, f"set_{kind}_property")(kind, value)
+    producer, consumer = session.create_producer(orders), session.create_consumer(orders)
+    producer.send(made)
+    message = receive(consumer)
+    for _ in range(2):
+        assert type(message) is type(made)
+        assert message.body == made.body
+        assert {kind: getattr(message, f"get_{kind}_property")(kind) for kind in PROPERTIES} == PROPERTIES
+        assert dict(message._properties) == dict(made._properties)
+        with pytest.raises(errors.MessageNotWriteableError, match=r"clear_properties\(\)"):
+            message.properties["more"] = 1
+        if has_body:
+            with pytest.raises(errors.MessageNotWriteableError, match=r"clear_body\(\)"):
+                message.body = made.body
+        producer.send(message)
+        message = receive(consumer)
+    message.clear_properties()
+    message.clear_body()
+    assert dict(message.properties) == {}
+    assert not message.body
+    message.properties["more"] = 1
+    if has_body:
+        message.body = made.body
+    producer.send(message)
+    again = receive(consumer)
+    assert (again.body, dict(again.properties)) == (made.body, {"more": 1})
 
 
 def test_an_object_that_changes_after_it_was_given_does_not_change_its_message() -> None:

@@ -16,6 +16,12 @@ def misuse(session: Session, context: Context, message: Message) -> None:
     context.create_producer().send(Queue("orders"), "a", priority="high")
     context.create_producer().priorty = 3
     message.proprties
+    BytesMessage().write_int("5")
+    StreamMessage().write_object([1])
+    MapMessage({"a": [1]})
+    ObjectMessage(5, codec=5)
+    register_object_codec("x", encode=str, decode=Parcel.from_bytes)
+    message.get_body("str")
 """
 
 

@@ -14,17 +14,36 @@ from jbm_kafka import (
     Context,
     ContextProducer,
     DeliveryMode,
+    MapMessage,
     Message,
     MessageConsumer,
     MessageProducer,
+    ObjectMessage,
     Queue,
     QueueBrowser,
     Session,
+    StreamMessage,
     TextMessage,
     __version__,
     errors,
+    register_object_codec,
 )
 from jbm_kafka.admin import Admin, QueueCounts
+
+
+class Parcel:
+    def __init__(self, to: str) -> None:
+        self.to = to
+
+    def to_bytes(self) -> bytes:
+        return self.to.encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Parcel":
+        return cls(data.decode())
+
+
+register_object_codec("parcel-v1", encode=Parcel.to_bytes, decode=Parcel.from_bytes)
 
 
 def on_error(error: Exception) -> None:
@@ -36,6 +55,16 @@ def on_message(message: Message) -> None:
         print(message.body.upper(), message.properties["region"], message.unit_of_order)
     elif isinstance(message, BytesMessage):
         print(message.body.hex(), message.get_int_property("n") + 1)
+        print(message.read_int() + message.body_length, message.read_utf().upper(), message.read_bytes(10).hex())
+    elif isinstance(message, MapMessage):
+        print(message.body["item"], message.get_int("qty") + 1, message.names[0].upper())
+    elif isinstance(message, StreamMessage):
+        print(message.body[0], message.read_char().upper(), message.read_bytes(10) or b"")
+    elif isinstance(message, ObjectMessage):
+        parcel: Parcel | None = message.get_body(Parcel)
+        lines: list[dict[str, int]] = message.body
+        print(parcel, lines[0]["qty"] + 1, message.codec.upper(), message.data.hex())
+    print(message.is_body_assignable_to(str), message.get_body(dict))
 
 
 def connect(factory: ConnectionFactory) -> Connection:
@@ -52,6 +81,14 @@ def produce(session: Session, queue: Queue) -> None:
     sent: Message = producer.send("a", properties={"region": "EU", "n": 1}, unit_of_order=NO_UNIT)
     producer.send(b"b", on_completion=print, time_to_live_ms=1000)
     print(sent.message_id)
+    packed = session.create_bytes_message()
+    packed.write_int(5)
+    packed.write_utf("a")
+    producer.send(packed)
+    producer.send({"item": "chair", "qty": 3})
+    producer.send(session.create_stream_message([1, "b"]))
+    producer.send(session.create_object_message([{"qty": 3}]))
+    producer.send(ObjectMessage(Parcel("a"), codec="parcel-v1"))
 
 
 def consume(session: Session, queue: Queue) -> Iterator[str]:
@@ -62,6 +99,8 @@ def consume(session: Session, queue: Queue) -> Iterator[str]:
     body: str | None = consumer.receive_body(str, timeout=0.5)
     if body is not None:
         yield body
+    parcel: Parcel | None = consumer.receive_body(Parcel, timeout=0.5)
+    print(parcel and parcel.to)
     consumer.set_listener(on_message)
     browser: QueueBrowser = session.create_browser(queue, include="all")
     for seen in browser:
