@@ -28,7 +28,10 @@ MILLISECONDS = 200
 class Triggers:
     """When it is time: after how many messages, after how many milliseconds; 0 switches one off."""
 
-    def __init__(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS, *, is_given: bool = False) -> None:
+    def __init__(
+        self, messages: object = MESSAGES, milliseconds: object = MILLISECONDS, *, is_given: bool = False
+    ) -> None:
+        """Not told `int`: compiled code would refuse all else by itself, and less kindly."""
         self.messages = checked_int("messages", messages, 0, PREFETCH_MAX, "messages")
         self.milliseconds = checked_duration_ms("milliseconds", milliseconds)
         self._is_given = is_given
