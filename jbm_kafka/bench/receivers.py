@@ -130,6 +130,32 @@ def receive_jbm(
     return {**said, "seconds_closed": watch.read(seen)["seconds"]}
 
 
+def receive_in_mode(
+    cluster: Cluster, queue: str, *, count: int, namespace: str, mode: str, acknowledges_each: int = 0
+) -> Mapping[str, Any]:
+    """As `receive_jbm`, in another acknowledge mode, and the body alone is read.
+
+    `acknowledges_each`: after so many messages `message.acknowledge()` is called, as CLIENT asks; 0: never.
+    """
+    with factory_of(within(cluster, namespace)).create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode[mode])
+        consumer = session.create_consumer(session.create_queue(queue))
+        message = consumer.receive(PATIENCE_S)
+        watch, seen = Stopwatch(), 1
+        while message is not None and seen < count:
+            message = consumer.receive(PATIENCE_S)
+            if message is None:
+                break
+            message.body  # noqa: B018 - reading it is what is measured
+            seen += 1
+            if acknowledges_each and seen % acknowledges_each == 0:
+                message.acknowledge()
+        if message is None:
+            raise _missing(f"jbm {mode}", seen, count)
+        said = watch.read(seen)
+    return {**said, "seconds_closed": watch.read(seen)["seconds"]}
+
+
 def _begin_at_the_start(cluster: Cluster, group: str) -> None:
     """A share group begins at the end of the log unless its configuration says otherwise."""
     entry = ConfigEntry("share.auto.offset.reset", "earliest", incremental_operation=AlterConfigOpType.SET)

@@ -17,6 +17,7 @@ from jbm_kafka.bench.numbers import percentile
 from jbm_kafka.bench.receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import client_of, factory_of
+from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.jms.modes import AcknowledgeMode
 
 WARM_UP = 200
@@ -135,6 +136,24 @@ def send_with_callback(cluster: Cluster, topic: str, *, count: int, units: int, 
         said = watch.read(count)
     failures.check()
     return said
+
+
+def send_in_groups(cluster: Cluster, topic: str, *, count: int, units: int, body_bytes: int) -> Mapping[str, Any]:
+    """PERSISTENT_GROUPACK, 100 to a group; over when all are confirmed."""
+    text = "x" * body_bytes
+    with factory_of(cluster).create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.AUTO)
+        session.set_group_ack_threshold(100)
+        producer = session.create_producer(session.create_queue(topic))
+        producer.delivery_mode = DeliveryMode.PERSISTENT_GROUPACK
+        watch = Stopwatch()
+        for number in range(WARM_UP + count):
+            if number == WARM_UP:
+                producer.flush(PATIENCE_S)
+                watch = Stopwatch()
+            producer.send(text, unit_of_order=f"unit-{number % units}")
+        producer.flush(PATIENCE_S)
+        return watch.read(count)
 
 
 def _flood(connection: Any, topic: str, text: str, units: int, stopped: threading.Event) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
@@ -35,11 +36,15 @@ CLIENTS_SAID = {
     "jbm": "(c) jbm AUTO, msg/s",
     "body": "(c') jbm AUTO, only the body read, msg/s",
     "bound": "(d) as (c), on one processor, msg/s",
+    "client": "(e) jbm CLIENT, acknowledged by the hundred, only the body read, msg/s",
+    "dups-ok": "(f) jbm DUPS_OK, only the body read, msg/s",
+    "pre": "(g) jbm PRE, only the body read, msg/s",
     "flush-raw": "produce and flush, msg/s",
     "one-by-one": "PERSISTENT send, msg/s",
     "beside-flood": "PERSISTENT send beside a flood, msg/s",
     "callback-raw": "produce with a callback, msg/s",
     "callback": "send with on_completion, msg/s",
+    "groups": "PERSISTENT_GROUPACK send, 100 to a group, msg/s",
     "free": "others, nothing held, one processor, msg/s",
     "held": "others beside a held unit, one processor, msg/s",
 }
@@ -49,7 +54,7 @@ CLIENTS_SAID = {
 def backlog(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     """The same backlog received by Kafka's consumer, Kafka's share consumer and an AUTO session.
 
-    None is bound to a processor but the last, which nothing is judged by: it tells what binding a worker gives.
+    Nothing is judged by the others: one that is bound to a processor, and sessions in other acknowledge modes.
     """
     topic, count = new_name("backlog"), plan.backlog_messages
     sizes: dict[str, Any] = {"cluster": cluster, "count": count}
@@ -62,6 +67,7 @@ def backlog(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
         "jbm": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), **sizes),
         "body": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_body_only=True, **sizes),
         "bound": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_bound=True, **sizes),
+        **{mode: partial(_in_mode, mode, topic, sizes) for mode in ("client", "dups-ok", "pre")},
     }
     raw, machine = list[Mapping[str, Any]](), QuietMachine(plan.quiet_patience_s)
     names = list(runs)
@@ -87,6 +93,10 @@ def backlog(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     )
 
 
+def _in_mode(client: str, topic: str, sizes: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    return measure(client, queue=topic, namespace=new_namespace(number), **sizes)
+
+
 def send(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     """Sends that are waited for beside `produce` and `flush`, and sends with a callback beside raw ones."""
     counts = {
@@ -95,6 +105,7 @@ def send(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
         "beside-flood": plan.sends_beside_flood,
         "callback-raw": plan.sends_with_callback,
         "callback": plan.sends_with_callback,
+        "groups": plan.sends_with_callback,
     }
     raw, machine = list[Mapping[str, Any]](), QuietMachine(plan.quiet_patience_s)
     names = list(counts)

@@ -19,20 +19,30 @@ from jbm_kafka.bench.forward import forward_jbm, forward_raw
 from jbm_kafka.bench.held import receive_others
 from jbm_kafka.bench.latency import receive_latencies, send_paced
 from jbm_kafka.bench.processor import bind_to_one_processor
-from jbm_kafka.bench.receivers import receive_jbm, receive_raw, receive_share
-from jbm_kafka.bench.sends import send_one_by_one, send_one_by_one_raw, send_with_callback, send_with_callback_raw
+from jbm_kafka.bench.receivers import receive_in_mode, receive_jbm, receive_raw, receive_share
+from jbm_kafka.bench.sends import (
+    send_in_groups,
+    send_one_by_one,
+    send_one_by_one_raw,
+    send_with_callback,
+    send_with_callback_raw,
+)
 from jbm_kafka.cli.cluster_settings import Cluster, cluster_of_environment, environment_of
 
 CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "raw": receive_raw,
     "share": receive_share,
     "jbm": receive_jbm,
+    "client": partial(receive_in_mode, mode="CLIENT", acknowledges_each=100),
+    "dups-ok": partial(receive_in_mode, mode="DUPS_OK"),
+    "pre": partial(receive_in_mode, mode="PRE"),
     "send": send_paced,
     "flush-raw": send_one_by_one_raw,
     "one-by-one": send_one_by_one,
     "beside-flood": partial(send_one_by_one, is_beside_flood=True),
     "callback-raw": send_with_callback_raw,
     "callback": send_with_callback,
+    "groups": send_in_groups,
     "latency": receive_latencies,
     "held": receive_others,
     "forward": forward_jbm,
