@@ -1,5 +1,6 @@
 """Fixtures of all tests: one broker a run, names and topics of a test's own, brokers that a test may kill."""
 
+import os
 import signal
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import settings
 
 from jbm_kafka import compiled
 from jbm_kafka.devbroker import LocalBroker
@@ -20,12 +22,15 @@ from tests.support.topics import create_topic, delete_topics_beginning_with
 
 
 def pytest_configure() -> None:
-    """Refuses to test what was compiled from an older source; lets Ctrl-C through, which tests send.
+    """Refuses to test what was compiled from an older source; lets Ctrl-C through, which tests send; and lets no
+    property fail because the machine is busy, or, in CI, because today's examples are others than yesterday's.
 
     A shell without job control starts what is in its background with Ctrl-C ignored, and every process inherits that.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    settings.register_profile("steady", deadline=None, derandomize="CI" in os.environ)
+    settings.load_profile("steady")
     stale = stale_modules()
     if stale and not compiled.are_left_aside():
         raise pytest.UsageError(f"{', '.join(stale)}: compiled before the source was changed; run `make setup`")

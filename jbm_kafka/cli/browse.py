@@ -12,6 +12,7 @@ from jbm_kafka.cli.connect import admin_of, as_queue
 from jbm_kafka.cli.options import json_option, selector_option
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.settlement import FOREVER_MS
 from jbm_kafka.jms.messages import Message
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ def browse(queue: Queue, is_all: bool, selector: str | None, cluster: Cluster, a
         return
     cells = [
         (_part(m), _offset(m), _text(m.unit_of_order), m.delivery_count or None, when(m.timestamp),
-         when(m.delivery_time), brief(body_of(m)))
+         _not_before(m), brief(body_of(m)))
         for m in rows
     ]  # fmt: skip
     table(("partition", "offset", "unit", "tries", "sent (UTC)", "not before", "body"), cells)
@@ -52,6 +53,11 @@ def browse(queue: Queue, is_all: bool, selector: str | None, cluster: Cluster, a
         tell_more(more)
     else:
         _tell_not_shown(messages)
+
+
+def _not_before(message: Message) -> str:
+    """When it may be received; one on hold is for an operator to see to."""
+    return "on hold" if message.delivery_time >= FOREVER_MS else when(message.delivery_time)
 
 
 def _tell_not_shown(messages: QueueLook) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from jbm_kafka import ConnectionFactory, Queue
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.cli.render import body_text
 from tests.cli.conftest import Run, Said
 
@@ -137,6 +137,20 @@ def test_what_a_browser_does_not_show_is_counted_with_why(kafka: Run, queue: str
     assert kafka("browse", queue, "--selector", "x = 1") == Said(
         0, f"queue:{queue}: no messages of what the selector chooses\n", ""
     )
+
+
+def test_a_message_on_hold_is_shown_as_such(kafka: Run, queue: str, bootstrap: str) -> None:
+    """Of UNIT-16: it had the year 36 million in the column of times."""
+    settings = {"#": AddressSettings(max_delivery_attempts=1, on_dead_letter="hold")}
+    kafka("send", queue, "--text", "poison", "--unit", "joe")
+    with (
+        ConnectionFactory(bootstrap, address_settings=settings).create_connection() as connection,
+        connection.create_session(AcknowledgeMode.INDIVIDUAL) as session,
+    ):
+        message = session.create_consumer(Queue(queue)).receive(30)
+        assert message is not None
+        message.nack()
+    assert "on hold" in kafka("browse", queue, "--all").out
 
 
 def test_received_bytes_are_readable_or_raw(kafka: Run, queue: str, bootstrap: str) -> None:
