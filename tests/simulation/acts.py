@@ -99,6 +99,7 @@ class Acts:
             blocks=self._chance.random() < 0.2,
             records_attempts=self._world.profile.persists_attempts,
             triggers=triggers,
+            appetite=self._chance.choice((1, prefetch)),
             recorder=self._world.recorder,
         )
         self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {queues}, prefetch {receiver.prefetch}")
@@ -129,9 +130,15 @@ class Acts:
                 return
 
     def _settle(self) -> None:
-        receivers = [receiver for receiver in self._receivers() if receiver.items or receiver.mode is Mode.TRANSACTED]
+        receivers = [receiver for receiver in self._receivers() if self._has_enough(receiver)]
         if receivers:
             self.settle_at(self._chance.choice(receivers))
+
+    def _has_enough(self, receiver: Receiver) -> bool:
+        """Some work on one message after the other; others gather several, also of one unit, before they say a word."""
+        if not receiver.items:
+            return receiver.mode is Mode.TRANSACTED
+        return len(receiver.items) >= receiver.appetite or self._chance.random() < 0.05
 
     def settle_at(self, receiver: Receiver, *, is_kind: bool = False) -> None:
         """A receiver says something about what it holds; a kind one only what must be said."""

@@ -10,7 +10,7 @@ from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports.installation import SidecarConfig
-from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
@@ -53,22 +53,22 @@ class Node:
             chance=chance.random,
         )
 
-    def lanes(self) -> Iterator[Lane]:
+    def group_workers(self) -> Iterator[GroupWorker]:
         """Those that are or were running."""
         for queue in self._queues:
-            lane = self.sidecar.lane_of(Queue(queue))
-            if lane is not None:
-                yield lane
+            group_worker = self.sidecar.group_worker_of(Queue(queue))
+            if group_worker is not None:
+                yield group_worker
 
     def owns(self, channel: OwnedChannel) -> bool:
         """The group's word: the channel's partition is this node's."""
         if not self.is_alive:
             return False
         group = self.kafka.cluster.group(channel.group)
-        for lane in self.lanes():
-            if lane.data.channels.get(channel.partition) is channel:
-                assert isinstance(lane.data.consumer, MemoryGroupConsumer)
-                member = lane.data.consumer.member
+        for group_worker in self.group_workers():
+            if group_worker.data.channels.get(channel.partition) is channel:
+                assert isinstance(group_worker.data.consumer, MemoryGroupConsumer)
+                member = group_worker.data.consumer.member
                 return member is not None and member.member_id in group.members and channel.partition in member.assigned
         return False
 
@@ -78,8 +78,8 @@ class Node:
 
     def live_channels(self) -> Iterator[OwnedChannel]:
         """Those it may still hand over and record."""
-        for lane in self.lanes() if self.is_alive else ():
-            yield from (channel for channel in lane.data.channels.values() if self.is_live(channel))
+        for group_worker in self.group_workers() if self.is_alive else ():
+            yield from (channel for channel in group_worker.data.channels.values() if self.is_live(channel))
 
     def crash(self) -> None:
         """End as under SIGKILL."""

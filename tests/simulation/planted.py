@@ -256,7 +256,7 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
     dups_ok_finishes_when_it_hands_over: ("lazy_not_in_hand", "unit_in_order", "nothing_is_lost"),
     dups_ok_forgets_its_number: ("lazy_in_number", "everything_is_finished"),
     dups_ok_gives_back_what_it_finished: ("attempts_are", "nothing_comes", "unit_in_order"),
-    pre_acknowledges_nothing: ("everything_is_finished", "attempts_are"),
+    pre_acknowledges_nothing: ("everything_is_finished", "attempts_are", "nothing_comes_after_its_end"),
     the_watermark_passes_what_is_owed: ("nothing_is_lost", "replay_equals_live"),
 }
 """Each fault with the promises that may notice it first."""

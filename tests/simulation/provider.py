@@ -16,7 +16,7 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import Seen, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
-from jbm_kafka.sidecar.lane import Lane, transfer_of
+from jbm_kafka.sidecar.group_worker import GroupWorker, transfer_of
 from jbm_kafka.sidecar.sidecar import Sidecar
 
 
@@ -63,7 +63,7 @@ class SimulatedProvider:
     def unsubscribe(self, client_id: str, name: str) -> None:
         self._process.sidecar.unsubscribe(client_id, name)
 
-    def attach(self, source: Source, link: Link) -> Lane:
+    def attach(self, source: Source, link: Link) -> GroupWorker:
         return self._process.sidecar.attach(source, link)
 
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:

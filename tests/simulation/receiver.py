@@ -68,13 +68,15 @@ class Receiver:
         blocks: bool,
         records_attempts: bool,
         triggers: tuple[int, int],
+        appetite: int,
         recorder: Recorder,
     ) -> None:
-        """`triggers`: messages and milliseconds of DUPS_OK."""
+        """`triggers`: messages and milliseconds of DUPS_OK. `appetite`: how many it likes to have before it settles."""
         self.node = node
         self.name = name
         self.mode = mode
         self.prefetch = prefetch
+        self.appetite = appetite
         self._recorder = recorder
         self.items: list[Item] = []
         """What it has, in the order received."""
@@ -125,7 +127,7 @@ class Receiver:
         try:
             delivery = inbox.poll_for_listener() if self._is_turn_of(inbox) else inbox.poll()
         except JMSError:
-            return None  # a prefetch that a transaction holds, or a lane that ended: the next call goes on
+            return None  # a prefetch that a transaction holds, or a group worker that ended: the next call goes on
         if delivery is None:
             return None
         self._arrived.discard(delivery)

@@ -72,8 +72,8 @@ class Recorder:
         for node in self._nodes:
             if not node.is_alive:
                 continue
-            for lane in node.lanes():
-                for channel in list(lane.data.channels.values()):
+            for group_worker in node.group_workers():
+                for channel in list(group_worker.data.channels.values()):
                     epoch = self.paper.epoch_of.get(channel) or self._opened(node, channel)
                     if channel.freeze is not None:
                         position = channel.freeze.entries[0]
