@@ -401,7 +401,7 @@ class Admin:
             queue,
             namespace=self._namespace,
             now_ms=self._cluster.clock.now_ms(),
-            lane=None,
+            group_worker=None,
             include_all=True,
             selector=selector,
         )

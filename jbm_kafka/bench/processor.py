@@ -1,6 +1,6 @@
 """Binding a measured client to one processor, where the system can.
 
-A session and its lane share Python's interpreter lock. On an idle machine the kernel puts them on two processors all
+A session and its worker share Python's interpreter lock. On an idle machine the kernel puts them on two processors all
 the same, and how often it moves them changes the same code's rate by half. So jbm is bound where it is compared with
 itself.
 """

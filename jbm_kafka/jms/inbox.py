@@ -143,7 +143,7 @@ class Inbox:
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def want_some(self) -> bool:
-        """Ask the lane for messages, unless that was done. The caller holds the lock.
+        """Ask the group worker for messages, unless that was done. The caller holds the lock.
 
         False when the application holds the whole prefetch: another thread may acknowledge, and wakes this one.
 
@@ -183,9 +183,9 @@ class Inbox:
             return
         with self.session.filled:
             link.resume()
-            self.session.filled.notify_all()  # a receive that waits asks again: its lane may have forgotten it, or end
+            self.session.filled.notify_all()  # a receive that waits asks again: who served it may have forgotten it
         if not link.is_attached and not link.is_closed:
-            link.lane = connection.provider.attach(self.source, link)
+            link.group_worker = connection.provider.attach(self.source, link)
             link.is_attached = True
 
     def connect_late(self) -> None:
@@ -194,17 +194,17 @@ class Inbox:
             self.connect()
 
     def stay_attached(self) -> None:
-        """Join again when the lane has left, as it does when nobody receives for a while.
+        """Join again when the group worker has left, as it does when nobody receives for a while.
 
         Raises:
-            JMSError: why the lane ended; told once, the next call joins again.
+            JMSError: why the group worker ended; told once, the next call joins again.
         """
         link = self.link
         if link.failure is not None:
             failure, link.failure = link.failure, None
             raise failure
-        if link.is_attached and not link.is_stopped and not link.lane.is_running and not self.is_over:
-            link.lane = self.session.connection.provider.attach(self.source, link)
+        if link.is_attached and not link.is_stopped and not link.group_worker.is_running and not self.is_over:
+            link.group_worker = self.session.connection.provider.attach(self.source, link)
 
     def pause(self) -> None:
         """The connection was stopped: what is unread goes back."""
@@ -214,7 +214,7 @@ class Inbox:
     # -- one step each -------------------------------------------------------------------------------------------------
 
     def _ask(self, *, ahead: bool) -> None:
-        """Tell the lane the credit: how many more may come. The caller holds the lock."""
+        """Tell the group worker the credit: how many more may come. The caller holds the lock."""
         link, connection = self.link, self.session.connection
         if ahead and self._is_careful and self._credit.size == 1:
             return  # a crash counts an attempt of everything assigned: nothing beside a message that may be poison

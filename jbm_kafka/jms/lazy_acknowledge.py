@@ -161,7 +161,7 @@ class LazyAcknowledge(AcknowledgeStrategy):
             self._session.connection.notify_exception(error)
 
     def pass_time(self, now_ms: int) -> None:
-        """On a lane's thread, once in each of its turns: acknowledge what is due, by a monotonic clock.
+        """On a group worker's thread, once in each of its turns: acknowledge what is due, by a monotonic clock.
 
         And what is of a partition that others are to have: they would wait for it.
         """

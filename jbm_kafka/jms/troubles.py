@@ -1,6 +1,6 @@
 """What no call can raise, told to the exception listener: in order, on a thread of the connection's own.
 
-Not on the thread that found the trouble: that may be a lane's, which a slow listener would stop for every receiver of
+Not on the thread that found the trouble: that may be a worker's, which a slow listener would stop for every receiver of
 its queue, and on which the listener could not close the connection, as JMS applications do in it.
 """
 

@@ -57,7 +57,7 @@ class Waiting:
             self._tell_stopped()
         self._inbox.connect_late()
         self._inbox.stay_attached()
-        is_member = self._link.is_attached and self._link.lane.has_joined
+        is_member = self._link.is_attached and self._link.group_worker.has_joined
         while True:
             delivery = self._wait_filled(deadline)
             if delivery is not None or self._inbox.is_over:
@@ -77,7 +77,7 @@ class Waiting:
         deadline = time.monotonic() + join_timeout_s
         while link.is_attached and not inbox.is_over:
             inbox.stay_attached()
-            if link.lane.is_settled:
+            if link.group_worker.is_settled:
                 return
             if time.monotonic() > deadline:
                 raise JMSError(
@@ -124,28 +124,28 @@ class Waiting:
         )
 
     def _catch_up(self, late_s: float) -> Delivery | None:
-        """Find what was there when the receive was called: the lane says when it has handed all of that over."""
+        """Find what was there when the receive was called: the worker says when it has handed all of that over."""
         inbox, link = self._inbox, self._link
         if not link.is_attached or link.is_stopped:
             return None  # the connection is stopped
         deadline = time.monotonic() + late_s
-        lane, done = link.lane, Completion(self._notify)
+        group_worker, done = link.group_worker, Completion(self._notify)
         is_asked = False
         while not done.is_done and time.monotonic() < deadline:
             inbox.stay_attached()
-            if link.lane is not lane:  # the one before ended, and answers no more
-                lane, is_asked = link.lane, False
-            if not is_asked and lane.is_settled:
+            if link.group_worker is not group_worker:  # the one before ended, and answers no more
+                group_worker, is_asked = link.group_worker, False
+            if not is_asked and group_worker.is_settled:
                 is_asked = True
                 left_s = max(deadline - time.monotonic(), 0.0)
                 ends = inbox.session.connection.provider.end_positions(inbox.source, left_s)
-                lane.watch(link.link_id, ends, done)
+                group_worker.watch(link.link_id, ends, done)
             delivery = self._wait_filled(deadline if is_asked else min(deadline, time.monotonic() + LOOK_S))
             if delivery is not None or inbox.is_over:
                 break
         else:
             delivery = inbox.poll()
-        done.complete()  # the lane need not look any more
+        done.complete()  # the group worker need not look any more
         return delivery
 
     def _notify(self, error: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""What a lane grants a link: messages, each with the channel it comes from."""
+"""What a group worker grants a link: messages, each with the channel it comes from."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class PartitionLease:
         self.session_id = session_id
         """Whose messages are in its hand."""
         self.tell = tell
-        """Told, on the lane's thread, when acknowledgements could not be recorded."""
+        """Told, on the group worker's thread, when acknowledgements could not be recorded."""
         self.acked: list[int] = []
-        """Acknowledged offsets on their way to the lane: the session appends, the lane takes what is there."""
+        """Acknowledged offsets on their way to the group worker, which takes what is there: the session appends."""
         self.is_revoked = False
         """The channel is no longer ours: nothing more can be said about its messages."""
         self.taken: frozenset[int] = frozenset()
@@ -46,13 +46,13 @@ class PartitionLease:
     def acknowledge(self, offset: int) -> Sequence[int]:
         """Say that the application is done with one; any session thread. Returns what of all said came too late.
 
-        Looked at again after it was said: in between the lane may have looked for the last time, and told nobody.
+        Looked at again after it was said: in between the worker may have looked for the last time, and told nobody.
         """
         self.acked.append(offset)
         return self._take_late() if self.is_revoked else ()
 
     def take_acked(self) -> list[int]:
-        """What was acknowledged until now; the lane only, while sessions go on appending."""
+        """What was acknowledged until now; the group worker only, while sessions go on appending."""
         if self.is_revoked:
             return self._take_late()
         acked = self.acked
@@ -61,7 +61,7 @@ class PartitionLease:
         return taken
 
     def _take_late(self) -> list[int]:
-        """Each to one caller only, the lane or a session: none is told twice and none to nobody."""
+        """Each to one caller only, the group worker or a session: none is told twice and none to nobody."""
         late: list[int] = []
         while self.acked:
             try:

@@ -1,6 +1,6 @@
-"""A link: what connects one JMS consumer with the lane of its queue.
+"""A link: what connects one JMS consumer with the group worker of its queue.
 
-The lane's thread puts granted messages into the buffer and takes acknowledgements and dispositions out; the session's
+The worker's thread puts granted messages into the buffer and takes acknowledgements and dispositions out; the session's
 thread does the reverse. The lock is held for moments only, never over a call to Kafka or to the application.
 """
 
@@ -26,7 +26,7 @@ def _nobody() -> None:
 
 
 class Link:
-    """One consumer's connection to its lane."""
+    """One consumer's connection to its group worker."""
 
     def __init__(
         self,
@@ -47,23 +47,23 @@ class Link:
         self.filled = filled
         """A condition on the lock; both are shared by the links of one session."""
         self.is_attached = False
-        """Its lane serves it."""
+        """Its group worker serves it."""
         self.buffer: deque[Delivery] = deque()
         self.taken: Delivery | None = None
         """What the last `pop` gave: where Ctrl-C comes before whoever called it has it, this still does."""
         self.coming: list[list[Delivery]] = []
-        """Granted, but not to be seen before that is durable; the lane's."""
+        """Granted, but not to be seen before that is durable; the group worker's."""
         self.credit = 0
         """How many more the session would take now; what is granted counts until it is in the buffer or announced."""
         self.dispositions: deque[Disposition] = deque()
         self.leases: dict[int, PartitionLease] = {}
-        """By partition; the lane's."""
+        """By partition; the group worker's."""
         self.is_closed = False
         self.is_stopped = False
         """The connection is stopped: nothing is taken."""
-        self._lane: LinkOwner | None = None
+        self._group_worker: LinkOwner | None = None
         self.failure: Exception | None = None
-        """Why the lane cannot serve the link any more; raised to the receiver."""
+        """Why the group worker cannot serve the link any more; raised to the receiver."""
         self.notices: deque[Exception] = deque()
         """What the receiver must know of a part that cannot be served; each is raised once, then it goes on."""
         self.siblings: tuple[Link, ...] = ()
@@ -71,39 +71,41 @@ class Link:
         that whichever the application receives from, a unit comes in order (UNIT-3)."""
         self._is_asking_alone = False
         self.receives = 0
-        """How often the application asked for a message; the lane looks whether it changes."""
+        """How often the application asked for a message; the group worker looks whether it changes."""
         self._receives_seen = -1
         self._active_at_ms = 0
         self.is_waiting = False
         """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
         self.barrier = UnitBarrier()
         self.on_left: Callable[[], None] = _nobody
-        """Told once, when nothing of it is unacknowledged any more and its lane serves it no longer."""
+        """Told once, when nothing of it is unacknowledged any more and its group worker serves it no longer."""
         self.on_trouble: Callable[[Exception], None] = _ignore
-        """Told, on the lane's thread, when acknowledgements could not be recorded."""
+        """Told, on the group worker's thread, when acknowledgements could not be recorded."""
         self.on_turn: Callable[[int], None] | None = None
-        """Told the monotonic time, on the lane's thread, in each of its turns."""
+        """Told the monotonic time, on the group worker's thread, in each of its turns."""
         self.records_first = False
         """What it gets is acknowledged, and comes only when that is durable."""
 
     @property
-    def lane(self) -> LinkOwner:
-        """The lane that serves it; only after it was attached."""
-        assert self._lane is not None, self.link_id
-        return self._lane
+    def group_worker(self) -> LinkOwner:
+        """The group worker that serves it; only after it was attached."""
+        assert self._group_worker is not None, self.link_id
+        return self._group_worker
 
-    @lane.setter
-    def lane(self, lane: LinkOwner) -> None:
-        self._lane = lane
-        self._is_asking_alone = False  # a command to the lane before, which carries out no more: it must ask again
+    @group_worker.setter
+    def group_worker(self, group_worker: LinkOwner) -> None:
+        self._group_worker = group_worker
+        self._is_asking_alone = (
+            False  # a command to the group worker before, which carries out no more: it must ask again
+        )
 
     def leave(self) -> None:
-        """Leave the lane for good."""
+        """Leave the group worker for good."""
         self.is_closed = True
         self.become_siblings([])
         if self.is_attached:
             self.is_attached = False
-            self.lane.detach(self.link_id)
+            self.group_worker.detach(self.link_id)
         told, self.on_left = self.on_left, _nobody
         told()
 
@@ -127,18 +129,18 @@ class Link:
         return None
 
     def request(self, count: int) -> None:
-        """Ask the lane for so many more. The caller holds the lock."""
-        if self.siblings and count > 0 and self._lane is not None:
+        """Ask the group worker for so many more. The caller holds the lock."""
+        if self.siblings and count > 0 and self._group_worker is not None:
             self._is_asking_alone = True
-            self._lane.serve_alone(self.link_id, count)
+            self._group_worker.serve_alone(self.link_id, count)
             return
         self.credit = max(count, 0)
-        if self.credit and self._lane is not None:
-            self._lane.wake()
+        if self.credit and self._group_worker is not None:
+            self._group_worker.wake()
 
     @property
     def is_asking(self) -> bool:
-        """The lane owes it an answer."""
+        """The group worker owes it an answer."""
         return self.credit > 0 or self._is_asking_alone or any(self.coming)
 
     def runs_low(self, few: int) -> bool:
@@ -152,10 +154,10 @@ class Link:
         return not (self._is_asking_alone or any(self.coming))
 
     def begin_wait(self) -> None:
-        """A receive waits from now on: a lane that rests beside its consumer goes and looks."""
+        """A receive waits from now on: a group worker that rests beside its consumer goes and looks."""
         self.is_waiting = True
-        if self._lane is not None:
-            self._lane.wake()
+        if self._group_worker is not None:
+            self._group_worker.wake()
 
     def end_call(self, *, withdraw: bool) -> None:
         """A receive that waited ends; idleness counts from now. What it got too late stays for the next call."""
@@ -167,9 +169,9 @@ class Link:
 
     def become_siblings(self, siblings: Sequence[Link]) -> None:
         """From now on these are its siblings. The caller holds the lock, or nobody uses the link any more."""
-        if siblings and not self.siblings and self._lane is not None:
+        if siblings and not self.siblings and self._group_worker is not None:
             self.credit = 0
-            self._lane.take_back(self.link_id)
+            self._group_worker.take_back(self.link_id)
         self.siblings = tuple(siblings)
 
     def give_back(self, rows: Sequence[tuple[Delivery, GivenBack]], done: Completion | None = None) -> None:
@@ -190,7 +192,7 @@ class Link:
         self.give_back([(delivery, GivenBack(delivery.offset, counted=False))])
 
     def take_unread(self, *, if_idle: bool = False) -> list[Delivery]:
-        """Empty the buffer, and what is coming; for the lane, which gives it back uncounted.
+        """Empty the buffer, and what is coming; for the group worker, which gives it back uncounted.
 
         `if_idle`: not when a receive began since `is_active` was asked, for it may wait for what it asked for.
         """
@@ -209,14 +211,14 @@ class Link:
     def give_back_unread(self, *, stop: bool = False) -> None:
         """Return what is unread uncounted; with `stop` take nothing until started again.
 
-        Fenced like what is in hand: before the lane hears of it, it may grant the next of a unit to the same session.
+        Fenced like what is in hand: before the worker hears of it, it may grant the next of a unit to the same session.
         """
         with self.lock:
             self.is_stopped = self.is_stopped or stop
             unread = self._take_unread()
             if unread:
                 self._give_back([(delivery, GivenBack(delivery.offset, counted=False)) for delivery in unread], None)
-                self.lane.wake()
+                self.group_worker.wake()
 
     def _take_unread(self) -> list[Delivery]:
         unread = [*self.buffer, *(delivery for batch in self.coming for delivery in batch)]
@@ -232,14 +234,14 @@ class Link:
         disposition = Disposition(
             returned=[(delivery.lease, row) for delivery, row in rows], has_unread=has_unread, done=done
         )
-        self.barrier.put_up(units, disposition, self._lane)
+        self.barrier.put_up(units, disposition, self._group_worker)
         self.dispositions.append(disposition)
 
     def tell(self, error: Exception) -> None:
-        """Acknowledgements could not be recorded; on the lane's thread."""
+        """Acknowledgements could not be recorded; on the group worker's thread."""
         self.on_trouble(error)
 
-    # -- the lane's side -----------------------------------------------------------------------------------------
+    # -- the worker's side -----------------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
@@ -259,7 +261,7 @@ class Link:
     def put(self, deliveries: Sequence[Delivery]) -> bool:
         """Hand messages over; False when the link was closed, or what comes before them is on its way back."""
         with self.lock:
-            if self.barrier.is_unread_going_back(self._lane):
+            if self.barrier.is_unread_going_back(self._group_worker):
                 return False
             self.credit = max(self.credit - len(deliveries), 0)  # not before: in between the session would ask again
             return self._put(deliveries)
@@ -267,7 +269,7 @@ class Link:
     def announce(self, deliveries: list[Delivery]) -> bool:
         """These come when `arrive` is told, unless they are taken out of the list before; False as of `put`."""
         with self.lock:
-            if self.barrier.is_unread_going_back(self._lane):
+            if self.barrier.is_unread_going_back(self._group_worker):
                 return False
             self.credit = max(self.credit - len(deliveries), 0)
             self.coming.append(deliveries)
@@ -315,7 +317,9 @@ class Link:
     def is_answered(self) -> bool:
         """What it asked for was handed over as far as it was there, and nothing is on its way in or back."""
         with self.lock:
-            return not (self._is_asking_alone or any(self.coming) or self.barrier.is_unread_going_back(self._lane))
+            return not (
+                self._is_asking_alone or any(self.coming) or self.barrier.is_unread_going_back(self._group_worker)
+            )
 
     def return_is_done(self, disposition: Disposition) -> None:
         """It was carried out and its stragglers removed."""

@@ -25,7 +25,7 @@ class PreAcknowledgedLink(Link):
         lock: threading.RLock | threading.Lock,
         records_first: bool,
     ) -> None:
-        """`records_first`: what comes is acknowledged by the lane, and arrives when that is durable."""
+        """`records_first`: what comes is acknowledged by the group worker, and arrives when that is durable."""
         super().__init__(link_id=link_id, session_id=session_id, prefetch=prefetch, filled=filled, lock=lock)
         self.records_first = records_first
         self._kept: deque[Delivery] = deque()

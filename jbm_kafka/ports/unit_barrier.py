@@ -21,11 +21,11 @@ class Disposition:
     acknowledged: Sequence[tuple[PartitionLease, int]] = ()
     """Only when `done` waits for them to be durable; others go through `PartitionLease.acked`."""
     done: Completion | None = None
-    """Completed when the lane has processed the disposition, for acknowledgements when they are durable."""
+    """Completed when the group worker has processed the disposition, for acknowledgements when they are durable."""
 
 
 class UnitBarrier:
-    """Units that a session gave back to a queue: nothing more of them is handed out before the lane carried that out.
+    """Units that a session gave back to a queue: nothing more of them is handed out before the worker carried that out.
 
     Shared by all links of the session to the queue, closed ones and later ones too: to the channel they are one
     receiver, so what any of them gives back, any other may have been granted the next of. The session's lock guards it.
@@ -35,24 +35,29 @@ class UnitBarrier:
         self.units: set[tuple[int, bytes]] = set()
         """(partition, unit): what a buffer has of them was granted before they went back."""
         self._returns: dict[Disposition, LinkOwner | None] = {}
-        """Not carried out yet, each with the lane that has to."""
+        """Not carried out yet, each with the group worker that has to."""
 
-    def put_up(self, units: Collection[tuple[int, bytes]], disposition: Disposition, lane: LinkOwner | None) -> None:
+    def put_up(
+        self, units: Collection[tuple[int, bytes]], disposition: Disposition, group_worker: LinkOwner | None
+    ) -> None:
         """The disposition returns messages of these units."""
         self.units.update(units)
-        self._returns[disposition] = lane
+        self._returns[disposition] = group_worker
 
     def carried_out(self, disposition: Disposition) -> None:
         """Its stragglers are out of the buffers."""
         self._returns.pop(disposition, None)
 
-    def is_unread_going_back(self, lane: LinkOwner | None) -> bool:
-        """The lane has not heard yet of messages that must come before all that it would hand over now."""
-        return any(disposition.has_unread and returns is lane for disposition, returns in self._returns.items())
+    def is_unread_going_back(self, group_worker: LinkOwner | None) -> bool:
+        """The group worker has not heard yet of messages that must come before all that it would hand over now."""
+        return any(disposition.has_unread and returns is group_worker for disposition, returns in self._returns.items())
 
     def is_down(self) -> bool:
-        """Everything was carried out. A lane that has ended took its messages out of the buffers before."""
-        if any(lane is None or lane.is_running or lane.is_alive for lane in self._returns.values()):
+        """Everything was carried out. A group worker that has ended took its messages out of the buffers before."""
+        if any(
+            group_worker is None or group_worker.is_running or group_worker.is_alive
+            for group_worker in self._returns.values()
+        ):
             return False
         self._returns.clear()
         self.units.clear()

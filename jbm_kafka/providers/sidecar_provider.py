@@ -28,7 +28,7 @@ from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.providers.plain_sends import PlainSends
 from jbm_kafka.providers.shared_sidecars import RunningSidecar
 from jbm_kafka.sidecar.browse import browse
-from jbm_kafka.sidecar.lane import Lane, transfer_of
+from jbm_kafka.sidecar.group_worker import GroupWorker, transfer_of
 from jbm_kafka.sidecar.topics import gone
 
 FLUSH_TIMEOUT_S = 60.0
@@ -82,7 +82,7 @@ class SidecarProvider:
         """End a durable subscription."""
         self.sidecar.unsubscribe(client_id, name)
 
-    def attach(self, source: Source, link: Link) -> Lane:
+    def attach(self, source: Source, link: Link) -> GroupWorker:
         """Begin to serve a receiver."""
         return self.sidecar.attach(source, link)
 
@@ -116,7 +116,7 @@ class SidecarProvider:
             queue,
             namespace=self._installation.config.namespace,
             now_ms=self.clock.now_ms(),
-            lane=self.sidecar.lane_of(queue),
+            group_worker=self.sidecar.group_worker_of(queue),
             include_all=include == "all",
             selector=selector,
         )

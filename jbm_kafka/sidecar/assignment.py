@@ -1,4 +1,4 @@
-"""Partitions come and go: what a lane does when its group says so.
+"""Partitions come and go: what a group worker does when its group says so.
 
 All of it runs on the owner thread, inside `consume` or `close`. Opening a channel reads logs, so that happens beside,
 on a thread of the opener; giving one up happens here and takes its time, while writes are still accepted.
@@ -210,7 +210,7 @@ class Assignment:
         self._release(partitions, keep_up=self._pause)
 
     def leave(self, consumer: GroupConsumer) -> None:
-        """Give everything up in order, before the lane's member closes.
+        """Give everything up in order, before the group worker's member closes.
 
         Not inside `close`: there the client no longer takes part in a rebalance that is under way, so that its
         generation goes out of date and its last checkpoint is refused until the group throws it out.
@@ -302,7 +302,7 @@ class Assignment:
                 self._settle.return_uncounted(channel, link.session_id, unread)
 
     def _drain(self, channels: Sequence[OwnedChannel], keep_up: Callable[[], None]) -> None:
-        """Let sessions finish what the application has in hand: a handler's time, or a moment when the lane ends."""
+        """Let sessions finish what the application has in hand: a handler's time, or a moment when the worker ends."""
         clock, config = self._data.clock, self._data.config
         begun_ms = clock.monotonic_ms()
         limit_ms = begun_ms + config.revoke_drain_ms

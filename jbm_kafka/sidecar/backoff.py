@@ -1,4 +1,4 @@
-"""Lanes that checkpoints go on without for a while, so that what one participant cannot write stops no other."""
+"""Group workers that checkpoints go on without for a while: what one participant cannot write stops no other."""
 
 from __future__ import annotations
 

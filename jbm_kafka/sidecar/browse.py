@@ -18,8 +18,8 @@ from jbm_kafka.core.states import MessageState
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaRecord, LogReader
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import Seen
+from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.intake import reference_of
-from jbm_kafka.sidecar.lane import Lane
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import recover_channels
 
@@ -51,7 +51,7 @@ def browse(
     *,
     namespace: str,
     now_ms: int,
-    lane: Lane | None,
+    group_worker: GroupWorker | None,
     include_all: bool,
     selector: Selector | None = None,
 ) -> Iterator[Seen]:
@@ -71,7 +71,7 @@ def browse(
         )
         states = _states(scope, description.partitions, admin, reader)
         ends = admin.end_positions(topic, list(states), stable=True)
-        in_hand = {} if lane is None else _in_hand(lane)
+        in_hand = {} if group_worker is None else _in_hand(group_worker)
         for partition, state in states.items():
             held = in_hand.get(partition, frozenset())
             for seen in _partition(reader, topic, partition, state, ends[partition], held, now_ms):
@@ -103,19 +103,19 @@ def _states(scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: L
     return states
 
 
-def _in_hand(lane: Lane) -> Mapping[int, frozenset[int]]:
+def _in_hand(group_worker: GroupWorker) -> Mapping[int, frozenset[int]]:
     """What sessions of this process hold, by partition."""
     found: dict[int, frozenset[int]] = {}
     done = Completion()
 
     def look() -> None:
-        for partition, channel in lane.data.channels.items():
+        for partition, channel in group_worker.data.channels.items():
             found[partition] = frozenset(o for hand in channel.state.in_hand.values() for o in hand)
         done.complete()
 
-    if lane.is_alive:
-        lane.post(look)
-        done.wait(HAND_TIMEOUT_S, about=f"browse {lane.data.group}")
+    if group_worker.is_alive:
+        group_worker.post(look)
+        done.wait(HAND_TIMEOUT_S, about=f"browse {group_worker.data.group}")
     return found
 
 

@@ -10,7 +10,7 @@ from jbm_kafka.sidecar.group_data import GroupData
 
 
 class CatchUp:
-    """The watchers of one lane."""
+    """The watchers of one group worker."""
 
     def __init__(self, data: GroupData) -> None:
         self._data = data

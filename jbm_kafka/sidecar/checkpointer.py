@@ -1,6 +1,7 @@
 """The checkpoint thread: one Kafka transaction for everything since the last, group commit for all who wait.
 
-Lanes freeze what is dirty, transfers bring sends; both go out together, then the journal, then whoever waited is told.
+Group workers freeze what is dirty, transfers bring sends; both go out together, then comes the journal,
+then whoever waited is told.
 What harms a transaction is left out of the next try: a fenced group, a refused record; the others go on.
 """
 
@@ -29,7 +30,7 @@ BUG_PAUSE_S = 1.0
 GATHER_MS_MAX = 10
 """How long a checkpoint waits at most for the sessions that were in the last one."""
 ATTEMPTS_MAX = 8
-"""Tries of one round before its transfers are given up; what lanes have dirty is tried again for ever."""
+"""Tries of one round before its transfers are given up; what group workers have dirty is tried again for ever."""
 
 
 @dataclass(slots=True)
@@ -72,12 +73,12 @@ class Checkpointer:
         """Begin."""
         self._worker = self._workers.start("jbm-checkpoint", self._run())
 
-    def note_dirty(self, lane: Participant, is_awaited: bool) -> None:
-        """A lane has something to record; `is_awaited`: somebody waits for it."""
-        if lane in self._dirty and (self._is_awaited or not is_awaited):
+    def note_dirty(self, group_worker: Participant, is_awaited: bool) -> None:
+        """A group worker has something to record; `is_awaited`: somebody waits for it."""
+        if group_worker in self._dirty and (self._is_awaited or not is_awaited):
             return
         with self._lock:
-            self._dirty[lane] = None
+            self._dirty[group_worker] = None
             self._is_awaited = self._is_awaited or is_awaited
         self._wake.set()
 
@@ -119,10 +120,10 @@ class Checkpointer:
                     return
                 yield wait
                 continue
-            lanes, transfers = self._take_work()
+            group_workers, transfers = self._take_work()
             last_ms = self._clock.monotonic_ms()
             try:
-                yield from self._checkpoint(lanes, transfers)
+                yield from self._checkpoint(group_workers, transfers)
                 ended_ms = self._clock.monotonic_ms()
                 self._gather_until_ms = ended_ms + min(ended_ms - last_ms, GATHER_MS_MAX)
             except Exception as error:  # a bug: the transfers' callers must not wait for ever
@@ -150,20 +151,22 @@ class Checkpointer:
     def _take_work(self) -> tuple[list[Participant], list[Transfer]]:
         """Who is dirty and what is to commit."""
         with self._lock:
-            lanes, transfers = list(self._dirty), list(self._transfers)
+            group_workers, transfers = list(self._dirty), list(self._transfers)
             self._dirty.clear()
             self._transfers.clear()
             self._is_awaited = False
             self._expected = len(transfers) or self._expected
-            return lanes, transfers
+            return group_workers, transfers
 
     def _checkpoint(self, dirty: Sequence[Participant], transfers: list[Transfer]) -> Steps:
         """Try until it is committed or nothing is left to commit."""
         left = _Round(transfers=transfers, fenced=self._backoff.now())
         for attempt in range(ATTEMPTS_MAX):
-            wanted = dict.fromkeys([*dirty, *(lane for transfer in left.transfers for lane, _ in transfer.settlings)])
-            lanes = [lane for lane in wanted if lane not in left.fenced]
-            if (yield from self._try(lanes, left)):
+            wanted = dict.fromkeys(
+                [*dirty, *(group_worker for transfer in left.transfers for group_worker, _ in transfer.settlings)]
+            )
+            group_workers = [group_worker for group_worker in wanted if group_worker not in left.fenced]
+            if (yield from self._try(group_workers, left)):
                 break
             yield Wait(RETRY_PAUSE_S) if attempt else GO_ON
         else:
@@ -173,9 +176,9 @@ class Checkpointer:
         yield from self._put_back(dirty, left)
 
     def _put_back(self, dirty: Sequence[Participant], left: _Round) -> Steps:
-        """What a fenced lane could not take part in waits for its next turn."""
+        """What a fenced group worker could not take part in waits for its next turn."""
         waiting = [t for t in left.transfers if not t.done.is_done and t.participants & left.fenced]
-        fenced = [lane for lane in dirty if lane in left.fenced]
+        fenced = [group_worker for group_worker in dirty if group_worker in left.fenced]
         if not waiting and not fenced:
             return
         yield Wait(FENCED_PAUSE_MS / 1000)
@@ -183,19 +186,19 @@ class Checkpointer:
             self._transfers.extendleft(reversed(waiting))
             self._dirty.update(dict.fromkeys(fenced))
 
-    def _try(self, lanes: Collection[Participant], left: _Round) -> Generator[Wait, None, bool]:
+    def _try(self, group_workers: Collection[Participant], left: _Round) -> Generator[Wait, None, bool]:
         """One attempt; False: try again with what is left."""
         transfers = [t for t in left.transfers if not t.participants & left.fenced and not t.done.is_done]
         checkpoint_id = self._writer.next_id()
-        frozen = yield from freeze_all(lanes, transfers, checkpoint_id)
+        frozen = yield from freeze_all(group_workers, transfers, checkpoint_id)
         refused = frozenset().union(*(part.refused for part in frozen))
-        silent = frozenset(lanes) - {part.participant for part in frozen} | {
+        silent = frozenset(group_workers) - {part.participant for part in frozen} | {
             p.participant for p in frozen if p.group_metadata is None
         }
         for transfer in [transfer for transfer in transfers if transfer in refused]:
             transfer.done.complete(_taken(transfer))
         if refused or any(transfer.participants & silent for transfer in transfers):
-            # Other lanes froze with what turned out to be impossible: freeze again without it.
+            # Other group workers froze with what turned out to be impossible: freeze again without it.
             self._finish(frozen, durable=False)
             left.fenced |= silent
             self._backoff.fenced(silent)
@@ -258,25 +261,25 @@ class Checkpointer:
     def _find_culprits(
         self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge
     ) -> frozenset[Participant]:
-        """Fail the transfers and leave out the lanes that Kafka refused, by name or for want of a topic."""
+        """Fail the transfers and leave out the group workers that Kafka refused, by name or for want of a topic."""
         tokens = error.failed if isinstance(error, TransactionAborted) else self._writer.last_tokens()
         missing = self._writer.missing_topics(frozen, transfers)
         named = [t for t in transfers if t in tokens or any(record.topic in missing for record in t.sends)]
         for transfer in named:
             self._writer.forget_topics(transfer)
             transfer.done.complete(_refused(transfer, error, missing))
-        lanes: set[Participant] = set()
+        group_workers: set[Participant] = set()
         for part in frozen:
             lacking = sorted(missing & {part.group.topic, *(row.channel.changelog_topic for row in part.channels)})
             if lacking:
                 log.warning("group %s: topic %s does not exist any more", part.group.group_id, ", ".join(lacking))
                 part.participant.give_up(_gone(lacking))
             if lacking or part in tokens:
-                lanes.add(part.participant)
-        self._backoff.refused(lanes)
+                group_workers.add(part.participant)
+        self._backoff.refused(group_workers)
         if not named:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)
-        return frozenset(lanes)
+        return frozenset(group_workers)
 
 
 def _taken(transfer: Transfer) -> TransactionRolledBackError:

@@ -11,7 +11,7 @@ GATE_BYTES = 400
 LINE_BYTES = 700
 """What a gate costs besides when something of it is in memory."""
 ENOUGH_AHEAD = 1_000
-"""Deliverable messages that a lane reads ahead of all that is asked for. What is left in the client costs nothing; a
+"""Deliverable messages that a worker reads ahead of all that is asked for. What is left in the client costs nothing; a
 partition that never gets to ARRIVALS_HIGH is never paused; and a message of 100 bytes is about 1 KiB of objects, which
 should still be in the processor's cache when the application gets it."""
 FETCH_PAUSE_MS = 100

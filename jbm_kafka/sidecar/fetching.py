@@ -1,11 +1,11 @@
-"""Reads a lane's topic into its channels: how much, how often, and where to wait. Owner thread only.
+"""Reads a group worker's topic into its channels: how much, how often, and where to wait. Owner thread only.
 
 As much as is asked for, when it is asked for: what is read earlier has left the processor's cache when it is handed
 over. More only while nobody asks, so that a slow receiver never waits for it, and gets the highest priority of many.
 
-The consumer has no wake-up. While somebody waits for what it may get, the lane waits in it; while there is something to
-hand over, somebody has just got what he asked for and will ask again, or all who received work on that and may commit,
-it waits beside it, where whoever asks can wake it.
+The consumer has no wake-up. While somebody waits for what it may get, the group worker waits in it; while there is
+something to hand over, somebody has just got what he asked for and will ask again, or all who received work on that
+and may commit, it waits beside it, where whoever asks can wake it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
 
 class Fetching:
-    """The intake of one lane."""
+    """The intake of one group worker."""
 
     def __init__(
         self, data: GroupData, *, note_break: Callable[[], None], routes: UnitRoutes, repeated: RepeatedMessages
@@ -46,7 +46,7 @@ class Fetching:
 
     def waits_beside(self) -> bool:
         """Nobody waits for a message, and somebody may soon ask for something else: a commit, or to be told that his
-        acknowledgement is recorded. In the consumer the lane would hear that `BUSY_POLL_S` late."""
+        acknowledgement is recorded. In the consumer the group worker would hear that `BUSY_POLL_S` late."""
         data = self._data
         if not data.is_settled:
             return False  # what must come soon is the group's answer

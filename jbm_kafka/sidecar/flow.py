@@ -1,4 +1,4 @@
-"""Keeps a lane within its memory: pauses partitions that are far ahead, moves what waits at gates to disk.
+"""Keeps a group worker within its memory: pauses partitions that are far ahead, moves what waits at gates to disk.
 
 A partition whose messages can be handed over pauses; one whose messages wait behind blocked units goes on, and what
 waits there leaves memory, so a blocked unit does not stop others (LOG-9). What cannot leave is small: a gate for each
@@ -29,14 +29,14 @@ LOOK_EVERY = 64
 
 
 class Flow:
-    """The memory of one lane."""
+    """The memory of one group worker."""
 
     def __init__(
         self, held_store: HeldStore, *, share_bytes: Callable[[], int], consumer_bytes: int = CONSUMER_BYTES_MIN
     ) -> None:
         self._spilled = SpilledMessages(held_store)
         self.share_bytes = share_bytes
-        """What the lane may take now: less when another lane joins, more when one ends."""
+        """What the group worker may take now: less when another group worker joins, more when one ends."""
         self._waiting_bytes_max = 0
         self.consumer_bytes = max(consumer_bytes, CONSUMER_BYTES_MIN)
         """What the Kafka client may prefetch, besides."""
@@ -46,7 +46,7 @@ class Flow:
         """Paused, for the held store did not take what waits there; nothing until it does."""
         self._turns_to_look = 0
         self._look_beyond = 0
-        """Look earlier when so much waits: a fruitless look must not let the lane grow unseen."""
+        """Look earlier when so much waits: a fruitless look must not let the group worker grow unseen."""
 
     def keep_within_memory(self, channels: Channels, consumer: GroupConsumer) -> Sequence[OwnedChannel]:
         """Once a turn. Returns channels of which the held store lost what it had: they must be opened anew."""

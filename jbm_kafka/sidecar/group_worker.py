@@ -1,4 +1,4 @@
-"""A lane: one channel group's owner thread. It alone touches the group's Kafka consumer and its channels.
+"""A group worker: one channel group's owner thread. It alone touches the group's Kafka consumer and its channels.
 
 Everybody else enqueues: sessions through their links, the checkpointer through `post`. The thread looks at its queues
 every few milliseconds while anybody is active; how it waits meanwhile: fetching.py.
@@ -51,8 +51,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class LaneParts:
-    """What a lane is given."""
+class GroupWorkerParts:
+    """What a group worker is given."""
 
     kafka: Kafka
     clock: SlewedClock
@@ -71,10 +71,10 @@ class LaneParts:
     """Asks whether topics are what they were."""
 
 
-class Lane:
+class GroupWorker:
     """The channels of one group that this process owns, and the links that drink from them."""
 
-    def __init__(self, *, group: ChannelGroup, parts: LaneParts) -> None:
+    def __init__(self, *, group: ChannelGroup, parts: GroupWorkerParts) -> None:
         self.data = GroupData(group, clock=parts.clock, config=parts.config)
         self.flow = parts.flow()
         self.departures = Departures(self.data, submit=self._submit, target_of=parts.target_of)
@@ -111,7 +111,7 @@ class Lane:
 
     def start(self) -> None:
         """Join the group."""
-        self._worker = self._parts.workers.start(f"jbm-lane-{self.data.group.group_id}", self._run())
+        self._worker = self._parts.workers.start(f"jbm-group-{self.data.group.group_id}", self._run())
 
     def post(self, command: Callable[[], None]) -> None:
         """Run a command on the owner thread soon, also while it drains inside a rebalance."""
@@ -153,7 +153,7 @@ class Lane:
 
     @property
     def is_running(self) -> bool:
-        """False after the thread ended, for whatever cause; a new lane is needed then."""
+        """False after the thread ended, for whatever cause; a new group worker is needed then."""
         return not self._is_stopping and (self._worker is None or self._worker.is_alive)
 
     @property
@@ -196,7 +196,9 @@ class Lane:
         except KafkaClientError as error:
             self._fail(as_jms_error(error, str(self.data.group), destination=str(self.data.group)))
         except Exception as error:  # a bug: nothing here can be trusted; links must not wait for ever
-            log.exception("lane %s stopped; what was not checkpointed is delivered again", self.data.group.group_id)
+            log.exception(
+                "group worker %s stopped; what was not checkpointed is delivered again", self.data.group.group_id
+            )
             self._fail(JMSError(f"{self.data.group}: the sidecar failed: {error}", destination=str(self.data.group)))
         self.assignment.end()
         self.departures.lines.end(self.data.clock.monotonic_ms())
@@ -342,8 +344,8 @@ def transfer_of(work: UnitOfWork) -> Transfer:
     """A session's transaction as the checkpointer takes it."""
     settlings: list[tuple[Participant, Settling]] = []
     for received in work.received:
-        lane, lease = received.link.lane, received.lease
-        assert isinstance(lane, Lane), lane
+        group_worker, lease = received.link.group_worker, received.lease
+        assert isinstance(group_worker, GroupWorker), group_worker
         settling = Settling(channel=owned(lease), session=lease.session_id, offsets=received.offsets)
-        settlings.append((lane.checkpoint_part, settling))
+        settlings.append((group_worker.checkpoint_part, settling))
     return Transfer(about=work.about, sends=work.sends, settlings=settlings, done=work.done)

@@ -1,4 +1,4 @@
-"""When a lane's process is a member of its group: while it has a receiver, which may pause (decision 12)."""
+"""When a group worker's process is a member of its group: while it has a receiver, which may pause (decision 12)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Receiver(Protocol):
 
 
 class Membership:
-    """Decides for one lane; all times are monotonic."""
+    """Decides for one group worker; all times are monotonic."""
 
     def __init__(self, config: SidecarConfig, *, lingers: bool = True) -> None:
         """`lingers`: membership outlives the last receiver; not where that may be the end of the group."""

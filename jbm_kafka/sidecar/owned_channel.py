@@ -1,6 +1,6 @@
 """One channel while this sidecar owns its partition: the state, its checkpoints, and who waits for them.
 
-Touched by its lane's thread only, except the plain attributes that never change.
+Touched by its group worker's thread only, except the plain attributes that never change.
 """
 
 from __future__ import annotations

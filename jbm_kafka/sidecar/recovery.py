@@ -27,7 +27,7 @@ RETRY_S = 0.5
 
 
 class ChannelOpener:
-    """Recovers channels on threads of its own, several lanes side by side."""
+    """Recovers channels on threads of its own, several group workers side by side."""
 
     def __init__(
         self,
@@ -83,7 +83,9 @@ class ChannelOpener:
                     place = f"group {group.group_id}: recovery of partitions {wanted}"
                     log.warning("%s: %s; it is tried again", place, error)
                     yield Wait(RETRY_S, self._closing)
-                except Exception as error:  # told to those who wait for the lane; a thread pool would swallow it
+                except (
+                    Exception
+                ) as error:  # told to those who wait for the group worker; a thread pool would swallow it
                     log.exception("group %s: recovery failed", group.group_id)
                     failed(error)
                     return

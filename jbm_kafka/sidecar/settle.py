@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Settle:
-    """Dispositions of one lane's links."""
+    """Dispositions of one group worker's links."""
 
     def __init__(self, data: GroupData, departures: Departures, *, chance: Callable[[], float]) -> None:
         self._data = data
@@ -157,7 +157,7 @@ class Settle:
                 lease.is_revoked = True
 
     def end_taps(self, link: Link) -> None:
-        """The lane looks at the link no more: what another thread still acknowledges there is refused."""
+        """The group worker looks at the link no more: what another thread still acknowledges there is refused."""
         for lease in link.leases.values():
             lease.is_revoked = True
             self.refuse_late(lease)
@@ -192,7 +192,7 @@ class Settle:
 
 
 def _is_early(disposition: Disposition) -> bool:
-    """It gives back what a commit holds of whose end the lane has not heard yet, though its session has."""
+    """It gives back what a commit holds of whose end the group worker has not heard yet, though its session has."""
     return any(row.offset in owned(lease).tentative for lease, row in disposition.returned if not lease.is_revoked)
 
 

@@ -1,4 +1,4 @@
-"""The sidecar of one process for one cluster, namespace and state folder: lanes, checkpointer, stores.
+"""The sidecar of one process for one cluster, namespace and state folder: group workers, checkpointer, stores.
 
 Connections share it, counted; the last one closes it.
 """
@@ -27,9 +27,9 @@ from jbm_kafka.sidecar.checkpointer import Checkpointer
 from jbm_kafka.sidecar.client_ids import ClientIds
 from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.flow import Flow
+from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.holder import Holder
 from jbm_kafka.sidecar.idleness import wait_idle
-from jbm_kafka.sidecar.lane import Lane, LaneParts
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.registry import Registry
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_S = 20.0
 CLIENTS_EXPECTED = 4
-"""What Kafka clients may prefetch is divided over so many lanes: a client cannot be told later to keep less."""
+"""What Kafka clients may prefetch is divided over so many group workers: a client cannot be told later to keep less."""
 
 
 class Sidecar:
@@ -75,10 +75,12 @@ class Sidecar:
         self.client_ids = ClientIds(registry.log, self._holder)
         self._subscriptions = Subscriptions(self._subscription_parts(registry))
         self.topics = Topics(self._admin, namespace=config.namespace, registry=registry)
-        self._watch = TopicWatch(topics=self.topics, workers=self._workers, clock=clock, looked=self._tell_lanes)
+        self._watch = TopicWatch(
+            topics=self.topics, workers=self._workers, clock=clock, looked=self._tell_group_workers
+        )
         self._targets = Targets(topics=self.topics, ensure=self._ensure_target, workers=self._workers)
         self._repository = AddressSettingsRepository(config.address_settings)
-        self._lanes: dict[str, Lane] = {}
+        self._group_workers: dict[str, GroupWorker] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._is_closed = False
@@ -133,7 +135,7 @@ class Sidecar:
             clock=self._clock,
             chance=self._chance,
             namespace=namespace,
-            stop_lane=self._stop_lane,
+            stop_group_worker=self._stop_group_worker,
         )
 
     # -- destinations --------------------------------------------------------------------------------------------
@@ -184,7 +186,7 @@ class Sidecar:
 
     # -- receivers -----------------------------------------------------------------------------------------------
 
-    def attach(self, source: Source, link: Link) -> Lane:
+    def attach(self, source: Source, link: Link) -> GroupWorker:
         """Serve a receiver; the process joins the group of the queue or subscription for it.
 
         Raises:
@@ -195,7 +197,7 @@ class Sidecar:
         info = self.ensure(destination)
         self._ensure_targets(destination, info)
         group = self._group_of(source, info)
-        ending = self._lanes.get(group.group_id)
+        ending = self._group_workers.get(group.group_id)
         if ending is not None and ending.data.group.incarnation != group.incarnation:
             ending.stop()  # of a subscription that has ended
         if ending is not None and not ending.is_running:
@@ -203,14 +205,14 @@ class Sidecar:
             ending.join(STOP_TIMEOUT_S)
         with self._lock:
             self._start()
-            lane = self._lanes.get(group.group_id)
-            if lane is None or not lane.is_running:
-                lane = self._lanes[group.group_id] = Lane(group=group, parts=self._parts())
-                lane.attach(link)
-                lane.start()
+            group_worker = self._group_workers.get(group.group_id)
+            if group_worker is None or not group_worker.is_running:
+                group_worker = self._group_workers[group.group_id] = GroupWorker(group=group, parts=self._parts())
+                group_worker.attach(link)
+                group_worker.start()
             else:
-                lane.attach(link)
-            return lane
+                group_worker.attach(link)
+            return group_worker
 
     def _group_of(self, source: Source, info: TopicInfo) -> ChannelGroup:
         namespace = self.config.namespace
@@ -246,22 +248,22 @@ class Sidecar:
             self._start()
         self._subscriptions.unsubscribe(client_id, name)
 
-    def _stop_lane(self, group_id: str) -> None:
-        lane = self._lanes.get(group_id)
-        if lane is not None:
-            lane.stop()
-            lane.join(STOP_TIMEOUT_S)
+    def _stop_group_worker(self, group_id: str) -> None:
+        group_worker = self._group_workers.get(group_id)
+        if group_worker is not None:
+            group_worker.stop()
+            group_worker.join(STOP_TIMEOUT_S)
 
-    def _tell_lanes(self, info: TopicInfo) -> None:
+    def _tell_group_workers(self, info: TopicInfo) -> None:
         """A topic may be another than it was."""
-        for lane in list(self._lanes.values()):
-            if lane.data.group.topic == info.topic:
-                log_id = lane.data.group.log_id(info.topic_id)
-                lane.post(partial(lane.assignment.topic_is, log_id, info.partitions))
+        for group_worker in list(self._group_workers.values()):
+            if group_worker.data.group.topic == info.topic:
+                log_id = group_worker.data.group.log_id(info.topic_id)
+                group_worker.post(partial(group_worker.assignment.topic_is, log_id, info.partitions))
 
-    def lane_of(self, source: Source) -> Lane | None:
-        """The lane that serves the queue or subscription here, if there is one."""
-        return self._lanes.get(source.group_id(self.config.namespace))
+    def group_worker_of(self, source: Source) -> GroupWorker | None:
+        """The group worker that serves the queue or subscription here, if there is one."""
+        return self._group_workers.get(source.group_id(self.config.namespace))
 
     def submit(self, transfer: Transfer) -> None:
         """Commit sends and acknowledgements together with the next checkpoint."""
@@ -272,19 +274,21 @@ class Sidecar:
 
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
         """The stable end of our partitions of it, as of now; none when the cluster does not say so in time."""
-        lane = self.lane_of(source)
-        if lane is None:
+        group_worker = self.group_worker_of(source)
+        if group_worker is None:
             return {}
-        partitions = list(lane.data.channels)
+        partitions = list(group_worker.data.channels)
         try:
-            return self._admin.end_positions(lane.data.group.topic, partitions, stable=True, timeout_s=timeout_s)
+            return self._admin.end_positions(
+                group_worker.data.group.topic, partitions, stable=True, timeout_s=timeout_s
+            )
         except KafkaClientError as error:
-            log.info("%s: the end of the log is not known: %s", lane.data.group, error)
+            log.info("%s: the end of the log is not known: %s", group_worker.data.group, error)
             return {}
 
     def wait_idle(self, timeout_s: float) -> bool:
         """True once everything that was asked before is carried out and recorded, and what must leave has left."""
-        return wait_idle(lambda: list(self._lanes.values()), timeout_s)
+        return wait_idle(lambda: list(self._group_workers.values()), timeout_s)
 
     def close(self) -> None:
         """Leave every group in order, finish the last checkpoint, close the stores. Again: nothing happens."""
@@ -292,12 +296,12 @@ class Sidecar:
             if self._is_closed:
                 return
             self._is_closed = True
-            lanes = list(self._lanes.values())
-        for lane in lanes:
-            lane.stop()
-        for lane in lanes:
-            if not lane.join(STOP_TIMEOUT_S):
-                log.warning("%s: its thread did not end in %g s", lane.data.group, STOP_TIMEOUT_S)
+            group_workers = list(self._group_workers.values())
+        for group_worker in group_workers:
+            group_worker.stop()
+        for group_worker in group_workers:
+            if not group_worker.join(STOP_TIMEOUT_S):
+                log.warning("%s: its thread did not end in %g s", group_worker.data.group, STOP_TIMEOUT_S)
         self._watch.stop()
         self._opener.close()
         self.checkpointer.stop(STOP_TIMEOUT_S)
@@ -330,12 +334,12 @@ class Sidecar:
             self.checkpointer.start()
 
     def _share_bytes(self) -> int:
-        """What each lane has of the memory budget, as of now; asked by the lanes' threads."""
-        lanes = sum(lane.is_alive for lane in list(self._lanes.values()))
-        return self.config.memory_budget_bytes // max(lanes, 1)
+        """What each group worker has of the memory budget, as of now; asked by the group workers' threads."""
+        group_workers = sum(group_worker.is_alive for group_worker in list(self._group_workers.values()))
+        return self.config.memory_budget_bytes // max(group_workers, 1)
 
-    def _parts(self) -> LaneParts:
-        return LaneParts(
+    def _parts(self) -> GroupWorkerParts:
+        return GroupWorkerParts(
             kafka=self._kafka,
             clock=self._clock,
             config=self.config,

@@ -1,4 +1,4 @@
-"""What a lane's channels have in the held store: puts it there, and fetches it back when a gate needs it."""
+"""What a group worker's channels have in the held store: puts it there, and fetches it back when a gate needs it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jbm_kafka.sidecar.owned_channel import OwnedChannel
 LOAD_COUNT = 256
 """Messages of a gate that come back at once when there is room."""
 LOAD_GATES = 256
-"""Gates served in a turn: each is a search in the store, and the lane has others to serve."""
+"""Gates served in a turn: each is a search in the store, and the group worker has others to serve."""
 LOAD_GATES_LEAST = 64
 PUT_COUNT = 1_000
 """Messages put at once: single ones are slow to write, and all at once stand in memory twice."""
 
 
 class SpilledMessages:
-    """The held store as one lane sees it."""
+    """The held store as one group worker sees it."""
 
     def __init__(self, store: HeldStore) -> None:
         self._store = store

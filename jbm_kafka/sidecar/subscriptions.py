@@ -40,7 +40,7 @@ class SubscriptionParts:
     clock: Clock
     chance: Callable[[], float]
     namespace: str
-    stop_lane: Callable[[str], None]
+    stop_group_worker: Callable[[str], None]
     """Ends this process's membership in a group."""
 
 
@@ -88,7 +88,7 @@ class Subscriptions:
             if found is None:
                 raise IllegalStateError(f"{wanted}: it was ended meanwhile by another process; subscribe again")
             if found.incarnation == mine:
-                self._parts.stop_lane(group)  # of one that was changed
+                self._parts.stop_group_worker(group)  # of one that was changed
                 self._parts.remains.drop_offsets(group)
             self._records[group] = found
             self._uses[group] += 1
@@ -194,7 +194,7 @@ class Subscriptions:
             found = self._durable(client_id, name)
             group = self._group(found.subscription)
             self._registry.update(lambda values: self._end(values, group, found))
-            self._parts.stop_lane(group)
+            self._parts.stop_group_worker(group)
             self._remove(group, found)
 
     def _durable(self, client_id: str, name: str) -> SubscriptionRecord:
@@ -227,7 +227,7 @@ class Subscriptions:
         The changelog's keys are deleted together with the record: nobody can have subscribed anew by then.
         """
         if not ended.subscription.is_durable:
-            self._parts.stop_lane(group)
+            self._parts.stop_group_worker(group)
         if not self._parts.remains.drop_group(group):
             return
         tombstones = self._parts.remains.tombstones(group, ended.subscription.topic)

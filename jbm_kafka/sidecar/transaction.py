@@ -226,7 +226,7 @@ class TransactionWriter:
             admin.close()
 
     def _names(self, admin: KafkaAdmin, part: FrozenGroup, checkpoint_id: str) -> bool:
-        """Whether an offset of the group is of this checkpoint. A no is safe: what lanes write may be written twice."""
+        """Whether an offset of the group is of this checkpoint. A no is safe: group workers may write twice."""
         partitions = [row.channel.partition for row in part.channels]
         found = admin.committed(part.group.group_id, part.group.topic, partitions)
         return any(offset.metadata == checkpoint_id for offset in found.values())

@@ -112,7 +112,7 @@ def test_however_many_events_each_record_stays_small_and_none_is_missing() -> No
 
 
 def test_a_message_with_a_huge_unit_makes_no_record_that_a_topic_refuses() -> None:
-    """Of LOG-5: the event repeated a key of a megabyte, was refused, and nothing of its lane was recorded any more."""
+    """Of LOG-5: the event repeated a key of a megabyte, was refused, and nothing of its group was recorded any more."""
     huge = [b"u" * size for size in (UNIT_BYTES_MAX, UNIT_BYTES_MAX + 1, 1_000_000)]
     messages = tuple(MessageEvent(MessageFate.RETURNED, 7, unit, 1, None, "returned") for unit in huge)
     [portion] = in_portions(ChannelEvents(GROUP, "orders", 0, "c-1", 1, (), messages))

@@ -21,7 +21,7 @@ FOLDER_CIRCLES: list[str] = []
 
 LARGE_CLASSES = """
     BytesMessage Checkpointer ConfluentGroupConsumer
-    Lane Link LocalChannelState MemoryGroupConsumer Message OwnedChannel PreAcknowledgedLink Sidecar TextMessage
+    GroupWorker Link LocalChannelState MemoryGroupConsumer Message OwnedChannel PreAcknowledgedLink Sidecar TextMessage
     TransactionPart _Offering
 """
 """Classes with more attributes than a class should have, inherited ones counted."""

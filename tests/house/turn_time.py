@@ -15,8 +15,8 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.lane import Lane
-from tests.sidecar.parts import channel_of, lane_of, link_of
+from jbm_kafka.sidecar.group_worker import GroupWorker
+from tests.sidecar.parts import channel_of, group_worker_of, link_of
 from tests.support.manual_clock import ManualClock
 
 PARTITIONS = 16
@@ -48,7 +48,7 @@ def turns(idle: int, busy: int) -> list[float]:
     """Seconds of this thread's processor time, turn by turn."""
     workers = [link_of(f"busy {number}") for number in range(busy)]
     waiting = [link_of(f"idle {number}") for number in range(idle)]
-    lane = held_back(workers, waiting)
+    group_worker = held_back(workers, waiting)
     cluster = MemoryCluster(ManualClock(), waits=False)
     cluster.create_topic("orders", PARTITIONS, {})
     consumer = MemoryKafka(cluster).group_consumer(
@@ -60,21 +60,21 @@ def turns(idle: int, busy: int) -> list[float]:
         rebalance_timeout_ms=300_000,
         memory_bytes=1 << 20,
     )
-    lane.data.consumer = consumer
+    group_worker.data.consumer = consumer
     found: list[float] = []
     for _ in range(TURNS):
         for link in waiting:
             link.credit = 1
         begun = time.thread_time()
-        lane._turn(consumer)
+        group_worker._turn(consumer)
         found.append(time.thread_time() - begun)
     return found
 
 
-def held_back(workers: list[Link], waiting: list[Link]) -> Lane:
+def held_back(workers: list[Link], waiting: list[Link]) -> GroupWorker:
     """A group with a unit a worker: it holds the first message, the second waits for it."""
-    lane = lane_of(channel_of(ChannelState()), *workers, *waiting)
-    lane.data.channels.clear()
+    group_worker = group_worker_of(channel_of(ChannelState()), *workers, *waiting)
+    group_worker.data.channels.clear()
     for partition in range(PARTITIONS):
         state = ChannelState()
         state.apply(OfferedRaised(1 << 20))
@@ -83,15 +83,15 @@ def held_back(workers: list[Link], waiting: list[Link]) -> Lane:
         state.apply(Fetched(begin=0, end=len(rows), references=rows))
         channel = channel_of(state)
         channel.partition = partition
-        lane.data.channels[partition] = channel
+        group_worker.data.channels[partition] = channel
     for link in [*workers, *waiting]:
         link.is_waiting = True
     while any(link.credit for link in workers) or not any(link.buffer for link in workers):
         for link in workers:
             link.credit = 0 if link.buffer else 1
-        lane.dispatch.grant()
-        lane.dispatch.deliver()
-    return lane
+        group_worker.dispatch.grant()
+        group_worker.dispatch.deliver()
+    return group_worker
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
-from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.group_worker import GroupWorker
 
 SETTINGS = {
     "#": AddressSettings(partitions=2),
@@ -93,15 +93,15 @@ def ask(consumer: MessageConsumer) -> None:
 
 @contextmanager
 def standing_still(consumer: MessageConsumer) -> Iterator[None]:
-    """Its lane does nothing inside the block: it stands in the midst of its commands, before it hands over."""
+    """Its group worker does nothing inside the block: it stands in the midst of its commands, before it hands over."""
     stands, may_go = threading.Event(), threading.Event()
 
     def stand() -> None:
         stands.set()
         may_go.wait(SOON_S)
 
-    lane_behind(consumer).post(stand)
-    assert stands.wait(SOON_S), "the lane does not run"
+    group_worker_behind(consumer).post(stand)
+    assert stands.wait(SOON_S), "the group worker does not run"
     try:
         yield
     finally:
@@ -160,7 +160,7 @@ class Aside:
             self._error.append(error)
 
 
-def lane_behind(consumer: MessageConsumer) -> Lane:
-    """The lane that serves a consumer."""
-    assert isinstance(consumer.link.lane, Lane), consumer.link.lane
-    return consumer.link.lane
+def group_worker_behind(consumer: MessageConsumer) -> GroupWorker:
+    """The group worker that serves a consumer."""
+    assert isinstance(consumer.link.group_worker, GroupWorker), consumer.link.group_worker
+    return consumer.link.group_worker

@@ -8,7 +8,18 @@ from jbm_kafka import AcknowledgeMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import Connect
-from tests.jms.support import NOTHING_S, SOON_S, Seen, bodies, eventually, lane_behind, left, receive, receive_all, send
+from tests.jms.support import (
+    NOTHING_S,
+    SOON_S,
+    Seen,
+    bodies,
+    eventually,
+    group_worker_behind,
+    left,
+    receive,
+    receive_all,
+    send,
+)
 
 
 def test_the_next_receive_settles_the_message_before(connection: Connection, session: Session, orders: Queue) -> None:
@@ -41,13 +52,13 @@ def test_what_is_taken_from_an_auto_session_is_told_once(connect: Connect, order
     consumer = session.create_consumer(orders)
     told: queue.SimpleQueue[Exception] = queue.SimpleQueue()
     connection.exception_listener = told.put
-    first, lane = receive(consumer), lane_behind(consumer)
+    first, group_worker = receive(consumer), group_worker_behind(consumer)
 
     def take() -> None:
-        for channel in list(lane.data.channels.values()):
-            lane.assignment.reopen(channel)
+        for channel in list(group_worker.data.channels.values()):
+            group_worker.assignment.reopen(channel)
 
-    lane.post(take)
+    group_worker.post(take)
     taken = told.get(timeout=SOON_S)
     assert isinstance(taken, errors.JMSError)
     assert first.kafka is not None

@@ -10,7 +10,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import SOON_S, Aside, bodies, eventually, lane_behind, receive, receive_all, send
+from tests.jms.support import SOON_S, Aside, bodies, eventually, group_worker_behind, receive, receive_all, send
 
 
 def test_receive_with_a_short_timeout_finds_what_was_there(session: Session, orders: Queue) -> None:
@@ -186,16 +186,16 @@ def test_two_consumers_polled_without_waiting_keep_a_unit_in_order(connection: C
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_two_consumers_of_one_session_receive_again_after_their_lane_has_ended(
+def test_two_consumers_of_one_session_receive_again_after_their_group_worker_has_ended(
     connection: Connection, session: Session, orders: Queue, waits: bool
 ) -> None:
-    """CONN-1: a lane leaves when nobody receives for a while; what was asked of it is asked of the next."""
+    """CONN-1: a group worker leaves when nobody receives for a while; what was asked of it is asked of the next."""
     client = connection.create_session(AcknowledgeMode.CLIENT)
     first, second = client.create_consumer(orders), client.create_consumer(orders)
-    lane = lane_behind(first)
-    lane.stop()
-    assert lane.join(SOON_S)
-    assert second.link.lane is lane
+    group_worker = group_worker_behind(first)
+    group_worker.stop()
+    assert group_worker.join(SOON_S)
+    assert second.link.group_worker is group_worker
     send(session, orders, "a")
     got: list[Message | None] = []
 

@@ -8,7 +8,18 @@ from jbm_kafka import AcknowledgeMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import Connect
-from tests.jms.support import NOTHING_S, SOON_S, Seen, bodies, eventually, lane_behind, left, receive, receive_all, send
+from tests.jms.support import (
+    NOTHING_S,
+    SOON_S,
+    Seen,
+    bodies,
+    eventually,
+    group_worker_behind,
+    left,
+    receive,
+    receive_all,
+    send,
+)
 
 LONG_MS = 3_600_000
 """Never, within a test."""
@@ -29,7 +40,7 @@ def test_the_nth_message_that_is_finished_acknowledges_all(
     send(lazy, orders, "1", "2", "3", "4", "5", unit="u")
     consumer = lazy.create_consumer(orders)
     assert bodies(receive_all(consumer, 3)) == ["1", "2", "3"]
-    assert consumer.link.lane.is_settled
+    assert consumer.link.group_worker.is_settled
     assert lazy.strategy.count(consumer.link) == 3
     assert receive(consumer).body == "4"
     eventually(lambda: left(connection, orders) == ["4", "5"], "not exactly the finished ones are acknowledged")
@@ -240,13 +251,13 @@ def test_a_rebalance_does_not_wait_for_what_is_finished(connect: Connect, orders
     send(session, queue, "1", "2", unit="u")
     consumer = session.create_consumer(queue)
     receive_all(consumer, 2)
-    lane = lane_behind(consumer)
+    group_worker = group_worker_behind(consumer)
 
     def close() -> None:
-        for channel in lane.data.channels.values():
+        for channel in group_worker.data.channels.values():
             channel.is_closing = True
 
-    lane.post(close)
+    group_worker.post(close)
     eventually(lambda: left(connection, queue) == ["2"], "1 is finished, and the partition waits for it")
 
 

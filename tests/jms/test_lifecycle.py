@@ -15,7 +15,18 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import RUN, Connect, make_factory
-from tests.jms.support import NOTHING_S, SOON_S, Aside, Seen, bodies, eventually, lane_behind, left, receive, send
+from tests.jms.support import (
+    NOTHING_S,
+    SOON_S,
+    Aside,
+    Seen,
+    bodies,
+    eventually,
+    group_worker_behind,
+    left,
+    receive,
+    send,
+)
 from tests.support.topics import create_topic, delete_topics
 
 
@@ -72,7 +83,7 @@ def test_stop_waits_for_a_running_listener(warm: ConnectionFactory, orders: Queu
 
 
 def test_the_exception_listener_may_close_the_connection(bootstrap: str, orders: Queue, tmp_path: Path) -> None:
-    """CONN-1, of CONN-3: though a lane found the trouble, and the last connection ends it with its sidecar."""
+    """CONN-1, of CONN-3: though a group worker found the trouble, and the last connection ends it with its sidecar."""
     factory = make_factory(bootstrap, state_dir=str(tmp_path / "state"))
     connection = factory.create_connection()
     connection.start()
@@ -90,14 +101,14 @@ def test_the_exception_listener_may_close_the_connection(bootstrap: str, orders:
     session = connection.create_session(AcknowledgeMode.CLIENT)
     send(session, orders, "a")
     consumer = session.create_consumer(orders)
-    message, lane = receive(consumer), lane_behind(consumer)
+    message, group_worker = receive(consumer), group_worker_behind(consumer)
 
     def acknowledge_and_lose() -> None:
         message.acknowledge()
-        for channel in list(lane.data.channels.values()):
-            lane.assignment.drop(channel)
+        for channel in list(group_worker.data.channels.values()):
+            group_worker.assignment.drop(channel)
 
-    lane.post(acknowledge_and_lose)
+    group_worker.post(acknowledge_and_lose)
     assert outcome.get(timeout=SOON_S) is None
     with make_factory(bootstrap, state_dir=str(tmp_path / "state")).create_connection() as again:  # the folder is free
         assert left(again, orders) == ["a"]
@@ -232,11 +243,11 @@ def test_a_waiting_receive_goes_on_after_a_stop_and_a_start(
     waiting = Aside(consumer.receive)
     eventually(lambda: consumer.link.credit > 0, "it does not ask")
     stopping.stop()
-    lane = lane_behind(consumer)
+    group_worker = group_worker_behind(consumer)
     if has_left:
-        lane.stop()
-        assert lane.join(SOON_S)
-        assert consumer.link.lane is lane
+        group_worker.stop()
+        assert group_worker.join(SOON_S)
+        assert consumer.link.group_worker is group_worker
     stopping.start()
     send(connection.create_session(), orders, "a")
     assert getattr(waiting.result(), "body", None) == "a"

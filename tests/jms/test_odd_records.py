@@ -17,7 +17,7 @@ SHOWN = ("stra\N{REPLACEMENT CHARACTER}e", b"9")
 
 
 def test_a_header_name_that_is_not_utf_8_stops_no_queue(bootstrap: str, session: Session, orders: Queue) -> None:
-    """MSG-2: it ended the lane of all partitions in every process. Its message says why a header is missing."""
+    """MSG-2: it ended the group worker of all partitions in every process. Its message says why a header is missing."""
     queue = Queue(f"{orders.name}.one")
     send(session, queue, "before")
     send_raw(bootstrap, queue.name, key=b"u", value=b"odd", headers=LATIN)
@@ -61,7 +61,7 @@ def test_a_message_with_a_header_name_that_is_not_utf_8_becomes_a_dead_letter(
 def test_a_returned_message_with_a_huge_key_stops_no_record(
     bootstrap: str, connection: Connection, orders: Queue
 ) -> None:
-    """MSG-2, of LOG-5: nothing of its lane was recorded any more, for the record about it was refused for ever."""
+    """MSG-2, of LOG-5: nothing of its worker was recorded any more, for the record about it was refused for ever."""
     queue = Queue(f"{orders.name}.one")
     sender = connection.create_session()
     sender.create_producer(queue)

@@ -14,7 +14,7 @@ from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.waiting import CATCH_UP_JOINING_S, CATCH_UP_S
 from tests.jms.conftest import make_factory
-from tests.jms.support import SOON_S, ask, bodies, eventually, lane_behind, receive, send, standing_still
+from tests.jms.support import SOON_S, ask, bodies, eventually, group_worker_behind, receive, send, standing_still
 
 SLOW_S = 0.7
 """What a busy machine adds."""
@@ -22,15 +22,15 @@ SLOW_S = 0.7
 
 def leave(consumer: MessageConsumer) -> None:
     """What a pause that is long enough does: its process leaves the group."""
-    lane = lane_behind(consumer)
-    lane.stop()
-    assert lane.join(SOON_S)
+    group_worker = group_worker_behind(consumer)
+    group_worker.stop()
+    assert group_worker.join(SOON_S)
 
 
 def test_a_receive_gets_its_message_where_another_consumer_of_the_session_was_there_just_before(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """The lane took back what the first had unread, and with it what it had asked for since: it waited for ever."""
+    """The worker took back what the first had unread, and with it what it had asked for since: it waited for ever."""
     polling = connection.create_session(AcknowledgeMode.AUTO)
     consumer = polling.create_consumer(orders)
     send(session, orders, "one")
@@ -77,8 +77,8 @@ def test_a_poll_after_a_pause_that_took_the_buffer_back_receives(
     assert receive(consumer).body == "a"
     ask(consumer)
     eventually(lambda: len(consumer.link.buffer) == 1, "nothing was granted ahead")
-    lane = lane_behind(consumer)
-    lane.post(lambda: lane.settle.return_unread(consumer.link))
+    group_worker = group_worker_behind(consumer)
+    group_worker.post(lambda: group_worker.settle.return_unread(consumer.link))
     message = consumer.receive(0)
     assert message is not None
     assert message.body == "b"
@@ -87,7 +87,7 @@ def test_a_poll_after_a_pause_that_took_the_buffer_back_receives(
 def test_what_is_granted_too_late_for_a_poll_is_there_for_the_next(
     connection: Connection, session: Session, orders: Queue
 ) -> None:
-    """The answer of a lane that stood still stays in the buffer."""
+    """The answer of a group worker that stood still stays in the buffer."""
     queue = Queue(f"{orders.name}.one")
     consumer = session.create_consumer(queue)
     with connection.create_session() as other:

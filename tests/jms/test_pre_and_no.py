@@ -18,7 +18,7 @@ from tests.jms.support import (
     bodies,
     copies,
     eventually,
-    lane_behind,
+    group_worker_behind,
     left,
     receive,
     receive_all,
@@ -197,16 +197,16 @@ def test_a_partition_that_goes_leaves_what_is_unread(connection: Connection, pre
     consumer = pre.create_consumer(queue)
     buffered(consumer, 3)
     eventually(lambda: left(connection, queue) == [], "not over")
-    lane = lane_behind(consumer)
+    group_worker = group_worker_behind(consumer)
     gone: list[object] = []
 
     def reopen() -> None:
-        for channel in list(lane.data.channels.values()):
-            lane.assignment.reopen(channel)
+        for channel in list(group_worker.data.channels.values()):
+            group_worker.assignment.reopen(channel)
             gone.append(channel)
 
-    lane.post(reopen)
-    eventually(lambda: bool(gone), "the lane does not run")
+    group_worker.post(reopen)
+    eventually(lambda: bool(gone), "the group worker does not run")
     assert bodies(receive_all(consumer, 3)) == ["a", "b", "c"]
     assert consumer.receive(NOTHING_S) is None
 
@@ -215,7 +215,7 @@ def test_an_idle_consumer_keeps_what_is_unread(connect: Connect, pre: Session, o
     send(pre, orders, "a", "b", unit="u")
     consumer = pre.create_consumer(orders)
     buffered(consumer, 2)
-    lane_behind(consumer).post(lambda: lane_behind(consumer).settle.return_unread(consumer.link))
+    group_worker_behind(consumer).post(lambda: group_worker_behind(consumer).settle.return_unread(consumer.link))
     assert bodies(receive_all(consumer, 2)) == ["a", "b"]
 
 
@@ -240,8 +240,10 @@ def test_blocking_acknowledgement_comes_before_the_message(connect: Connect, ord
     consumer = session.create_consumer(orders)
     for body in ("a", "b"):
         assert receive(consumer).body == body
-        lane = lane_behind(consumer)
-        assert not any(channel.state.is_dirty for channel in lane.data.channels.values() if channel.holds_nothing)
+        group_worker = group_worker_behind(consumer)
+        assert not any(
+            channel.state.is_dirty for channel in group_worker.data.channels.values() if channel.holds_nothing
+        )
     assert left(connection, orders) == []
 
 

@@ -1,4 +1,4 @@
-"""What a session gives back holds back what the lane had granted it of the same units (UnitBarrier)."""
+"""What a session gives back holds back what the group worker had granted it of the same units (UnitBarrier)."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from tests.jms.support import (
     ask,
     bodies,
     eventually,
-    lane_behind,
+    group_worker_behind,
     receive,
     receive_all,
     send,
@@ -70,16 +70,16 @@ def _close(connection: Connection, consumer: MessageConsumer, other: MessageCons
 def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
     connect: Connect, session: Session, orders: Queue, give_up: Callable[..., MessageConsumer]
 ) -> None:
-    """UNIT-1, CONN-1, of UNIT-7: also when the same session asks again before the lane has taken it back."""
+    """UNIT-1, CONN-1, of UNIT-7: also when the same session asks again before the group worker has taken it back."""
     queue = Queue(f"{orders.name}.one")
     connection = connect()
     client = connection.create_session(AcknowledgeMode.CLIENT)
     first = client.create_consumer(queue)
     other = first if give_up is _stop_and_start else client.create_consumer(queue)
     one_unread(session, first, "m1")
-    lane = lane_behind(first)
+    group_worker = group_worker_behind(first)
     send(session, queue, "m2", unit="u")
-    eventually(lambda: lane.fetching.ahead() > 0, "the next was not read")
+    eventually(lambda: group_worker.fetching.ahead() > 0, "the next was not read")
     with standing_still(first):
         asking = give_up(connection, first, other)
         received = Aside(lambda: receive(asking))

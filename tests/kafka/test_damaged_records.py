@@ -109,7 +109,7 @@ def test_an_error_that_passes_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_partition_that_a_topic_made_anew_has_no_more_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of LOG-4: it counted as an unknown topic, which ended the lane of the partitions there are."""
+    """Of LOG-4: it counted as an unknown topic, which ended the group worker of the partitions there are."""
     monkeypatch.setattr(group_consumer, "Consumer", Client)
     settings = {"error_cb": lambda _: None}
     consumer = ConfluentGroupConsumer(settings, group="g", topic="t", listener=Listener({0: 0, 1: 0}), bootstrap="b")

@@ -75,7 +75,7 @@ def test_a_started_partition_is_read_at_once(kafka: Kafka, topic: str, kafka_nam
 def test_a_member_does_not_stand_still_while_its_partitions_are_resumed(
     kafka: Kafka, wide_topic: str, kafka_name: str
 ) -> None:
-    """The lane waited up to 50 ms for each, behind the fetch that waits for messages: 0.4 s when 8 partitions started.
+    """It waited up to 50 ms for each, behind the fetch that waits for messages: 0.4 s when 8 partitions started.
 
     Of ten only three have to show it, for a machine may be busy.
     """

@@ -56,7 +56,7 @@ def test_a_member_too_many_has_joined_with_nothing(world: World, kafka: Kafka, t
 
 
 def test_a_member_that_was_closed_has_no_metadata_left(kafka: Kafka, wide_topic: str, kafka_name: str) -> None:
-    """LOG-6: a checkpoint that asks a lane which has just left its group is told so, and goes on without it."""
+    """LOG-6: a checkpoint that asks a group worker which has just left its group is told so, and goes on without it."""
     left = member(kafka, kafka_name, wide_topic)
     consume_until(lambda: len(left.assignment()) == 4, left)
     left.close()

@@ -18,7 +18,7 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.flow import Flow
-from jbm_kafka.sidecar.lane import Lane, LaneParts
+from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
@@ -54,9 +54,11 @@ def _no_target(address: str) -> TopicInfo:
     raise JMSError(f"{address}: there is no Kafka topic")
 
 
-def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None, opener: ChannelOpener | None = None) -> Lane:
-    """A lane that was never started, with that channel and these links."""
-    parts = LaneParts(
+def group_worker_of(
+    channel: OwnedChannel, *links: Link, flow: Flow | None = None, opener: ChannelOpener | None = None
+) -> GroupWorker:
+    """A group worker that was never started, with that channel and these links."""
+    parts = GroupWorkerParts(
         kafka=MemoryKafka(MemoryCluster(ManualClock(), waits=False)),
         clock=SlewedClock(ManualClock()),
         config=SidecarConfig(),
@@ -69,16 +71,18 @@ def lane_of(channel: OwnedChannel, *links: Link, flow: Flow | None = None, opene
         target_of=_no_target,
         look_at_topics=lambda: None,
     )
-    lane = Lane(group=ChannelGroup.of_queue(Queue(channel.topic), namespace="", partitions=1), parts=parts)
-    lane.data.channels[channel.partition] = channel
-    lane.data.links.update({link.link_id: link for link in links})
-    return lane
+    group_worker = GroupWorker(
+        group=ChannelGroup.of_queue(Queue(channel.topic), namespace="", partitions=1), parts=parts
+    )
+    group_worker.data.channels[channel.partition] = channel
+    group_worker.data.links.update({link.link_id: link for link in links})
+    return group_worker
 
 
-def lane_behind(link: Link) -> Lane:
-    """The lane that serves a link."""
-    assert isinstance(link.lane, Lane), link.lane
-    return link.lane
+def group_worker_behind(link: Link) -> GroupWorker:
+    """The group worker that serves a link."""
+    assert isinstance(link.group_worker, GroupWorker), link.group_worker
+    return link.group_worker
 
 
 def writer_of(cluster: MemoryCluster, *, has_past: bool = False) -> TransactionWriter:

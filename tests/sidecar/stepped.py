@@ -13,7 +13,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Clock, Outgoing
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 from tests.sidecar.parts import link_of
@@ -66,16 +66,16 @@ class SteppedSidecar:
         """A receiver of the queue, started."""
         link = link_of(session)
         link.is_waiting = True
-        link.lane = self.sidecar.attach(QUEUE, link)
+        link.group_worker = self.sidecar.attach(QUEUE, link)
         link.is_attached = True
         return link
 
     @property
-    def lane(self) -> Lane:
+    def group_worker(self) -> GroupWorker:
         """That of the queue."""
-        lane = self.sidecar.lane_of(QUEUE)
-        assert lane is not None
-        return lane
+        group_worker = self.sidecar.group_worker_of(QUEUE)
+        assert group_worker is not None
+        return group_worker
 
     def receive(self, link: Link, count: int) -> list[int]:
         """So many messages, into the application's hand: their offsets."""

@@ -1,4 +1,4 @@
-"""What a lane does when its partitions come and go."""
+"""What a group worker does when its partitions come and go."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.assignment import LAST_CHECKPOINT_MS
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
-from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from tests.sidecar.parts import lane_behind
+from tests.sidecar.parts import group_worker_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
 LONGER_MS = LAST_CHECKPOINT_MS + 5_000
-"""The lane waits for the checkpoint no more."""
+"""The group worker waits for the checkpoint no more."""
 
 Start = Callable[[str], SteppedSidecar]
 
@@ -47,7 +47,7 @@ def start(cluster: MemoryCluster) -> Iterator[Start]:
 def one_frozen_channel(one: SteppedSidecar, link: Link, offsets: list[int]) -> OwnedChannel:
     """Acknowledged there, and the checkpoint that records it stops after the freeze."""
     one.run_for(200)
-    channel = lane_behind(link).data.channels[0]
+    channel = group_worker_behind(link).data.channels[0]
     link.leases[0].acked.extend(offsets)
     one.run(lambda: channel.freeze is not None)
     one.held.add(CHECKPOINTS)
@@ -69,8 +69,8 @@ def test_a_topic_made_again_while_a_checkpoint_of_the_old_one_is_under_way_loses
     one.run(lambda: old.is_lost)
     one.run_for(500)
     one.held.clear()
-    lane = lane_behind(link)
-    one.run(lambda: 0 in lane.data.channels and old.freeze is None)
+    group_worker = group_worker_behind(link)
+    one.run(lambda: 0 in group_worker.data.channels and old.freeze is None)
     one.send(*(f"new {number}" for number in range(20)))
     one.run_for(500)
     one.crash()
@@ -80,15 +80,15 @@ def test_a_topic_made_again_while_a_checkpoint_of_the_old_one_is_under_way_loses
 
 
 def test_a_partition_is_given_up_though_the_end_of_a_commit_stays_unknown(start: Start) -> None:
-    """ACK-7, REDELIVER-7: who takes part in the next checkpoint must not be half released, which stops the lane."""
+    """ACK-7, REDELIVER-7: who takes part in the next checkpoint must not be half released, which stops the worker."""
     one = start("one")
     link = one.attach("s")
     one.send("paid")
     one.receive(link, 1)
     one.run_for(200)
-    lane, channel = lane_behind(link), lane_behind(link).data.channels[0]
+    group_worker, channel = group_worker_behind(link), group_worker_behind(link).data.channels[0]
     settling = Settling(channel=channel, session="s", offsets=[0])
-    commit = Transfer(about="a commit", sends=(), settlings=[(lane.checkpoint_part, settling)])
+    commit = Transfer(about="a commit", sends=(), settlings=[(group_worker.checkpoint_part, settling)])
     one.sidecar.submit(commit)
     one.run(lambda: channel.freeze is not None)
     one.held.add(CHECKPOINTS)
@@ -96,11 +96,11 @@ def test_a_partition_is_given_up_though_the_end_of_a_commit_stays_unknown(start:
     begun_ms = one.clock.monotonic_ms()
     one.cluster.faults.commits.append(CommitFault.NOT_HEARD)
     one.clock.watch(lambda: one.held.clear() if one.clock.monotonic_ms() > begun_ms + LONGER_MS else None)
-    lane.stop()
-    one.run(lambda: not lane.is_alive and commit.done.is_done)
+    group_worker.stop()
+    one.run(lambda: not group_worker.is_alive and commit.done.is_done)
     with pytest.raises(TransactionRolledBackError, match="moved to another process"):
         commit.done.wait(0.0, about="the commit")
-    assert lane.failure is None
+    assert group_worker.failure is None
 
 
 def one_acknowledging(start: Start) -> tuple[SteppedSidecar, OwnedChannel, Completion]:
@@ -112,25 +112,25 @@ def one_acknowledging(start: Start) -> tuple[SteppedSidecar, OwnedChannel, Compl
     one.run_for(200)
     done = Completion()
     link.dispositions.append(Disposition(acknowledged=[(link.leases[0], 0)], done=done))
-    return one, lane_behind(link).data.channels[0], done
+    return one, group_worker_behind(link).data.channels[0], done
 
 
-def lose(one: SteppedSidecar, channel: OwnedChannel, lane: Lane) -> None:
+def lose(one: SteppedSidecar, channel: OwnedChannel, group_worker: GroupWorker) -> None:
     """The group takes the process for dead and throws it out."""
-    member = one.cluster.group(lane.data.group.group_id).members.copy().popitem()[0]
+    member = one.cluster.group(group_worker.data.group.group_id).members.copy().popitem()[0]
     with one.cluster.changed:
-        one.cluster.expire_member(lane.data.group.group_id, member)
+        one.cluster.expire_member(group_worker.data.group.group_id, member)
     one.run(lambda: channel.is_lost)
 
 
 def test_an_acknowledgement_that_was_recorded_is_not_refused_because_its_partition_went(start: Start) -> None:
     """Of ACK-9: the call hears how its checkpoint ended, even when the partition is lost before that is known."""
     one, channel, done = one_acknowledging(start)
-    lane = one.lane
+    group_worker = one.group_worker
     before = one.sidecar.checkpointer.checkpoints
     one.run(lambda: one.sidecar.checkpointer.checkpoints > before)
     one.held.add(CHECKPOINTS)
-    lose(one, channel, lane)
+    lose(one, channel, group_worker)
     assert not done.is_done
     one.held.clear()
     one.run(lambda: done.is_done)
@@ -142,7 +142,7 @@ def test_an_acknowledgement_that_was_not_recorded_is_refused_when_its_partition_
     one, channel, done = one_acknowledging(start)
     one.run(lambda: channel.freeze is not None)
     one.held.add(CHECKPOINTS)
-    lose(one, channel, one.lane)
+    lose(one, channel, one.group_worker)
     assert not done.is_done
     one.held.clear()
     one.run(lambda: done.is_done)
@@ -150,14 +150,14 @@ def test_an_acknowledgement_that_was_not_recorded_is_refused_when_its_partition_
         done.wait(0.0, about="acknowledge")
 
 
-def test_an_acknowledgement_whose_lane_ends_first_is_told_to_be_in_doubt(start: Start) -> None:
-    """Of ACK-9: it waits no longer than its lane, and is not called refused."""
+def test_an_acknowledgement_whose_group_worker_ends_first_is_told_to_be_in_doubt(start: Start) -> None:
+    """Of ACK-9: it waits no longer than its group worker, and is not called refused."""
     one, channel, done = one_acknowledging(start)
     one.run(lambda: channel.freeze is not None)
     one.held.add(CHECKPOINTS)
-    lane = one.lane
-    lane.stop()
-    one.run(lambda: not lane.is_alive)
+    group_worker = one.group_worker
+    group_worker.stop()
+    one.run(lambda: not group_worker.is_alive)
     with pytest.raises(TransactionInDoubtError, match="not known"):
         done.wait(0.0, about="acknowledge")
 
@@ -173,7 +173,7 @@ def test_an_acknowledgement_nobody_waits_for_is_told_to_be_refused_when_its_part
     one.receive(link, 3)
     told: list[Exception] = []
     link.on_trouble = told.append
-    lane, channel, lease = lane_behind(link), lane_behind(link).data.channels[0], link.leases[0]
+    group_worker, channel, lease = group_worker_behind(link), group_worker_behind(link).data.channels[0], link.leases[0]
     lease.acknowledge(0)
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     if stands_in == "its channel":
@@ -182,7 +182,7 @@ def test_an_acknowledgement_nobody_waits_for_is_told_to_be_refused_when_its_part
         one.run(lambda: channel.state.watermark == 3)
     else:
         one_frozen_channel(one, link, [1, 2])
-    lose(one, channel, lane)
+    lose(one, channel, group_worker)
     one.held.clear()
     one.run(lambda: bool(told))
     one.run_for(1_000)

@@ -24,7 +24,7 @@ def test_what_follows_an_expired_head_is_shown() -> None:
     ]
     records = [Outgoing(QUEUE.name, 0, key, None, [("JMSExpiration", expiry)]) for key, expiry in rows]
     send_all(kafka, records)
-    found = browse(kafka, QUEUE, namespace="", now_ms=500, lane=None, include_all=True)
+    found = browse(kafka, QUEUE, namespace="", now_ms=500, group_worker=None, include_all=True)
     assert [seen.is_deliverable for seen in found] == [False, True, False, True, False]
 
 
@@ -39,7 +39,7 @@ def test_a_selector_leaves_out_messages_and_lets_nobody_past_the_head_of_its_uni
         include_all: [
             seen.record.offset()
             for seen in browse(
-                kafka, QUEUE, namespace="", now_ms=500, lane=None, include_all=include_all, selector=selector
+                kafka, QUEUE, namespace="", now_ms=500, group_worker=None, include_all=include_all, selector=selector
             )
         ]
         for include_all in (True, False)

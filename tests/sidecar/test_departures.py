@@ -68,7 +68,9 @@ def test_a_dead_letter_topic_deleted_again_and_again_is_made_anew_as_large_as_it
         if offset > 0:
             cluster.delete_topic(DLQ)
         link.give_back([(failed, GivenBack(offset, counted=True))])
-        process.run(lambda: not process.lane.data.channels[0].state.in_hand and not process.lane.data.credit())
+        process.run(
+            lambda: not process.group_worker.data.channels[0].state.in_hand and not process.group_worker.data.credit()
+        )
         process.run_for(5_000)
         letters = cluster.log(DLQ, 0)
         records, _ = letters.read(letters.begin, 3, committed_only=True)

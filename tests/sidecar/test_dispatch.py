@@ -7,7 +7,7 @@ import pytest
 from jbm_kafka.core.changes import Fetched, OfferedRaised
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import Reference
-from tests.sidecar.parts import channel_of, lane_of, link_of
+from tests.sidecar.parts import channel_of, group_worker_of, link_of
 
 
 def state_with_two_messages() -> ChannelState:
@@ -19,11 +19,11 @@ def state_with_two_messages() -> ChannelState:
 
 def test_what_is_granted_is_there_once_delivered() -> None:
     link = link_of("s")
-    lane = lane_of(channel_of(state_with_two_messages()), link)
+    group_worker = group_worker_of(channel_of(state_with_two_messages()), link)
     link.credit = 10
-    lane.dispatch.grant()
+    group_worker.dispatch.grant()
     assert not link.buffer
-    lane.dispatch.deliver()
+    group_worker.dispatch.deliver()
     assert [delivery.offset for delivery in link.buffer] == [0, 1]
 
 
@@ -31,15 +31,15 @@ def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_atte
     """REDELIVER-1, of UNIT-7: it never reached an application."""
     closing, other = link_of("closing"), link_of("other")
     state = state_with_two_messages()
-    lane = lane_of(channel_of(state), closing, other)
+    group_worker = group_worker_of(channel_of(state), closing, other)
     closing.credit = 10
-    lane.dispatch.grant()
+    group_worker.dispatch.grant()
     closing.is_closed = True
-    lane.dispatch.deliver()
+    group_worker.dispatch.deliver()
     assert "closing" not in state.in_hand
     closing.credit, other.credit = 0, 10
-    lane.dispatch.grant()
-    lane.dispatch.deliver()
+    group_worker.dispatch.grant()
+    group_worker.dispatch.deliver()
     assert [(delivery.offset, delivery.count.delivery_count) for delivery in other.buffer] == [(0, 1), (1, 1)]
 
 
@@ -48,16 +48,16 @@ def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_at
     """ACK-8: a receive in between that asked again would get more than the prefetch."""
     link, channel = link_of("s"), channel_of(state_with_two_messages())
     channel.records_attempts = records_attempts
-    lane = lane_of(channel, link)
+    group_worker = group_worker_of(channel, link)
     link.credit = 1
-    lane.dispatch.grant()
+    group_worker.dispatch.grant()
     assert link.is_asking
     assert link.pop() is None
-    lane.dispatch.deliver()
+    group_worker.dispatch.deliver()
     assert link.is_asking is records_attempts, "it waits for a checkpoint"
     assert link.credit == 0
-    lane.dispatch.grant()
-    lane.dispatch.deliver()
+    group_worker.dispatch.grant()
+    group_worker.dispatch.deliver()
     assert len(link.unread(0)) == 1
 
 
@@ -69,12 +69,12 @@ def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_somethin
     references = [Reference(0, b"joe"), Reference(1, b"joe"), Reference(2, None)]
     state.apply(Fetched(begin=0, end=3, references=references))
     channel = channel_of(state)
-    lane = lane_of(channel, first, second)
+    group_worker = group_worker_of(channel, first, second)
     for wanting in ([second], [first, second]):
         for link in wanting:
             link.credit = 1
-        lane.dispatch.grant()
-        lane.dispatch.deliver()
+        group_worker.dispatch.grant()
+        group_worker.dispatch.deliver()
     assert (first.unread(0), second.unread(0)) == ([], [0, 1])
     assert channel.waits_for_mark
 
@@ -98,18 +98,18 @@ def test_a_link_that_takes_nothing_keeps_no_partitions_however_it_waits(is_stopp
 def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
     gives_back: str, records_attempts: bool, unit: bytes | None
 ) -> None:
-    """ORDER-1, UNIT-1: the session asks again while the lane is between its decision and the buffer."""
+    """ORDER-1, UNIT-1: the session asks again while the group worker is between its decision and the buffer."""
     first, second = link_of("s"), link_of("s")
     second.link_id, second.barrier = "s/2", first.barrier
     state = ChannelState()
     state.apply(OfferedRaised(100))
     state.apply(Fetched(begin=0, end=4, references=[Reference(offset, unit) for offset in range(4)]))
     channel = channel_of(state)
-    lane = lane_of(channel, first, second)
-    first.lane = second.lane = lane
+    group_worker = group_worker_of(channel, first, second)
+    first.group_worker = second.group_worker = group_worker
     first.credit = 2
-    lane.dispatch.grant()
-    lane.dispatch.deliver()
+    group_worker.dispatch.grant()
+    group_worker.dispatch.deliver()
     channel.records_attempts = records_attempts
     asking = second if gives_back == "closes beside another" else first
 
@@ -124,16 +124,16 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
 
     if records_attempts:
         give_back_and_ask_again()
-        lane.dispatch.grant()
+        group_worker.dispatch.grant()
     else:
         asking.credit = 1
-        lane.dispatch.grant()
+        group_worker.dispatch.grant()
         give_back_and_ask_again()
-    lane.dispatch.deliver()
+    group_worker.dispatch.deliver()
     early = asking.pop()
-    lane.settle.take_all()
-    lane.dispatch.grant()
-    lane.dispatch.deliver()
+    group_worker.settle.take_all()
+    group_worker.dispatch.grant()
+    group_worker.dispatch.deliver()
     assert early is None
     channel.is_closing = True  # whoever waits for a record of the attempts is answered
     assert asking.unread(0) == [0, 1, 2, 3]
@@ -143,17 +143,17 @@ def test_a_turn_looks_at_what_is_ready_and_not_at_every_receiver_that_waits() ->
     """UNIT-2: two thousand receivers wait for what follows in a unit that another session holds."""
     holder, waiting = link_of("holder"), [link_of(f"waiting {number}") for number in range(2_000)]
     channel = channel_of(state_with_two_messages())
-    lane = lane_of(channel, holder, *waiting)
+    group_worker = group_worker_of(channel, holder, *waiting)
     holder.credit = 1
-    lane.dispatch.grant()
-    lane.dispatch.deliver()
+    group_worker.dispatch.grant()
+    group_worker.dispatch.deliver()
     for link in waiting:
         link.credit = 1
     for _ in range(3):
-        lane.dispatch.grant()
-        lane.dispatch.deliver()
-    assert lane.dispatch.looked_at <= 1
-    assert lane.dispatch.is_hungry
+        group_worker.dispatch.grant()
+        group_worker.dispatch.deliver()
+    assert group_worker.dispatch.looked_at <= 1
+    assert group_worker.dispatch.is_hungry
     assert [link.unread(0) for link in waiting if link.unread(0)] == []
 
 
@@ -162,17 +162,17 @@ def test_who_gets_nothing_of_a_channel_is_not_followed_by_all_others_who_would_g
     holder, waiting = link_of("holder"), [link_of(f"waiting {number}") for number in range(50)]
     state = state_with_two_messages()
     channel = channel_of(state)
-    lane = lane_of(channel, holder, *waiting)
+    group_worker = group_worker_of(channel, holder, *waiting)
     holder.credit = 1
-    lane.dispatch.grant()
-    lane.dispatch.deliver()
+    group_worker.dispatch.grant()
+    group_worker.dispatch.deliver()
     more = [Reference(offset, b"joe") for offset in range(2, 40)]
     state.apply(Fetched(begin=2, end=40, references=more))
     for link in waiting:
         link.credit = 1
-    lane.dispatch.grant()
-    assert lane.dispatch.looked_at == 1
+    group_worker.dispatch.grant()
+    assert group_worker.dispatch.looked_at == 1
     holder.credit = 50
-    lane.dispatch.grant()
-    lane.dispatch.deliver()
+    group_worker.dispatch.grant()
+    group_worker.dispatch.deliver()
     assert holder.unread(0) == list(range(40))

@@ -1,4 +1,4 @@
-"""A rebalance waits for handlers: what a lane does meanwhile, and what it does when they take too long."""
+"""A rebalance waits for handlers: what a group worker does meanwhile, and what it does when they take too long."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Worker:
     @property
     def partitions(self) -> set[int]:
         """Open here."""
-        return set(self.process.lane.data.channels)
+        return set(self.process.group_worker.data.channels)
 
 
 class Meanwhile:
-    """What others do while a lane drains, in the middle of one of its steps."""
+    """What others do while a group worker drains, in the middle of one of its steps."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._acts: list[tuple[Callable[[], bool], Callable[[], object]]] = []
@@ -90,7 +90,7 @@ def busy_in_both_partitions(start: Start, **options: object) -> tuple[Worker, di
 
 def going(worker: Worker) -> list[int]:
     """The partitions it is about to give up."""
-    return [partition for partition, channel in worker.process.lane.data.channels.items() if channel.is_closing]
+    return [partition for partition, channel in worker.process.group_worker.data.channels.items() if channel.is_closing]
 
 
 def join(start: Start, name: str, **options: object) -> Worker:
@@ -161,7 +161,7 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
         one.process.send(*(f"m{partition}.{number}" for number in range(5)), partition=partition)
     in_hand = {delivery.place: delivery for delivery in one.get(2)}
     one.process.run(
-        lambda: all(channel.state.read_position == 5 for channel in one.process.lane.data.channels.values())
+        lambda: all(channel.state.read_position == 5 for channel in one.process.group_worker.data.channels.values())
     )
     join(start, "two")
     seen: list[tuple[int, int]] = []
@@ -182,7 +182,7 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
 
     one.process.clock.watch(work)
     served_ms: list[int] = []
-    channels = dict(one.process.lane.data.channels)
+    channels = dict(one.process.group_worker.data.channels)
     is_served = lambda: any(c.state.watermark == 5 and not c.needs_checkpoint for c in channels.values())  # noqa: E731
     Meanwhile(one.process.clock).when(is_served, lambda: served_ms.append(cluster.clock.monotonic_ms()))
     begun_ms = cluster.clock.monotonic_ms()
@@ -199,24 +199,24 @@ def test_a_process_that_ends_in_the_middle_of_a_drain_waits_no_longer_than_it_wo
     """Who closes has done with its messages, and stops in two seconds whatever others wait for."""
     one, _ = busy_in_both_partitions(start)
     join(start, "two")
-    lane = one.process.lane
+    group_worker = one.process.group_worker
     stopped_ms: list[int] = []
 
     def stop() -> None:
         stopped_ms.append(cluster.clock.monotonic_ms())
-        lane.stop()
+        group_worker.stop()
 
     Meanwhile(one.process.clock).when(lambda: bool(going(one)), stop)
-    one.process.run(lambda: not lane.is_alive)
+    one.process.run(lambda: not group_worker.is_alive)
     assert 2_000 <= cluster.clock.monotonic_ms() - stopped_ms[0] < 6_000
 
 
 def test_an_acknowledgement_said_while_its_partition_goes_is_never_dropped_untold(start: Start) -> None:
-    """Of ACK-9: its session has looked, then the lane looks for the last time, then the session says it."""
+    """Of ACK-9: its session has looked, then the group worker looks for the last time, then the session says it."""
     one, held = busy_in_both_partitions(start)
     lease = held[0].lease
     assert not lease.is_revoked
-    one.process.lane.assignment.drop(owned(lease))
+    one.process.group_worker.assignment.drop(owned(lease))
     assert lease.acknowledge(0) == [0], "told to nobody"
     assert not lease.acked
 
@@ -231,7 +231,7 @@ def test_an_acknowledgement_said_while_its_message_is_taken_is_told_once(start: 
         lease.acknowledge(0)
 
     one.link.on_trouble = hear
-    one.process.lane.assignment.drop(owned(lease))
+    one.process.group_worker.assignment.drop(owned(lease))
     [taken] = one.told
     assert isinstance(taken, JMSError)
     assert "taken" in str(taken)
@@ -241,9 +241,9 @@ def test_an_acknowledgement_said_while_its_message_is_taken_is_told_once(start: 
 def test_an_acknowledgement_beside_the_end_of_its_session_is_told_to_be_refused(start: Start) -> None:
     """Of ACK-9: another thread may still say it."""
     one, held = busy_in_both_partitions(start)
-    lane = one.process.lane
-    lane.detach(one.link.link_id)
-    one.process.run(lambda: not lane.data.links)
+    group_worker = one.process.group_worker
+    group_worker.detach(one.link.link_id)
+    one.process.run(lambda: not group_worker.data.links)
     assert held[0].lease.acknowledge(0) == [0]
 
 
@@ -252,6 +252,6 @@ def test_an_acknowledgement_just_before_the_drain_ends_is_recorded(start: Start)
     one, held = busy_in_both_partitions(start)
     lease = held[0].lease
     lease.acknowledge(0)
-    one.process.lane.settle.take_from_sessions(owned(lease))
+    one.process.group_worker.settle.take_from_sessions(owned(lease))
     assert owned(lease).state.watermark == 1
     assert not one.told

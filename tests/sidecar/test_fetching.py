@@ -1,4 +1,4 @@
-"""How much a lane reads, and when: what is asked for; ahead of that only while nobody asks."""
+"""How much a group worker reads, and when: what is asked for; ahead of that only while nobody asks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def one() -> Iterator[SteppedSidecar]:
 def attached_to_a_backlog(one: SteppedSidecar) -> Link:
     """A receiver that has taken a first message of many, and asks for no more."""
     link = one.attach("s")
-    one.run(lambda: one.lane.is_settled)
+    one.run(lambda: one.group_worker.is_settled)
     one.send(*map(str, range(6_000)))
     one.receive(link, 1)
     return link
@@ -40,15 +40,15 @@ def ask(link: Link, count: int) -> None:
         link.request(count)
 
 
-def lane_worker(one: SteppedSidecar) -> SteppedWorker:
-    (worker,) = [worker for worker in one.workers.all if worker.name.startswith("jbm-lane-")]
+def group_worker_worker(one: SteppedSidecar) -> SteppedWorker:
+    (worker,) = [worker for worker in one.workers.all if worker.name.startswith("jbm-group-")]
     return worker
 
 
 def test_nobody_asks_so_it_reads_on_until_it_has_enough(one: SteppedSidecar) -> None:
     """Of SEND-7: the highest priority of many, for receivers that take one at a time."""
     attached_to_a_backlog(one)
-    fetching, clock = one.lane.fetching, one.lane.data.clock
+    fetching, clock = one.group_worker.fetching, one.group_worker.data.clock
     begun_at_ms, ahead = clock.monotonic_ms(), fetching.ahead()
     one.run(lambda: fetching.ahead() >= ENOUGH_AHEAD)
     assert fetching.ahead() < ENOUGH_AHEAD + FETCH_COUNT_MIN
@@ -62,59 +62,59 @@ def test_nobody_asks_so_it_reads_on_until_it_has_enough(one: SteppedSidecar) -> 
 
 def test_somebody_asks_so_no_more_is_read_than_what_he_needs(one: SteppedSidecar) -> None:
     link = attached_to_a_backlog(one)
-    one.run(lambda: 0 < one.lane.fetching.ahead() < ENOUGH_AHEAD)
-    ahead = one.lane.fetching.ahead()
+    one.run(lambda: 0 < one.group_worker.fetching.ahead() < ENOUGH_AHEAD)
+    ahead = one.group_worker.fetching.ahead()
     ask(link, 10)
-    lane_worker(one).step()
+    group_worker_worker(one).step()
     assert len(link.take_unread()) == 10
-    assert one.lane.fetching.ahead() == ahead - 10
+    assert one.group_worker.fetching.ahead() == ahead - 10
 
 
 def test_what_is_asked_for_is_read_in_one_turn_and_handed_over(one: SteppedSidecar) -> None:
     link = attached_to_a_backlog(one)
-    one.run(lambda: one.lane.fetching.ahead() >= ENOUGH_AHEAD)
-    for count in (one.lane.fetching.ahead(), 900, 900):
+    one.run(lambda: one.group_worker.fetching.ahead() >= ENOUGH_AHEAD)
+    for count in (one.group_worker.fetching.ahead(), 900, 900):
         ask(link, count)
-        lane_worker(one).step()
-        assert one.lane.fetching.ahead() == 0
+        group_worker_worker(one).step()
+        assert one.group_worker.fetching.ahead() == 0
         assert len(link.take_unread()) == count
     ask(link, 2 * FETCH_COUNT_MAX)
-    lane_worker(one).step()
+    group_worker_worker(one).step()
     assert len(link.buffer) == FETCH_COUNT_MAX
 
 
-def test_who_has_got_all_he_asked_for_is_waited_for_where_he_can_wake_the_lane(one: SteppedSidecar) -> None:
+def test_who_has_got_all_he_asked_for_is_waited_for_where_he_can_wake_the_group_worker(one: SteppedSidecar) -> None:
     """In the consumer nobody can, and what would be read there now is not for him yet."""
     link = attached_to_a_backlog(one)
-    one.run(lambda: one.lane.fetching.ahead() >= ENOUGH_AHEAD)
-    lane = lane_worker(one)
+    one.run(lambda: one.group_worker.fetching.ahead() >= ENOUGH_AHEAD)
+    group_worker = group_worker_worker(one)
     for more in (0, FETCH_COUNT_MIN):  # read before, and read for him
-        ask(link, one.lane.fetching.ahead() + more)
-        lane.step()
-        assert link.credit == one.lane.fetching.ahead() == 0
-        assert not lane.is_ready
+        ask(link, one.group_worker.fetching.ahead() + more)
+        group_worker.step()
+        assert link.credit == one.group_worker.fetching.ahead() == 0
+        assert not group_worker.is_ready
         link.take_unread()
     ask(link, 1)
-    assert lane.is_ready
+    assert group_worker.is_ready
 
 
-def test_while_all_who_received_work_on_that_a_commit_wakes_the_lane(one: SteppedSidecar) -> None:
+def test_while_all_who_received_work_on_that_a_commit_wakes_the_group_worker(one: SteppedSidecar) -> None:
     """Asleep in the consumer it would freeze a commit up to 4 ms late; who waits for a message wakes it likewise."""
     link = one.attach("s")
-    one.run(lambda: one.lane.is_settled)
+    one.run(lambda: one.group_worker.is_settled)
     one.send("the only one")
     one.receive(link, 1)
     link.is_waiting = False
     ask(link, 5)  # ahead; it works on what it has
-    lane = lane_worker(one)
-    one.run(lambda: not lane.is_ready)
-    one.lane.post(lambda: None)
-    assert lane.is_ready
-    one.run(lambda: not lane.is_ready)
+    group_worker = group_worker_worker(one)
+    one.run(lambda: not group_worker.is_ready)
+    one.group_worker.post(lambda: None)
+    assert group_worker.is_ready
+    one.run(lambda: not group_worker.is_ready)
     link.begin_wait()
-    assert lane.is_ready
-    lane.step()
-    assert lane.is_ready, "now what may come is waited for, in the consumer"
+    assert group_worker.is_ready
+    group_worker.step()
+    assert group_worker.is_ready, "now what may come is waited for, in the consumer"
 
 
 def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> None:

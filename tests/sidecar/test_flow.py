@@ -1,4 +1,4 @@
-"""What a lane keeps in memory, and what it does when that is too much."""
+"""What a group worker keeps in memory, and what it does when that is too much."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.topics import Topics
-from tests.sidecar.parts import channel_of, lane_of, link_of
+from tests.sidecar.parts import channel_of, group_worker_of, link_of
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
 from tests.support.store_parts import MadeRecord
@@ -51,8 +51,8 @@ class FailingStore(MemoryHeldStore):
         return super().take(channel, gate, count_max)
 
 
-class LaneUnderTest:
-    """One channel whose messages come from the test, with the flow of a lane that has this budget."""
+class GroupWorkerUnderTest:
+    """One channel whose messages come from the test, with the flow of a group worker that has this budget."""
 
     def __init__(self, budget_bytes: int, opener: ChannelOpener | None = None) -> None:
         self.budget_bytes = budget_bytes
@@ -63,12 +63,12 @@ class LaneUnderTest:
         self.channel.mean_body_bytes = len(BODY)
         self.store = FailingStore()
         self.flow = Flow(self.store, share_bytes=lambda: self.budget_bytes)
-        self.lane = lane_of(self.channel, flow=self.flow, opener=opener)
+        self.group_worker = group_worker_of(self.channel, flow=self.flow, opener=opener)
         self.consumer = MemoryKafka(MemoryCluster(ManualClock(), waits=False)).group_consumer(
             group="g",
             topic="orders",
             partitions=1,
-            listener=self.lane.assignment,
+            listener=self.group_worker.assignment,
             session_timeout_ms=10_000,
             rebalance_timeout_ms=300_000,
             memory_bytes=1 << 20,
@@ -85,14 +85,14 @@ class LaneUnderTest:
         for _ in range(times):
             decided = decide_offer(self.state, "nobody", limit=0, now_ms=NOW_MS)
             assert not decided.references
-            self.lane.keep_within_memory(self.consumer)
+            self.group_worker.keep_within_memory(self.consumer)
 
     def drain(self, now_ms: int) -> Iterator[int]:
         """Take and acknowledge until nothing comes any more."""
         self.state.apply(TimePassed(now_ms))
         idle = 0
         while idle < 3:
-            self.lane.keep_within_memory(self.consumer)
+            self.group_worker.keep_within_memory(self.consumer)
             offer = decide_offer(self.state, "a", limit=500, now_ms=now_ms)
             self.state.apply(offer.change)
             offsets = [reference.offset for reference in offer.references]
@@ -108,15 +108,15 @@ class LaneUnderTest:
 
 def test_many_blocked_units_with_short_lines_stay_within_the_budget() -> None:
     """Of LOG-9: 2,000 units with 50 messages each, the first of each held back."""
-    lane = LaneUnderTest(budget_bytes=16 << 20)
+    group_worker = GroupWorkerUnderTest(budget_bytes=16 << 20)
     units = [f"u{number}" for number in range(2_000)]
     for line in range(50):
         for unit in units:
-            lane.fetch(1, unit, LATER_MS if line == 0 else 0)
-        assert list(lane.drain(NOW_MS)) == []
-        assert lane.body_bytes < 8 << 20
-        assert not lane.channel.is_paused, "blocked units never stop others"
-    got = list(lane.drain(LATER_MS))
+            group_worker.fetch(1, unit, LATER_MS if line == 0 else 0)
+        assert list(group_worker.drain(NOW_MS)) == []
+        assert group_worker.body_bytes < 8 << 20
+        assert not group_worker.channel.is_paused, "blocked units never stop others"
+    got = list(group_worker.drain(LATER_MS))
     assert sorted(got) == list(range(100_000))
     places = {offset: place for place, offset in enumerate(got)}
     assert all(places[offset] < places[offset + 2_000] for offset in range(98_000)), "a unit's order"
@@ -124,54 +124,54 @@ def test_many_blocked_units_with_short_lines_stay_within_the_budget() -> None:
 
 def test_delayed_messages_leave_memory_until_their_time() -> None:
     """Of LOG-9: each waits for itself, none behind another."""
-    lane = LaneUnderTest(budget_bytes=16 << 20)
+    group_worker = GroupWorkerUnderTest(budget_bytes=16 << 20)
     for _ in range(20):
-        lane.fetch(500, None, LATER_MS)
-        lane.turn()
-        assert lane.body_bytes < 8 << 20
-    assert not lane.channel.is_paused
-    assert len(set(lane.drain(LATER_MS))) == 10_000
+        group_worker.fetch(500, None, LATER_MS)
+        group_worker.turn()
+        assert group_worker.body_bytes < 8 << 20
+    assert not group_worker.channel.is_paused
+    assert len(set(group_worker.drain(LATER_MS))) == 10_000
 
 
 def test_delayed_messages_whose_time_has_come_wait_for_receivers_outside_memory() -> None:
     """Of LOG-9: nobody is there to take them."""
-    lane = LaneUnderTest(budget_bytes=4 << 20)
+    group_worker = GroupWorkerUnderTest(budget_bytes=4 << 20)
     for _ in range(6):
-        lane.fetch(500, None, LATER_MS)
-        lane.turn()
-    lane.state.apply(TimePassed(LATER_MS))
-    lane.turn(100)
-    assert 0 < lane.body_bytes < 2 << 20
-    assert len(set(lane.drain(LATER_MS))) == 3_000
+        group_worker.fetch(500, None, LATER_MS)
+        group_worker.turn()
+    group_worker.state.apply(TimePassed(LATER_MS))
+    group_worker.turn(100)
+    assert 0 < group_worker.body_bytes < 2 << 20
+    assert len(set(group_worker.drain(LATER_MS))) == 3_000
 
 
-def test_a_lane_gives_memory_back_when_another_joins() -> None:
-    """Of LOG-9: the budget is divided over the lanes there are."""
-    lane = LaneUnderTest(budget_bytes=16 << 20)
-    lane.fetch(2_000, None, LATER_MS)
-    lane.turn()
-    assert lane.body_bytes == 2_000 * len(BODY)
-    lane.budget_bytes //= 4
-    lane.turn()
-    assert lane.body_bytes < 2 << 20
+def test_a_group_worker_gives_memory_back_when_another_joins() -> None:
+    """Of LOG-9: the budget is divided over the group workers there are."""
+    group_worker = GroupWorkerUnderTest(budget_bytes=16 << 20)
+    group_worker.fetch(2_000, None, LATER_MS)
+    group_worker.turn()
+    assert group_worker.body_bytes == 2_000 * len(BODY)
+    group_worker.budget_bytes //= 4
+    group_worker.turn()
+    assert group_worker.body_bytes < 2 << 20
 
 
 def test_a_partition_of_too_many_units_pauses_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     """Of LOG-9: what cannot leave memory is bounded too."""
-    lane = LaneUnderTest(budget_bytes=1 << 20)
+    group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20)
     with caplog.at_level(logging.WARNING):
         for _ in range(4):
-            lane.fetch(500, None, LATER_MS)
-            lane.turn(2)
-    assert lane.channel.is_paused
+            group_worker.fetch(500, None, LATER_MS)
+            group_worker.turn(2)
+    assert group_worker.channel.is_paused
     assert len(caplog.messages) == 1
     assert "1500 units and delayed messages wait" in caplog.messages[0]
-    assert lane.state.gates.waiting_count < 100
-    assert len(set(lane.drain(LATER_MS))) == 2_000
-    assert not lane.channel.is_paused
+    assert group_worker.state.gates.waiting_count < 100
+    assert len(set(group_worker.drain(LATER_MS))) == 2_000
+    assert not group_worker.channel.is_paused
 
 
-def test_the_budget_is_divided_over_all_lanes_however_many() -> None:
+def test_the_budget_is_divided_over_all_group_workers_however_many() -> None:
     """Of LOG-9: five queues take no more than four, and one has all of it."""
     clock = ManualClock()
     sidecar = Sidecar(
@@ -183,52 +183,52 @@ def test_the_budget_is_divided_over_all_lanes_however_many() -> None:
     )
     first = sidecar.attach(Queue("orders-0"), link_of("a"))
     assert first.flow.share_bytes() == 100 << 20
-    lanes = [first, *(sidecar.attach(Queue(f"orders-{number}"), link_of("a")) for number in range(1, 5))]
-    assert [lane.flow.share_bytes() for lane in lanes] == [20 << 20] * 5
+    group_workers = [first, *(sidecar.attach(Queue(f"orders-{number}"), link_of("a")) for number in range(1, 5))]
+    assert [group_worker.flow.share_bytes() for group_worker in group_workers] == [20 << 20] * 5
 
 
 def test_a_full_disk_pauses_the_partition_and_loses_repeats_and_reorders_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """UNIT-1, of LOG-9: one line tells the remedy; a later try succeeds."""
-    lane = LaneUnderTest(budget_bytes=2 << 20)
-    lane.store.is_full = True
-    lane.fetch(1, "u", LATER_MS)
-    lane.fetch(999, "u")
-    assert list(lane.drain(NOW_MS)) == []
-    lane.turn(200)
+    group_worker = GroupWorkerUnderTest(budget_bytes=2 << 20)
+    group_worker.store.is_full = True
+    group_worker.fetch(1, "u", LATER_MS)
+    group_worker.fetch(999, "u")
+    assert list(group_worker.drain(NOW_MS)) == []
+    group_worker.turn(200)
     assert len(caplog.messages) == 1
     assert "/state: disk full; make room" in caplog.messages[0]
-    assert lane.channel.is_paused
-    assert lane.state.gates.waiting_count == 1_000
-    lane.store.is_full = False
-    lane.turn(200)
-    assert not lane.channel.is_paused
-    lane.fetch(500, "u")
-    assert list(lane.drain(LATER_MS)) == list(range(1_500))
+    assert group_worker.channel.is_paused
+    assert group_worker.state.gates.waiting_count == 1_000
+    group_worker.store.is_full = False
+    group_worker.turn(200)
+    assert not group_worker.channel.is_paused
+    group_worker.fetch(500, "u")
+    assert list(group_worker.drain(LATER_MS)) == list(range(1_500))
 
 
 def test_what_a_full_disk_kept_of_messages_that_went_on_does_not_come_back() -> None:
     """UNIT-1: a failed put leaves rows of messages that are handed over from memory."""
-    lane = LaneUnderTest(budget_bytes=2 << 20)
-    lane.store.is_full = True
-    lane.fetch(1, "u", LATER_MS)
-    lane.fetch(999, "u")
-    assert list(lane.drain(NOW_MS)) == []
-    lane.state.apply(TimePassed(LATER_MS))
-    offer = decide_offer(lane.state, "a", limit=300, now_ms=LATER_MS)
-    lane.state.apply(offer.change)
-    lane.state.apply(Acknowledged(session="a", offsets=range(300)))
-    lane.store.is_full = False
-    lane.fetch(500, "u")
-    lane.state.apply(decide_offer(lane.state, "a", limit=0, now_ms=LATER_MS).change)
-    lane.turn(200)
-    assert lane.state.gates.by_key[b"u"].spilled
-    assert list(lane.drain(LATER_MS)) == list(range(300, 1_500))
+    group_worker = GroupWorkerUnderTest(budget_bytes=2 << 20)
+    group_worker.store.is_full = True
+    group_worker.fetch(1, "u", LATER_MS)
+    group_worker.fetch(999, "u")
+    assert list(group_worker.drain(NOW_MS)) == []
+    group_worker.state.apply(TimePassed(LATER_MS))
+    offer = decide_offer(group_worker.state, "a", limit=300, now_ms=LATER_MS)
+    group_worker.state.apply(offer.change)
+    group_worker.state.apply(Acknowledged(session="a", offsets=range(300)))
+    group_worker.store.is_full = False
+    group_worker.fetch(500, "u")
+    group_worker.state.apply(decide_offer(group_worker.state, "a", limit=0, now_ms=LATER_MS).change)
+    group_worker.turn(200)
+    assert group_worker.state.gates.by_key[b"u"].spilled
+    assert list(group_worker.drain(LATER_MS)) == list(range(300, 1_500))
 
 
 def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered() -> None:
-    """Of LOG-9: it is closed and opened anew, and the lane goes on."""
+    """Of LOG-9: it is closed and opened anew, and the group worker goes on."""
     kafka, clock = MemoryKafka(MemoryCluster(ManualClock(), waits=False)), ManualClock()
     opener = ChannelOpener(
         kafka=kafka,
@@ -239,13 +239,13 @@ def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered() -> None:
         settings_of=AddressSettingsRepository({}).resolve,
         workers=SteppedWorkers(clock, lambda _: None),
     )
-    lane = LaneUnderTest(budget_bytes=1 << 20, opener=opener)
-    lane.fetch(1_000, None, LATER_MS)
-    lane.turn()
-    assert lane.state.gates.waiting_count < 1_000
-    lane.store.is_unreadable = True
-    lane.state.apply(TimePassed(LATER_MS))
-    lane.turn(3)
-    assert lane.channel.is_lost
-    assert list(lane.lane.data.opening) == [0]
-    assert not lane.lane.data.channels
+    group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20, opener=opener)
+    group_worker.fetch(1_000, None, LATER_MS)
+    group_worker.turn()
+    assert group_worker.state.gates.waiting_count < 1_000
+    group_worker.store.is_unreadable = True
+    group_worker.state.apply(TimePassed(LATER_MS))
+    group_worker.turn(3)
+    assert group_worker.channel.is_lost
+    assert list(group_worker.group_worker.data.opening) == [0]
+    assert not group_worker.group_worker.data.channels

@@ -32,7 +32,7 @@ def test_what_was_answered_too_late_is_recorded_by_the_next_checkpoint(
     process.run(lambda: bool(link.buffer))
     delivery = link.pop()
     assert delivery is not None
-    consumer = process.lane.data.consumer
+    consumer = process.group_worker.data.consumer
     assert consumer is not None
     answer = consumer.group_metadata
     answered: list[object] = []
@@ -50,5 +50,5 @@ def test_what_was_answered_too_late_is_recorded_by_the_next_checkpoint(
     process.run(lambda: done.is_done)
     done.wait(0.0, about="acknowledge")
     assert "did not answer within 5 s; the checkpoint goes on without it" in caplog.text
-    (channel,) = process.lane.data.channels.values()
+    (channel,) = process.group_worker.data.channels.values()
     assert unknown_offsets(channel.state, "s", [delivery.offset]) == [delivery.offset], "settled"

@@ -136,13 +136,13 @@ def test_what_was_counted_is_told_when_the_process_ends(start: Start, caplog: py
     link = process.attach("s")
     process.send(*(f"poison {number}" for number in range(20)))
     refuse(process, link, 20)
-    lane = process.lane
-    process.run(lambda: not lane.data.channels[0].state.in_hand)
+    group_worker = process.group_worker
+    process.run(lambda: not group_worker.data.channels[0].state.in_hand)
     process.run_for(50)
     link.is_closed = True
-    lane.detach(link.link_id)
-    lane.stop()
-    process.run(lambda: not lane.is_alive)
+    group_worker.detach(link.link_id)
+    group_worker.stop()
+    process.run(lambda: not group_worker.is_alive)
     assert "orders: 15 more given up" in lines(caplog, MESSAGES)[-1][1]
 
 
@@ -150,7 +150,7 @@ def test_partitions_that_come_and_go_are_in_the_log(start: Start, caplog: pytest
     """Why a worker got nothing any more, or everything, was not to be seen."""
     one = start("one", partitions=2)
     one.attach("s")
-    one.run(lambda: len(one.lane.data.channels) == 2)
+    one.run(lambda: len(one.group_worker.data.channels) == 2)
     assert [text for _, text in lines(caplog, PARTITIONS) if "assigned" in text or "open" in text] == [
         "queue:orders: partitions 0-1 assigned to this process, opening",
         "queue:orders: open, 2 partitions in 0.0 s",
@@ -167,7 +167,7 @@ def test_partitions_that_come_and_go_are_in_the_log(start: Start, caplog: pytest
 def _both(one: SteppedSidecar, two: SteppedSidecar) -> bool:
     for worker in two.workers.ready():
         worker.step()
-    return len(one.lane.data.channels) == 1 and len(two.lane.data.channels) == 1
+    return len(one.group_worker.data.channels) == 1 and len(two.group_worker.data.channels) == 1
 
 
 def test_partitions_that_others_have_already_are_in_the_log_and_what_sessions_lose_with_them(
@@ -179,7 +179,7 @@ def test_partitions_that_others_have_already_are_in_the_log_and_what_sessions_lo
     process.send("a", "b")
     process.receive(link, 2)
     caplog.clear()
-    process.lane.assignment.on_lost([0, 1])
+    process.group_worker.assignment.on_lost([0, 1])
     lost, taken = lines(caplog, PARTITIONS)
     assert lost[0] == "WARNING"
     assert lost[1].startswith(
@@ -195,13 +195,13 @@ def test_a_process_that_leaves_says_so_once(start: Start, caplog: pytest.LogCapt
     """After they were given up, the same partitions were told to be revoked."""
     process = start("one", partitions=2)
     link = process.attach("s")
-    process.run(lambda: len(process.lane.data.channels) == 2)
+    process.run(lambda: len(process.group_worker.data.channels) == 2)
     caplog.clear()
-    lane = process.lane
+    group_worker = process.group_worker
     link.is_closed = True
-    lane.detach(link.link_id)
-    lane.stop()
-    process.run(lambda: not lane.is_alive)
+    group_worker.detach(link.link_id)
+    group_worker.stop()
+    process.run(lambda: not group_worker.is_alive)
     [(level, text)] = lines(caplog, PARTITIONS)
     assert level == "INFO"
     assert text.startswith("queue:orders: partitions 0-1 given up after ")

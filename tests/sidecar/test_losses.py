@@ -16,7 +16,7 @@ from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.checkpoint_parts import Settling, Transfer
-from tests.sidecar.parts import lane_behind
+from tests.sidecar.parts import group_worker_behind
 from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
@@ -70,7 +70,7 @@ def test_what_a_session_had_in_hand_when_it_ended_is_an_attempt_and_waits_no_del
     link.credit = 2
     one.run(lambda: len(link.buffer) == 2)
     assert link.pop() is not None
-    lane_behind(link).detach(link.link_id)
+    group_worker_behind(link).detach(link.link_id)
     again = received(one, one.attach("t"), 2)
     assert again == [(0, DeliveryCount(1, 2, True)), (1, FIRST_DELIVERY)]
 
@@ -92,9 +92,9 @@ def test_what_is_taken_from_a_living_session_is_told_at_once_and_no_attempt(
     link.credit = 2
     one.run(lambda: len(link.buffer) == 2)
     assert link.pop() is not None
-    lane = lane_behind(link)
-    lane.stop()
-    one.run(lambda: not lane.is_alive)
+    group_worker = group_worker_behind(link)
+    group_worker.stop()
+    one.run(lambda: not group_worker.is_alive)
     [taken] = told
     assert isinstance(taken, JMSError)
     assert taken.values == {"topic": "orders", "partition": 0, "offsets": (0,)}
@@ -124,7 +124,7 @@ def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_fo
     one.send("first")
     one.receive(link, 1)
     link.leases[0].acknowledge(0)
-    channel = lane_behind(link).data.channels[0]
+    channel = group_worker_behind(link).data.channels[0]
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     before = len(attempted(one))
     one.held.add(CHECKPOINTS)
@@ -165,7 +165,7 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
     link.dispositions.append(Disposition(returned=[(link.leases[0], GivenBack(0, counted=True))]))
     one.run_for(1_000)
     assert events(one.cluster) == []
-    group = one.cluster.group(lane_behind(link).data.group.group_id)
+    group = one.cluster.group(group_worker_behind(link).data.group.group_id)
     one.cluster.faults.commits.extend([] if answer is None else [answer])
     one.held.clear()
     one.run(lambda: bool(events(one.cluster)))
@@ -179,7 +179,7 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
 
 
 def test_however_much_one_checkpoint_tells_no_record_of_it_is_too_large_for_its_topic(start: Start) -> None:
-    """MSG-2, of LOG-5: it was one record, which was refused for ever, and nothing of its lane was recorded any more."""
+    """MSG-2, of LOG-5: it was one record, refused for ever, and nothing of its group was recorded any more."""
     one, count = start("one"), 100
     link = one.attach("s")
     for number in range(count):
@@ -222,10 +222,12 @@ def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
     link = one.attach("s")
     one.send("a", "b", "c")
     one.receive(link, 3)
-    channel = lane_behind(link).data.channels[0]
+    channel = group_worker_behind(link).data.channels[0]
     settling = Settling(channel=channel, session="s", offsets=[0, 1])
     one.cluster.faults.commits.extend([] if answer is None else [answer])
-    one.sidecar.submit(Transfer(about="a commit", sends=(), settlings=[(lane_behind(link).checkpoint_part, settling)]))
+    one.sidecar.submit(
+        Transfer(about="a commit", sends=(), settlings=[(group_worker_behind(link).checkpoint_part, settling)])
+    )
     link.leases[0].acknowledge(2)
     one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
     ranges = [places for event in events(one.cluster) for places in event.acknowledged]
@@ -254,7 +256,7 @@ def test_a_partition_whose_changelog_is_damaged_stays_closed_and_the_others_go_o
     """MSG-2: what the damaged record said was forgotten, and messages that were settled came again."""
     one = start("one", partitions=2)
     link = one.attach("s")
-    one.run(lambda: len(one.lane.data.channels) == 2)
+    one.run(lambda: len(one.group_worker.data.channels) == 2)
     one.send("a", partition=0)
     one.send("b", partition=1)
     assert one.receive(link, 2) == [0, 0]
@@ -264,9 +266,9 @@ def test_a_partition_whose_changelog_is_damaged_stays_closed_and_the_others_go_o
     one.cluster.faults.damaged = lambda topic, partition, offset: (topic, partition) == (changelog, 0)
     two = start("two", partitions=2)
     again = two.attach("s")
-    two.run(lambda: list(two.lane.data.channels) == [1] and bool(again.notices))
+    two.run(lambda: list(two.group_worker.data.channels) == [1] and bool(again.notices))
     assert two.receive(again, 1) == [0]
     [told] = again.notices
     assert "offset 0: what is stored there cannot be read" in str(told)
     two.run_for(5_000)
-    assert list(two.lane.data.channels) == [1], "nothing of the damaged one is handed over"
+    assert list(two.group_worker.data.channels) == [1], "nothing of the damaged one is handed over"

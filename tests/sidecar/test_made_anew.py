@@ -93,23 +93,23 @@ def test_events_and_registry_deleted_while_running_stop_nothing_for_long(one: St
     settle(one, link, one.receive(link, 1))
     one.run_for(LOOK_MS + 3_000)
     assert one.sidecar.checkpointer.checkpoints > recorded
-    assert not one.lane.data.channels[0].needs_checkpoint
+    assert not one.group_worker.data.channels[0].needs_checkpoint
 
 
 def test_a_topic_made_anew_with_fewer_partitions_is_read_on_with_those_there_are() -> None:
-    """Of LOG-4: the lane ended, and its receivers were told that the topic is unknown."""
+    """Of LOG-4: the group worker ended, and its receivers were told that the topic is unknown."""
     sidecar = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False), partitions=3)
     link = sidecar.attach("s")
-    sidecar.run(lambda: len(sidecar.lane.data.channels) == 3)
-    lane = sidecar.lane
+    sidecar.run(lambda: len(sidecar.group_worker.data.channels) == 3)
+    group_worker = sidecar.group_worker
     with sidecar.cluster.changed:
         sidecar.cluster.delete_topic(QUEUE.name)
         sidecar.cluster.create_topic(QUEUE.name, 1, {})
         sidecar.send("new")
     assert sidecar.receive(link, 1) == [0]
-    assert sidecar.lane is lane
-    assert lane.is_running
-    assert list(lane.data.channels) == [0]
+    assert sidecar.group_worker is group_worker
+    assert group_worker.is_running
+    assert list(group_worker.data.channels) == [0]
     sidecar.run_for(LOOK_MS + 1_000)
     assert link.failure is None
     sidecar.crash()

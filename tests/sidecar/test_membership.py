@@ -53,14 +53,21 @@ def test_a_consumer_that_pauses_leaves_its_partitions_where_they_are(cluster: Me
     """Each leave and each return would take from the others what they have in hand."""
     one, two = start("one"), start("two")
     mine, theirs = one.attach("s"), two.attach("t")
-    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.data.channels) == len(two.lane.data.channels) == 1)
+    run_both(
+        one,
+        two,
+        lambda: (
+            one.group_worker.is_settled
+            and len(one.group_worker.data.channels) == len(two.group_worker.data.channels) == 1
+        ),
+    )
     group = cluster.group(QUEUE.group_id(""))
     run_both_for(one, two, 100)
     generation = group.generation
     mine.is_waiting = False
     run_both_for(one, two, 55_000)
     assert group.generation == generation
-    run_both(one, two, lambda: len(two.lane.data.channels) == 2, within_ms=10_000)
+    run_both(one, two, lambda: len(two.group_worker.data.channels) == 2, within_ms=10_000)
     assert theirs.is_waiting
 
 
@@ -69,8 +76,15 @@ def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> N
     one, two = start("one", membership_idle_ms=10_000), start("two")
     link = one.attach("s")
     two.attach("t")
-    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.data.channels) == len(two.lane.data.channels) == 1)
-    one.send("long", partition=next(iter(one.lane.data.channels)))
+    run_both(
+        one,
+        two,
+        lambda: (
+            one.group_worker.is_settled
+            and len(one.group_worker.data.channels) == len(two.group_worker.data.channels) == 1
+        ),
+    )
+    one.send("long", partition=next(iter(one.group_worker.data.channels)))
     link.credit = 1
     run_both(one, two, lambda: bool(link.buffer))
     delivery = link.pop()
@@ -79,8 +93,8 @@ def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> N
     run_both_for(one, two, 30_000)
     delivery.lease.acknowledge(delivery.offset)
     run_both_for(one, two, 9_000)
-    assert one.lane.is_running
-    run_both(one, two, lambda: not one.lane.is_running, within_ms=5_000)
+    assert one.group_worker.is_running
+    run_both(one, two, lambda: not one.group_worker.is_running, within_ms=5_000)
 
 
 @pytest.mark.parametrize("ends", ["closed", "stopped"])
@@ -89,12 +103,19 @@ def test_a_consumer_that_is_closed_or_stopped_keeps_no_partitions(start: Start, 
     one, two = start("one"), start("two")
     link = one.attach("s")
     two.attach("t")
-    run_both(one, two, lambda: one.lane.is_settled and len(one.lane.data.channels) == len(two.lane.data.channels) == 1)
+    run_both(
+        one,
+        two,
+        lambda: (
+            one.group_worker.is_settled
+            and len(one.group_worker.data.channels) == len(two.group_worker.data.channels) == 1
+        ),
+    )
     if ends == "closed":
         link.is_closed = True
     else:
         link.give_back_unread(stop=True)
-    run_both(one, two, lambda: len(two.lane.data.channels) == 2, within_ms=1_000)
+    run_both(one, two, lambda: len(two.group_worker.data.channels) == 2, within_ms=1_000)
 
 
 @pytest.mark.parametrize(("is_holding", "is_owing"), [(True, False), (False, True)])

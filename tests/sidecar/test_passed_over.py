@@ -50,7 +50,7 @@ def expired_copies(cluster: MemoryCluster) -> list[bytes | None]:
 
 
 def wait_until_all_is_settled(one: SteppedSidecar) -> None:
-    channel = one.lane.data.channels[0]
+    channel = one.group_worker.data.channels[0]
     one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
     assert channel.holds_nothing
 
@@ -68,7 +68,7 @@ def test_the_next_comes_at_once_and_the_expired_one_goes_to_its_address(
     if is_copied_first:
         one.held.clear()
         one.run(lambda: expired_copies(cluster) == [b"second"])
-        assert one.lane.data.channels[0].state.watermark == 0
+        assert one.group_worker.data.channels[0].state.watermark == 0
     link.leases[0].acked += [0, 2]
     one.held.clear()
     wait_until_all_is_settled(one)
@@ -83,7 +83,9 @@ def test_a_commit_of_those_around_it_is_in_the_same_checkpoint(cluster: MemoryCl
     first, third = received_beside_an_expired_one(one, link)
     settling = Settling(channel=owned(first.lease), session="s", offsets=[first.offset, third.offset])
     done = Completion()
-    one.sidecar.submit(Transfer(about="commit", sends=(), settlings=[(one.lane.checkpoint_part, settling)], done=done))
+    one.sidecar.submit(
+        Transfer(about="commit", sends=(), settlings=[(one.group_worker.checkpoint_part, settling)], done=done)
+    )
     one.held.clear()
     one.run(lambda: done.is_done)
     wait_until_all_is_settled(one)
@@ -101,7 +103,7 @@ def test_what_is_rolled_back_comes_again_without_the_expired_one(cluster: Memory
     ]
     if is_closed:
         link.is_closed = True
-        link.lane.detach(link.link_id)
+        link.group_worker.detach(link.link_id)
     else:
         link.give_back(rows)
     one.run_for(200)

@@ -1,4 +1,4 @@
-"""A log that loses what a queue still held: the lane goes on at its start, and tells what is gone."""
+"""A log that loses what a queue still held: the group worker goes on at its start, and tells what is gone."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -46,8 +46,8 @@ def link(cluster: MemoryCluster) -> Iterator[Link]:
         stack.callback(sidecar.close)
         link = link_of("s")
         link.is_waiting = True
-        link.lane = sidecar.attach(ORDERS, link)
-        stack.callback(lambda: link.lane.detach(link.link_id))
+        link.group_worker = sidecar.attach(ORDERS, link)
+        stack.callback(lambda: link.group_worker.detach(link.link_id))
         yield link
 
 
@@ -78,13 +78,13 @@ def skipped(cluster: MemoryCluster) -> list[MessageEvent]:
     return found
 
 
-def test_a_lane_goes_on_at_the_start_of_a_log_that_lost_its_position_and_notes_what_is_gone(
+def test_a_group_worker_goes_on_at_the_start_of_a_log_that_lost_its_position_and_notes_what_is_gone(
     cluster: MemoryCluster, link: Link
 ) -> None:
     """Of LOG-4: nothing vanishes untold, whoever deleted it."""
     send(cluster, b"a")
     assert next_offset(link) == 0
-    with cluster.changed:  # the lane sees the log only when both have happened
+    with cluster.changed:  # the group worker sees the log only when both have happened
         send(cluster, b"b", b"c", b"d")
         cluster.log("orders", 0).delete_before(3)
     assert next_offset(link) == 3

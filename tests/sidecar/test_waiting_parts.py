@@ -17,7 +17,7 @@ from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenGroup, Participant
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from tests.sidecar.parts import channel_of, lane_of, link_of
+from tests.sidecar.parts import channel_of, group_worker_of, link_of
 from tests.sidecar.test_dispatch import state_with_two_messages
 
 
@@ -124,7 +124,7 @@ def test_a_blocking_acknowledgement_of_two_partitions_waits_for_both(failure: JM
         channel.state.apply(decide_offer(channel.state, "s", limit=2, now_ms=0).change)
     rows = [(PartitionLease(channel, session_id="s", tell=link.tell), 0) for channel in channels]
     link.dispositions.append(Disposition(acknowledged=rows, done=done))
-    lane_of(channels[0], link).settle.take(link)
+    group_worker_of(channels[0], link).settle.take(link)
     recorded, other = channels
     recorded.take_freeze("jbm.x:1", ())
     for waiter in recorded.settle_freeze(durable=True):

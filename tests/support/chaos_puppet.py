@@ -16,7 +16,7 @@ from jbm_kafka.errors import JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
-from jbm_kafka.sidecar.lane import Lane
+from jbm_kafka.sidecar.group_worker import GroupWorker
 from tests.support.chaos_crew import Process
 from tests.support.waiting import wait_until
 
@@ -104,9 +104,9 @@ class _Strings:
 
     def _is_draining(self, name: str) -> bool:
         """A rebalance waits for what is in hand of a partition that is to go. Nothing public tells that."""
-        lane = self._consumers[name].link.lane
-        assert isinstance(lane, Lane), lane
-        return any(channel.is_closing for channel in list(lane.data.channels.values()))
+        group_worker = self._consumers[name].link.group_worker
+        assert isinstance(group_worker, GroupWorker), group_worker
+        return any(channel.is_closing for channel in list(group_worker.data.channels.values()))
 
     def _send(self, name: str, queue: str, body: str) -> None:
         self._sessions[name].create_producer(Queue(queue)).send(body)

@@ -63,7 +63,7 @@ def test_it(jbm_memory):
 def test_nothing_runs_any_more():
     import threading
 
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("jbm-lane")] == []
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("jbm-group")] == []
 """
 
 
