@@ -84,6 +84,11 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
 """librdkafka properties a user cannot set, each with the reason."""
 
 
+_NO_NEWS = ("CONFWARN", "FAIL")
+_COVERED = ("TXNERR", "SESSTMOUT", "REQTMOUT", "ADDOFFSETS", "GETPID")
+"""Of an ordinary deploy or outage: it tries again, or its caller is told, and a line of ours says what follows."""
+
+
 class ClientLog:
     """What confluent-kafka calls as its logger: librdkafka's levels are our levels, but for what is no news."""
 
@@ -91,8 +96,10 @@ class ClientLog:
         text = message % values if values else message
         # Each client is told all settings, also those for its siblings, and says so. And each says of each broker,
         # several times a second, that it cannot connect: `_log_client_error` says that once.
-        is_no_news = text.startswith(("CONFWARN", "FAIL"))
-        LOG.log(logging.DEBUG if is_no_news else min(level, logging.WARNING), "%s", text)
+        most = logging.DEBUG if text.startswith(_NO_NEWS) else logging.WARNING
+        if text.startswith(_COVERED):
+            most = logging.INFO
+        LOG.log(most if most == logging.DEBUG else min(level, most), "%s", text)
 
 
 class _Outage:

@@ -231,7 +231,7 @@ class Checkpointer:
             return False
         except OutcomeUnknown as error:
             left.failure = str(error)
-            log.warning("the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
+            log.info("the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
             if not (yield from self._writer.find_out(frozen, checkpoint_id)):
                 self._finish(frozen, durable=False)
                 return False

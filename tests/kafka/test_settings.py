@@ -15,7 +15,7 @@ from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS, sender_settings
-from jbm_kafka.kafka.settings import CONTROLLED
+from jbm_kafka.kafka.settings import CONTROLLED, ClientLog
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaClientError, Outgoing, Unreachable
 from tests.conftest import MakeTopic
 from tests.kafka.world import WAIT_S, Listener, consume_some, consume_until, member, send_all
@@ -209,6 +209,28 @@ def test_librdkafkas_lines_are_in_our_log(nowhere: str, caplog: pytest.LogCaptur
         if any("keeps trying" in record.message and nowhere in record.message for record in caplog.records):
             return
     raise AssertionError(f"no line of librdkafka's among {[record.message for record in caplog.records]}")
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        ("TXNERR [c] [thrd:main]: Failed to commit offsets to transaction: Specified group generation id is not valid",
+         logging.INFO),
+        ("SESSTMOUT [c] [thrd:main]: Consumer group session timed out (in join-state steady)", logging.INFO),
+        ("REQTMOUT [c] [thrd:x]: host:9092/1: Timed out 0 in-flight, 1 retry-queued requests", logging.INFO),
+        ("ADDOFFSETS [c] [thrd:main]: Failed to add offsets to transaction: Local: Timed out", logging.INFO),
+        ("GETPID [c] [thrd:main]: Failed to acquire transactional PID: retrying", logging.INFO),
+        ("FAIL [c] [thrd:x]: host:9092/1: Connect failed", logging.DEBUG),
+        ("MAXPOLL [c] [thrd:main]: Application maximum poll interval exceeded", logging.WARNING),
+    ],
+)  # fmt: skip
+def test_an_ordinary_deploy_or_outage_has_no_warnings_of_librdkafkas(
+    caplog: pytest.LogCaptureFixture, line: str, level: int
+) -> None:
+    """They came at WARNING, beside the line of ours that says what follows and what to do."""
+    caplog.set_level(logging.DEBUG, logger="jbm_kafka.kafka")
+    ClientLog().log(logging.ERROR, line)
+    assert [(record.levelno, record.message) for record in caplog.records] == [(level, line)]
 
 
 def _in_fork(kafka: ConfluentKafka, answers: "multiprocessing.SimpleQueue[str]") -> None:
