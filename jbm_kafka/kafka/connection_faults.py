@@ -29,6 +29,7 @@ _FAIL = re.compile(
 )
 """librdkafka before 2.16 adds ", 1 identical error(s) suppressed" behind the state, so a bracket does not end it."""
 _UNRESOLVED = re.compile(r"Failed to resolve '[^']*': (?P<why>.*)")
+_START = "start the broker, or correct the address"
 SHOWN_MAX = 5
 """So many addresses have their reason each in one line."""
 
@@ -59,6 +60,7 @@ class ConnectionFaults:
         """By broker, the one heard of last at the end."""
         self._refusal: ConnectionFault | None = None
         self._closed_times = 0
+        self._was_answered = False
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -75,9 +77,9 @@ class ConnectionFaults:
         broker, state = found["broker"], found["state"] or ""
         reason = _one_line(found["reason"])
         self._closed_times += state == "UP" and "closed by peer" in reason
-        wants_credentials = self._closed_times >= CLOSED_TIMES
+        wants_credentials = self._closed_times >= CLOSED_TIMES and not self._was_answered
         is_refusal = wants_credentials or _ALERT.search(reason) is not None
-        remedy = _remedy(reason, state)
+        remedy = _START if state == "UP" and self._was_answered else _remedy(reason, state)
         if (unresolved := _UNRESOLVED.fullmatch(reason)) is not None:
             reason = name_fault(broker.rpartition(":")[0], unresolved["why"])
             remedy = BOOTSTRAP_REMEDY if found["node"] == "bootstrap" else ADVERTISED_REMEDY
@@ -114,6 +116,10 @@ class ConnectionFaults:
         more = f", and {len(told) - SHOWN_MAX} more" if len(told) > SHOWN_MAX else ""
         remedies = dict.fromkeys(fault.remedy for fault in self._last.values())
         return f"{', '.join(told[:SHOWN_MAX])}{more}; {'; '.join(remedies)}"
+
+    def note_answer(self) -> None:
+        """A question was answered: what closes a connection from now on is not that we have no credentials."""
+        self._was_answered = True
 
     def forget(self) -> None:
         """What comes from now on is of another question."""
@@ -159,4 +165,4 @@ def _remedy(reason: str, state: str) -> str:
         )
     if "ApiVersion" in reason or state == "APIVERSION_QUERY":
         return f"if the port speaks TLS set security.protocol to SSL or SASL_SSL {IN_KAFKA}"
-    return "start the broker, or correct the address"
+    return _START

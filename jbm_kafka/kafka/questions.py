@@ -87,11 +87,14 @@ class Questions:
         self._faults.forget()
         while True:
             try:
-                return question(deadline)
+                answer = question(deadline)
             except KafkaException as raised:
                 error = cause(raised)
                 if error.code() not in _PASSING or deadline.is_over():
                     raise self._told(error, about) from None
+            else:
+                self._faults.note_answer()
+                return answer
             time.sleep(min(pause_s, deadline.remaining_s()))
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 

@@ -1,10 +1,12 @@
 """What librdkafka's log says of connections, read the same from every version that we take."""
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.host_names import BOOTSTRAP_REMEDY
+from jbm_kafka.kafka.questions import Deadline, Questions
+from jbm_kafka.ports import Unreachable
 
 CLOSED = (
     "FAIL [jbm-kafka#producer-1] [thrd:127.0.0.1:31995/bootstrap]: 127.0.0.1:31995/bootstrap: "
@@ -21,6 +23,23 @@ def test_a_connection_closed_again_is_counted_where_the_log_suppresses_what_is_i
     assert fault.is_refusal
     assert "sasl.username" in fault.text
     assert "suppressed" not in fault.text
+
+
+def test_a_broker_that_stops_after_an_answer_is_not_said_to_want_credentials() -> None:
+    """Whoever stopped a broker read that it takes no request without credentials."""
+    faults = ConnectionFaults()
+    questions = Questions(bootstrap="127.0.0.1:31995", timeout_s=0.05, faults=faults, poll=lambda _: None)
+
+    def stopped(_: Deadline) -> None:
+        faults.log(6, CLOSED.format(more=""))
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
+    assert questions.ask("list topics", lambda _: "answer") == "answer"
+    with pytest.raises(Unreachable) as raised:
+        questions.ask("list topics", stopped)
+    assert "connection closed by peer" in str(raised.value)
+    assert "start the broker" in str(raised.value)
+    assert "credentials" not in str(raised.value)
 
 
 def heard(reason: str, state: str, *, scheme: str = "") -> ConnectionFaults:
