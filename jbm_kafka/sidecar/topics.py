@@ -116,14 +116,16 @@ class Topics:
         )
 
     def check_exists(self, destination: Destination) -> None:
-        """Ask the cluster; nothing is made.
+        """Ask the cluster; nothing is made for a queue.
 
         Raises:
-            InvalidDestinationError: there is no such topic.
+            InvalidDestinationError: there is no such topic, or the name is of the other kind.
         """
         topic = destination.kafka_topic(self._namespace)
-        if topic not in self._admin.describe([topic]):
+        found = self._admin.describe([topic]).get(topic)
+        if found is None:
             raise _missing(destination)
+        self._check_kind(destination, found)
 
     def ensure(
         self, destination: Destination, *, create: bool, partitions: int, message_bytes_min: int = 0

@@ -264,6 +264,13 @@ def test_a_name_is_a_queue_or_a_topic(session: Session, prices: Topic, orders: Q
         session.create_consumer(Topic(orders.name))
 
 
+def test_a_browser_of_a_name_that_is_a_topic_is_refused(session: Session, prices: Topic) -> None:
+    """Of LOG-1: it showed the topic's log as if it were a queue's."""
+    publish(session, prices, "one")
+    with pytest.raises(errors.InvalidDestinationError, match=rf"'{prices.name}' is a topic.*create_topic"):
+        list(session.create_browser(Queue(prices.name)))
+
+
 def test_each_subscription_has_its_own_units_attempts_and_dead_letters(
     connect: Connect, session: Session, prices: Topic, client_id: str
 ) -> None:
