@@ -67,6 +67,10 @@ class AddressSettings:
             if fault is not None:
                 raise (wrong_value if is_of_its_type(name, value) else wrong_type)(name, value, fault)
 
+    def __repr__(self) -> str:
+        """What was given, and nothing of what inherits."""
+        return f"AddressSettings({', '.join(f'{name}={value!r}' for name, value in self.given().items())})"
+
     def given(self) -> dict[str, Any]:
         """The settings that say something, by name."""
         values = ((each.name, getattr(self, each.name)) for each in fields(self))

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterable
 
-BOOTSTRAP_REMEDY = "check the host in bootstrap, or this machine's names (DNS, /etc/hosts)"
+BOOTSTRAP_REMEDY = "check the host in url (bootstrap of the commands), or this machine's names (DNS, /etc/hosts)"
 ADVERTISED_REMEDY = (
     "it is a broker's own name for itself: set its advertised.listeners to what clients can reach, or make the name "
     "known on this machine (DNS, /etc/hosts)"

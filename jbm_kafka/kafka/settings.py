@@ -23,6 +23,7 @@ _ORDER = "it decides which partition a record goes to and in which order"
 _POSITION = "positions come from our own checkpoints"
 _MEMORY = "the memory budget sets it"
 _OURS = "we use it ourselves"
+_SEND_TIMEOUT = "it is fixed: a send that is not confirmed within 30 s is given up"
 
 CONTROLLED: Mapping[str, str] = MappingProxyType(
     {
@@ -57,8 +58,8 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
         "queuing.strategy": _ORDER,
         "partitioner": _ORDER,
         "partitioner_cb": _ORDER,
-        "message.timeout.ms": "it is the `send_timeout_ms` argument",
-        "delivery.timeout.ms": "it is the `send_timeout_ms` argument",
+        "message.timeout.ms": _SEND_TIMEOUT,
+        "delivery.timeout.ms": _SEND_TIMEOUT,
         "message.max.bytes": "the topic's own max.message.bytes decides",
         "queued.min.messages": _MEMORY,
         "queued.max.messages.kbytes": _MEMORY,

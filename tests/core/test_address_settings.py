@@ -271,3 +271,11 @@ def test_what_is_not_given_is_unset() -> None:
     assert AddressSettings().partitions is UNSET
     assert repr(Unset.UNSET) == "UNSET"
     assert repr(SYSTEM_GENERATED) == "SYSTEM_GENERATED"
+
+
+def test_settings_are_shown_with_what_was_given_only() -> None:
+    """It showed fourteen fields, nearly all of them UNSET."""
+    assert repr(AddressSettings(partitions=4, expiry_address=None)) == (
+        "AddressSettings(expiry_address=None, partitions=4)"
+    )
+    assert repr(AddressSettings()) == "AddressSettings()"

@@ -68,7 +68,7 @@ def test_a_host_whose_name_is_unknown_is_told_as_such_and_not_as_a_broker_that_i
     told = str(refusal(NO_NAME))
     assert told == (
         f"cannot connect: the name {NO_NAME.removesuffix(':9092')} is unknown: "
-        "check the host in bootstrap, or this machine's names (DNS, /etc/hosts)"
+        "check the host in url (bootstrap of the commands), or this machine's names (DNS, /etc/hosts)"
     )
 
 

@@ -260,3 +260,10 @@ def test_plain_sends_wait_for_all_replicas_and_are_written_once() -> None:
     """Of SEND-1: with acks=1 a send that was reported could be lost with one broker, and a retry could double it."""
     settings = sender_settings(2**20)
     assert (settings["acks"], settings["enable.idempotence"]) == ("all", True)
+
+
+@pytest.mark.parametrize("name", ["message.timeout.ms", "delivery.timeout.ms"])
+def test_the_time_of_a_send_is_told_to_be_fixed(name: str) -> None:
+    """It named an argument that no user has."""
+    with pytest.raises(InvalidSettingError, match="it is fixed: a send that is not confirmed within 30 s is given up"):
+        ConfluentKafka("localhost:9092", {name: 1_000})
