@@ -107,7 +107,8 @@ def _fault(
     missing = [each for each in needed if each not in by_position[: len(given)]]
     if missing:
         what = " and ".join(repr(each) for each in missing)
-        return InvalidTypeError(f"{name}() needs {what}", setting=missing[0])
+        took = f": {shown(given[0])} was taken as {by_position[0]!r}, which comes first" if given else ""
+        return InvalidTypeError(f"{name}() needs {what}{took}", setting=missing[0])
     return None
 
 

@@ -109,6 +109,8 @@ SENDS: Mistakes = [
      "timeout is -1: it is a number of seconds, 0 not to wait, None for 60"),
     (call("producer", "flush", "1"), errors.InvalidTypeError,
      "timeout is '1': it is a number of seconds, 0 not to wait, None for 60"),
+    (call("context_producer", "send", "text"), errors.InvalidTypeError,
+     "send() needs 'message': 'text' was taken as 'destination', which comes first"),
     (call("context_producer", "send", "orders", "a"), errors.InvalidTypeError,
      "destination is 'orders': it is a Queue, as in send(Queue('orders'), message): the destination "
      "comes first"),
