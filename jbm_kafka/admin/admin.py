@@ -134,7 +134,6 @@ class Admin:
         checked_flag("force", force)
         checked_flag("dry_run", dry_run)
         with self._asking(f"delete {queue}"):
-            self._refuse_topic(queue)
             found = belongings(queue, self._namespace, admin=self._admin, registry=self._registry)
             check_deletable(queue, self._namespace, found, force=force)
             held: int | None = 0

@@ -72,13 +72,19 @@ class Routing:
         """The unit by precedence (UNIT-10): send, producer, JMSXGroupID, destination, factory.
 
         Raises:
-            OrderError: a name is none.
+            OrderError: a name is none; or it was assigned to a message that was never sent, where it would be lost.
         """
         for candidate in (given, of_producer):
             if candidate is _NO_UNIT:
                 return _NONE
             if candidate is not _UNSET and candidate is not None:
                 return self._named(candidate)
+        if message.destination is None and message.unit_of_order is not None:
+            raise OrderError(
+                f"unit_of_order of the message is {shown(message.unit_of_order)}, which no send looks at: give it to "
+                f"the send, as send(message, unit_of_order=…), or to the producer",
+                value=message.unit_of_order,
+            )
         group = properties.get(GROUP_ID, message.properties.get(GROUP_ID))
         if isinstance(group, str) and group:
             return self._of_group(group, message)

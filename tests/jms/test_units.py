@@ -184,3 +184,18 @@ def foreign(
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, "enable.idempotence": True})
     producer.produce(queue.name, key=key, value=value, headers=headers)  # type: ignore[arg-type]
     assert producer.flush(10) == 0
+
+
+def test_a_unit_assigned_to_a_new_message_is_not_lost_silently(session: Session, orders: Queue) -> None:
+    """Of UNIT-10: a send stamps the unit; one that nobody looks at would give up the order that was asked for."""
+    producer = session.create_producer(orders)
+    message = TextMessage("2 books")
+    message.unit_of_order = "ann"
+    with pytest.raises(
+        errors.OrderError, match=r"of the message is 'ann', which no send looks at: give it to the send"
+    ):
+        producer.send(message)
+    assert producer.send(message, unit_of_order="joe").unit_of_order == "joe"
+    assert producer.send(message).unit_of_order is None
+    consumer = session.create_consumer(orders)
+    assert {receive(consumer).unit_of_order for _ in range(2)} == {"joe", None}
