@@ -27,6 +27,20 @@ Routing = Literal["hash", "path-service"]
 class AddressSettings:
     """What is set for the destinations a pattern matches; a field left UNSET inherits.
 
+    max_delivery_attempts: hand-overs without acknowledgement before a message is given up; -1: no limit.
+    redelivery_delay_ms: wait before the second hand-over; 0: none.
+    redelivery_delay_multiplier: each further wait is this many times as long as the one before.
+    redelivery_collision_avoidance_factor: 0 to 1, how far a wait may differ, as a part of it, by chance.
+    max_redelivery_delay_ms: no wait is longer; None: ten times the delay.
+    dead_letter_address: the queue that takes messages given up; None: they are removed.
+    expiry_address: the queue that takes expired messages; None: they are removed.
+    on_dead_letter: "continue", or "hold": the unit of a message given up waits for an operator.
+    default_unit_of_order: the unit of messages sent without one: a name, or SYSTEM_GENERATED.
+    duplicate_window_ms: how long a duplicate id is remembered; 0: no window.
+    duplicate_window_count: how many duplicate ids a partition remembers; None: as many as the time allows.
+    partitions: of a destination that is created.
+    truncate, routing: of later versions; they do nothing yet.
+
     Raises:
         InvalidSettingError: a value of the wrong unit or size, or with InvalidTypeError of the wrong type; the message
             names field, value and remedy.

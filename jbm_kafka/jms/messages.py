@@ -40,6 +40,17 @@ class Message(MessageCore, TypedProperties):
     """A message without a body; base of all messages.
 
     Times are milliseconds; 0 is none. Of a message not yet sent, what a send sets is empty.
+
+    correlation_id, reply_to, type: headers for the application's own use.
+    destination: the queue or topic it was sent to.
+    timestamp: when it was sent.
+    expiration: when it expires.
+    delivery_time: when it may be delivered.
+    delivery_mode: the DeliveryMode it was sent with.
+    priority: 0 to 9.
+    redelivered: it may have been handed to an application before.
+    delivery_count: hand-overs to an application, this one included; at least 2 when `redelivered`.
+    state: where it stands in its channel; only a browser tells.
     """
 
     __slots__ = ()
