@@ -98,7 +98,7 @@ class OrderError(JMSError):
 
 
 class SendTimeoutError(JMSError):
-    """The brokers did not confirm the send in time; whether it is in the log is not known."""
+    """The brokers did not confirm the send in time. It may be in the queue or not: treat it as not sent."""
 
 
 class UnknownMessageError(JMSError):

@@ -29,7 +29,18 @@ SEND_TIMEOUT_S = 60.0
 
 @explained
 class MessageProducer(KnownAttributes):
-    """Made by `session.create_producer`. Attributes are the defaults of its sends."""
+    """Made by `session.create_producer`. Attributes are the defaults of its sends.
+
+    destination: where its messages go; None: each send names it.
+    unit_of_order: the unit of its messages; None ends an association, NO_UNIT overrides every default.
+    delivery_mode: a DeliveryMode, PERSISTENT unless set.
+    priority: 0 to 9, 4 unless set; the higher first.
+    time_to_live_ms: after that a message expires; 0: never.
+    delivery_delay_ms: a message is not delivered earlier; 0: at once.
+    spread: True: messages without a unit go to all partitions in turn, and lose their order among each other.
+    disable_message_id, disable_message_timestamp: True: its messages get none.
+    is_closed: it was closed.
+    """
 
     checks: ClassVar[Mapping[str, Check]] = {
         "unit_of_order": check_unit,
@@ -92,8 +103,10 @@ class MessageProducer(KnownAttributes):
         message with its headers set.
 
         Raises:
-            SendTimeoutError, MessageTooLargeError, JMSError: it counts as not sent (SEND-4); in PERSISTENT_GROUPACK it
-                or some before it, and `unacknowledged_sends` tells which.
+            SendTimeoutError: not confirmed within some 30 s. It may be in the queue or not: treat it as not sent
+                (SEND-4), and send it again with the same `duplicate_id`.
+            MessageTooLargeError, JMSError: it counts as not sent (SEND-4). In PERSISTENT_GROUPACK this and a
+                time-out may be of sends before it, and `unacknowledged_sends` tells which.
             MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be carried, or an argument is
                 not what it should be; nothing was sent.
         """
