@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka import AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import CommittedOffset
 from tests.jms.support import bodies, eventually, receive_all
 
@@ -59,9 +59,10 @@ def test_subscriptions_are_listed_with_what_they_have_not_received(
     assert late.group == f"{kafka_name}.jbm.durable.{kafka_name.replace('-', '%2D')}.late"
     assert (team_counts.kind, team_counts.held_at_most) == ("shared-durable", 0)
     assert Queue(kafka_name) not in admin.destinations()
-    for refused in (admin.counts, admin.delete_destination):
-        with pytest.raises(InvalidDestinationError, match=r"is a topic, and this is for queues; Admin\.subscriptions"):
-            refused(Queue(kafka_name))
+    with pytest.raises(InvalidDestinationError, match=r"is a topic, and this is for queues; Admin\.subscriptions"):
+        admin.counts(Queue(kafka_name))
+    with pytest.raises(IllegalStateError, match="it is a JMS topic with subscriptions"):
+        admin.delete_destination(Queue(kafka_name))
 
 
 def test_an_operator_may_set_a_subscription_back_also_to_before_its_beginning(
