@@ -137,8 +137,9 @@ def test_a_process_needs_no_more_than_the_rules_of_the_page(broker: SecuredBroke
             finished.add(message.body)
         letters = connection.create_session(AcknowledgeMode.AUTO).create_consumer(Queue("DLQ"))
         letter = letters.receive(timeout=20)
+        while letter is not None and letter.body != "bad":  # others' letters, such as the demo's, are in DLQ too
+            letter = letters.receive(timeout=20)
         assert letter is not None
-        assert letter.body == "bad"
         expired = connection.create_session(AcknowledgeMode.AUTO).create_consumer(Queue("ExpiryQueue"))
         assert expired.receive(timeout=20) is not None
         assert list(working.create_browser(orders, include="all")) == []
