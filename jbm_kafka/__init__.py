@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jbm_kafka.codec.object_codecs import register_object_codec
     from jbm_kafka.core.address_settings import AddressSettings
     from jbm_kafka.core.delivery_mode import DeliveryMode
-    from jbm_kafka.core.destination import Queue, Topic
+    from jbm_kafka.core.destination import Queue, TemporaryQueue, TemporaryTopic, Topic
     from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED
     from jbm_kafka.jms.browser import QueueBrowser
     from jbm_kafka.jms.bytes_message import BytesMessage
@@ -58,6 +58,8 @@ __all__ = [
     "QueueBrowser",
     "Session",
     "StreamMessage",
+    "TemporaryQueue",
+    "TemporaryTopic",
     "TextMessage",
     "Topic",
     "__version__",
@@ -86,6 +88,8 @@ _HOME = {
     "QueueBrowser": "jms.browser",
     "Session": "jms.session",
     "StreamMessage": "jms.stream_message",
+    "TemporaryQueue": "core.destination",
+    "TemporaryTopic": "core.destination",
     "TextMessage": "jms.messages",
     "register_object_codec": "codec.object_codecs",
     "Topic": "core.destination",

@@ -1,22 +1,51 @@
 """Looking after queues and topics: make, delete, list, count, browse, send again. Who only looks joins no group."""
 
 from jbm_kafka.admin.admin import Admin
+from jbm_kafka.admin.chosen_messages import ChosenMessage
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts
 from jbm_kafka.admin.deletion import DeletionReport
+from jbm_kafka.admin.explanation import (
+    ExplainedMessage,
+    ExplainedPartition,
+    ExplainedReceiver,
+    Explanation,
+    Holder,
+    Reason,
+)
 from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport
+from jbm_kafka.admin.message_verbs import KeptMessage, MessagesReport
+from jbm_kafka.admin.partition_admission import PathsEnded
 from jbm_kafka.admin.queue_look import QueueLook, Wait
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
+from jbm_kafka.admin.units_on_hold import HeldMessage, ReleaseReport
+from jbm_kafka.codec.pause_record import Halt, Pause
+from jbm_kafka.core.standing import Rule
 
 __all__ = [
     "Admin",
+    "ChosenMessage",
     "DeadLetter",
     "DeletionReport",
+    "ExplainedMessage",
+    "ExplainedPartition",
+    "ExplainedReceiver",
+    "Explanation",
+    "Halt",
+    "HeldMessage",
+    "Holder",
     "KeptLetter",
+    "KeptMessage",
     "LetterFilter",
+    "MessagesReport",
     "PartitionCounts",
+    "PathsEnded",
+    "Pause",
     "QueueCounts",
     "QueueLook",
+    "Reason",
+    "ReleaseReport",
     "RetryReport",
+    "Rule",
     "SubscriptionCounts",
     "Wait",
 ]

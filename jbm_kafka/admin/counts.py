@@ -1,13 +1,16 @@
 """What a queue holds, counted."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
+from jbm_kafka.sidecar.channel_group import ChannelGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,14 +49,23 @@ class PartitionCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueCounts:
-    """A queue at one moment."""
+    """A queue, or a subscription of a topic, at one moment."""
 
     name: str
     group: str
     """Kafka's own tools show the queue under this consumer group."""
     members: int
     """Processes that receive from it now."""
+    idle_members: int
+    """Of them, those without a partition: more receive than there are partitions, or they have just come."""
     partitions: tuple[PartitionCounts, ...]
+    owners: Mapping[int, str]
+    """The member of the group that has each partition now."""
+    ready: int
+    """Messages whose turn it is, at most one of each unit: a receiver has them, or they wait for one. `Admin.explain`
+    tells them apart. 0 where the messages were not counted."""
+    pause: Pause = NOTHING
+    """What of it is paused, by whom and since when."""
 
     @property
     def is_exact(self) -> bool:
@@ -91,6 +103,13 @@ class QueueCounts:
         return sum(part.misplaced for part in self.partitions)
 
     @property
+    def without_owner(self) -> tuple[int, ...]:
+        """Partitions that hold something, and that no process has, though some receive."""
+        return tuple(
+            p.partition for p in self.partitions if self.members and p.held_at_most and p.partition not in self.owners
+        )
+
+    @property
     def in_hand(self) -> int | None:
         """Messages that receivers have in hand; None: only the receiving processes know."""
         return 0 if self.members == 0 or self.held == 0 else None
@@ -111,29 +130,79 @@ class Tally:
     for_operator: int = 0
     expired: int = 0
     misplaced: int = 0
+    ready: int = 0
     oldest_at_ms: int | None = None
 
-    def add(self, seen: Seen, partitions: int, now_ms: int) -> None:
-        """One more message of a queue whose units are routed by so many partitions."""
+    def add(self, seen: Seen, places: UnitPlaces, now_ms: int) -> None:
+        """One more message of a queue whose units are there."""
         key = seen.record.key()
-        self.misplaced += bool(key) and partition_for(key or b"", partitions) != seen.record.partition()
+        self.misplaced += bool(key) and places.home(key or b"") != seen.record.partition()
         self.held += 1
         is_for_operator = seen.due_at_ms >= FOREVER_MS
         self.for_operator += is_for_operator
         self.delayed += seen.due_at_ms > 0 and not is_for_operator
         self.expired += is_expired(scan(seen.record.headers()).expiration_ms, now_ms)
         self.retried += seen.attempts > 0
+        self.ready += seen.is_deliverable
         sent_at_ms = seen.record.timestamp()[1]
         if self.oldest_at_ms is None or sent_at_ms < self.oldest_at_ms:
             self.oldest_at_ms = sent_at_ms
 
 
-def tallies(messages: Iterable[Seen], partitions: int, now_ms: int) -> dict[int, Tally]:
+def tallies(messages: Iterable[Seen], places: UnitPlaces, now_ms: int) -> dict[int, Tally]:
     """The tally of each partition that holds anything."""
     found: dict[int, Tally] = {}
     for seen in messages:
-        found.setdefault(seen.record.partition() or 0, Tally()).add(seen, partitions, now_ms)
+        found.setdefault(seen.record.partition() or 0, Tally()).add(seen, places, now_ms)
     return found
+
+
+def count_group(
+    group: ChannelGroup,
+    described: TopicDescription,
+    *,
+    admin: KafkaAdmin,
+    seen: Callable[[], Mapping[int, Tally]],
+    count_max: int,
+    pause: Pause,
+) -> QueueCounts:
+    """What the queue or subscription holds; `seen` reads its messages, and is not asked for more than `count_max`.
+
+    Raises:
+        KafkaClientError: no answer.
+    """
+    places = list(range(described.partitions))
+    topic, begun = described.name, group.begins(described.topic_id)
+    begins = admin.begin_positions(topic, places)
+    # In this order: what is committed in between must not look as if it waited.
+    heads = admin.end_positions(topic, places, stable=False)
+    ends = admin.end_positions(topic, places, stable=True)
+    committed = admin.committed(group.group_id, topic, places)
+    settled = {p: max(committed[p].position if p in committed else begun.get(p, 0), begins[p]) for p in places}
+    members = admin.members(group.group_id, topic)
+    owners = {partition: member.member_id for member in members for partition in member.partitions}
+    is_countable = sum(max(ends[p] - settled[p], 0) for p in places) <= count_max
+    found = seen() if is_countable else {}
+    return QueueCounts(
+        name=group.destination.name,
+        group=group.group_id,
+        members=len(members),
+        idle_members=sum(not member.partitions for member in members),
+        owners=owners,
+        ready=sum(tally.ready for tally in found.values()),
+        pause=pause,
+        partitions=tuple(
+            counts_of(
+                found.get(p, Tally()) if is_countable else None,
+                partition=p,
+                begin=begins[p],
+                settled_to=settled[p],
+                end=ends[p],
+                uncommitted=max(heads[p] - ends[p], 0),
+            )
+            for p in places
+        ),
+    )
 
 
 def counts_of(tally: Tally | None, **positions: int) -> PartitionCounts:

@@ -193,3 +193,19 @@ def _other_user(changelog: str, queue: Queue, namespace: str, topics: Collection
         if not is_own and name in topics and with_namespace("jbm.registry", other) in topics:
             return f"queue:{name}" + (f" in namespace {other!r}" if other else " without a namespace")
     return None
+
+
+def deletion_report(
+    queue: Queue, found: Belongings, held: int | None, registry: str, *, is_dry_run: bool
+) -> DeletionReport:
+    """What was deleted, or would be."""
+    return DeletionReport(
+        queue=queue,
+        is_dry_run=is_dry_run,
+        topics=found.topics,
+        groups=found.groups,
+        registry=registry if found.is_recorded else None,
+        held=held,
+        receivers=found.receivers,
+        kept=found.kept,
+    )

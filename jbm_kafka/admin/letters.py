@@ -10,12 +10,12 @@ from functools import partial
 from jbm_kafka.codec.dead_letter import Origin, origin_of
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_value
-from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS
+from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, UNDECODABLE
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.ports import KafkaRecord
 
-REASONS = (OUT_OF_ATTEMPTS, EXPIRED)
+REASONS = (OUT_OF_ATTEMPTS, UNDECODABLE, EXPIRED, OPERATOR)
 """Why messages leave. The copy of an expired one tells no reason, but when it expired."""
 
 

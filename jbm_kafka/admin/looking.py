@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.ports import Unreachable
@@ -25,11 +25,11 @@ def patiently(read: Callable[[], T]) -> T:
     return read()
 
 
-def as_browsed(seen: Seen, queue: Queue) -> Message:
+def as_browsed(seen: Seen, destination: Destination) -> Message:
     """The message, as a browser shows it."""
     message = from_record(
         seen.record,  # type: ignore[arg-type]
-        destination=queue,
+        destination=destination,
         delivery_count=seen.attempts,
         redelivered=seen.attempts > 0,
         settler=None,

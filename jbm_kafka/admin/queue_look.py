@@ -27,7 +27,7 @@ class Wait(Enum):
 
 
 class QueueLook(Iterator[Message]):
-    """The messages that are shown, in the order of the log within each partition. One thread."""
+    """The messages that are shown, in the order of receiving (UNIT-13). One thread."""
 
     def __init__(self, messages: Iterator[Message], not_shown: Mapping[Wait, int]) -> None:
         self._messages = messages

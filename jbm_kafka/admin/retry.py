@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-from jbm_kafka.admin.letters import DeadLetter, KeptLetter
+from jbm_kafka.admin.letters import DeadLetter, KeptLetter, RetryReport
+from jbm_kafka.admin.looking import patiently
+from jbm_kafka.admin.retry_plan import RetryPlan, passed_over
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.settlement import FOREVER_MS
@@ -42,6 +44,22 @@ def carry_out(
         retry = Retry(session, source, letters, outgoing)
         retry.run(timeout_s)
     return retry
+
+
+def retried_report(
+    done: Retry, plan: RetryPlan, still_there: Callable[[], Iterable[Seen]], timeout_s: float
+) -> RetryReport:
+    """What became of a retry that has ended; `still_there`: what its queue holds now."""
+    left, taken = patiently(lambda: sort_out(done, still_there(), timeout_s)) if done.wanted else ([], [])
+    stayed = [*done.kept, *left]
+    return RetryReport(
+        source=done.source,
+        is_dry_run=False,
+        letters=done.sent,
+        kept=[*plan.kept, *stayed],
+        taken=taken,
+        warnings=[*plan.warnings, *passed_over(done.source, done.sent, [row.letter for row in stayed])],
+    )
 
 
 def sort_out(retry: Retry, still_there: Iterable[Seen], timeout_s: float) -> tuple[list[KeptLetter], list[DeadLetter]]:

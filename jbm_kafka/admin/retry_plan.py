@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
-from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, letter_of, oldest_first
+from jbm_kafka.admin.chosen_messages import several
+from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport, letter_of, oldest_first
 from jbm_kafka.codec.bodies import NONE, body_kind
 from jbm_kafka.codec.dead_letter import retried_headers
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_size import batch_bytes, compressed_bytes_max
 from jbm_kafka.core.destination import Queue, parse_destination
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, MessageTooLargeError, OrderError
-from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError, KafkaRecord, LogReader, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 
@@ -21,8 +20,6 @@ READ_TIMEOUT_S = 30.0
 CHUNK = 10_000
 FOLLOWING_MAX = 50_000
 """Messages behind an original that are looked at, in each partition, for later ones of its unit."""
-NAMED = 3
-"""So many units are named in a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +146,7 @@ class RetryPlanner:
                 units.update(_later_units(self._read(info.topic, partition, begin, end), offsets))
             if units:
                 yield (
-                    f"{_several(units)} of {queue} went on: later messages have overtaken these letters, or will (with "
+                    f"{several(units)} of {queue} went on: later messages have overtaken these letters, or will (with "
                     f"on_dead_letter='hold' a unit waits instead)"
                 )
 
@@ -176,12 +173,12 @@ def _partition(letter: DeadLetter, info: TopicInfo, key: bytes | None) -> int:
     """Where the unit's other messages go; without a unit where it was."""
     if key is None:
         return (letter.origin.partition or 0) % info.partitions
-    if info.partitions != info.unit_partitions:
+    if not info.takes_units:
         raise OrderError(
             f"{info.topic} has {info.partitions} partitions now, and its units are routed by {info.unit_partitions}; "
-            f"first let it run empty, then: jbm-kafka admit-partitions {info.topic}"
+            f"first: jbm-kafka admit-partitions {info.topic}"
         )
-    return partition_for(key, info.unit_partitions)
+    return info.home(key)  # what is in motion is claimed when it is sent
 
 
 def _line(letter: DeadLetter) -> tuple[int, str | None, str]:
@@ -198,7 +195,7 @@ def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Iterable[Dead
     units = {each.unit for each in sent if each.unit and first.get(_line(each), each.offset) < each.offset}
     if units:
         yield (
-            f"{_several(units)}: earlier letters stay in {source.name} while later ones are sent, so their order is "
+            f"{several(units)}: earlier letters stay in {source.name} while later ones are sent, so their order is "
             f"given up; send all of a unit's letters to keep it"
         )
 
@@ -227,7 +224,8 @@ def _later_units(records: Iterable[KafkaRecord], originals: Mapping[int, str]) -
     return found
 
 
-def _several(units: Collection[str]) -> str:
-    names = ", ".join(repr(unit) for unit in islice(sorted(units), NAMED))
-    more = f" and {len(units) - NAMED} more" if len(units) > NAMED else ""
-    return f"{'unit' if len(units) == 1 else 'units'} {names}{more}"
+def planned_report(source: Queue, plan: RetryPlan, *, is_dry_run: bool) -> RetryReport:
+    """What a retry that sends nothing tells."""
+    return RetryReport(
+        source=source, is_dry_run=is_dry_run, letters=plan.letters, kept=plan.kept, taken=(), warnings=plan.warnings
+    )

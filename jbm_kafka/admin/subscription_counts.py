@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import Topic
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.sidecar.registry_log import RegistryLog
 
@@ -22,6 +23,8 @@ class SubscriptionCounts:
     kind: str
     """`durable`, `shared-durable`, `shared` or `private`."""
     no_local: bool
+    selector: str
+    """Which messages it has, in its normal form; empty: every one."""
     group: str
     """Kafka's own tools show the subscription under this consumer group."""
     members: int
@@ -74,9 +77,37 @@ def _counts(
         client_id=subscription.client_id,
         kind=subscription.kind.value,
         no_local=subscription.no_local,
+        selector=subscription.selector,
         group=group,
         members=admin.group_members(group),
         created_ms=record.created_ms,
         pins=pins,
         held_at_most=sum(max(ends[place] - pins[place], 0) for place in places),
+    )
+
+
+def to_be_ended(found: Iterable[SubscriptionCounts], name: str, client_id: str) -> SubscriptionCounts:
+    """The durable subscription of this name, which nobody receives from.
+
+    Raises:
+        InvalidDestinationError: there is none.
+        IllegalStateError: processes receive from it.
+    """
+    durable = [each for each in found if each.kind in ("durable", "shared-durable")]
+    for each in durable:
+        if (each.name, each.client_id) == (name, client_id):
+            if each.members:
+                raise IllegalStateError(
+                    f"the subscription {name!r} of {each.topic} is in use: {each.members} processes receive from it "
+                    f"(consumer group {each.group}); stop them first",
+                    name=name,
+                    members=each.members,
+                )
+            return each
+    others = [each.client_id for each in durable if each.name == name]
+    ids = ", ".join(repr(each) if each else "none" for each in others)
+    hint = f"one of this name has client id {ids}" if others else "jbm-kafka subscriptions list shows all"
+    told = f"client id {client_id!r}" if client_id else "no client id"
+    raise InvalidDestinationError(
+        f"there is no durable subscription {name!r} with {told}: {hint}", name=name, client_id=client_id
     )

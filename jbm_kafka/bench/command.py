@@ -19,6 +19,7 @@ from jbm_kafka.bench.shapes import SHAPES
 from jbm_kafka.cli.cluster_options import ClusterUsageError, check_own_broker, cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import contact
+from jbm_kafka.cli.ending import unwind_when_asked_to_end
 from jbm_kafka.cli.options import Seconds, Whole
 from jbm_kafka.core.destination import NAMESPACE_LENGTH_MAX
 from jbm_kafka.core.errors import JMSError
@@ -122,5 +123,6 @@ def broker_to_measure(wanted: Cluster) -> Iterator[tuple[Cluster, str]]:
         contact(wanted, remedy="leave --bootstrap out to measure on a broker of its own")
         yield wanted, "?"
         return
+    unwind_when_asked_to_end()
     with tempfile.TemporaryDirectory(prefix="jbm-bench-") as folder, LocalBroker(folder) as broker:
         yield replace(wanted, bootstrap=broker.bootstrap), kafka_version()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -33,6 +34,18 @@ class Plan:
     held_others: int = 400_000
     """Messages of other units whose throughput is measured: more than a sidecar reads ahead."""
     held_delay_ms: int = 60_000
+    subscriptions: tuple[int, ...] = (1, 10, 100)
+    """How many subscriptions of one topic a process has."""
+    subscribed_copies: int = 50_000
+    """Messages times subscriptions, in each of them."""
+    waiting_delayed: int = 1_000_000
+    waiting_blocked: int = 200_000
+    """Behind the first of each of `units`."""
+    waiting_unchosen: int = 1_000_000
+    waiting_kinds: tuple[str, ...] = ("delayed", "blocked", "unchosen")
+    """Each alone, and when there are several all of them on queues of their own."""
+    waiting_others: int = 200_000
+    """Messages of other units whose throughput is measured beside what waits."""
     quiet_patience_s: float = 30.0
     """How long to wait, before each client of a shape, for the machine to have nothing else to do; see QuietMachine."""
 
@@ -40,6 +53,15 @@ class Plan:
     def turns(self) -> range:
         """The numbers of all repeats; those below zero warm up."""
         return range(-self.warm_ups, self.repeats)
+
+    @property
+    def waiting_messages(self) -> Mapping[str, int]:
+        """How many wait, by why."""
+        return {
+            "delayed": self.waiting_delayed,
+            "blocked": self.waiting_blocked,
+            "unchosen": self.waiting_unchosen,
+        }
 
     def turn_name(self, number: int) -> str:
         """What a repeat is called."""
@@ -49,6 +71,7 @@ class Plan:
 QUICK = Plan(
     repeats=2, backlog_messages=50_000, warm_ups=0, latency_s=1.0, latency_warm_up=500,
     sends=500, sends_beside_flood=50, sends_with_callback=10_000, forward_commits=60,
-    held_behind=20_000, held_others=100_000,
+    held_behind=20_000, held_others=100_000, subscriptions=(1, 10), subscribed_copies=10_000,
+    waiting_delayed=50_000, waiting_blocked=20_000, waiting_unchosen=50_000, waiting_others=50_000,
 )  # fmt: skip
 """A look in under a minute; its ratios say little, for every receiver needs a while to get going."""

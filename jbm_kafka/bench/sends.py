@@ -32,7 +32,7 @@ HEADERS: list[tuple[str, str | bytes | None]] = [
 """What our producer writes of a text, for the raw ones to write as much."""
 
 
-class _Failures:
+class Failures:
     """The first failure of many sends, as the callback of each."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _Failures:
 
 def send_one_by_one_raw(cluster: Cluster, topic: str, *, count: int, units: int, body_bytes: int) -> Mapping[str, Any]:
     """`produce` and `flush` for each message, with the settings of a producer that loses nothing."""
-    producer, failures, value = _raw_producer(cluster), _Failures(), b"x" * body_bytes
+    producer, failures, value = raw_producer(cluster), Failures(), b"x" * body_bytes
     latencies_ms: list[float] = []
     watch = Stopwatch()
     for number in range(WARM_UP + count):
@@ -100,7 +100,7 @@ def send_with_callback_raw(
     cluster: Cluster, topic: str, *, count: int, units: int, body_bytes: int
 ) -> Mapping[str, Any]:
     """`produce` with a callback, which `poll` runs between the sends; over when all are confirmed."""
-    producer, failures, value = _raw_producer(cluster), _Failures(), b"x" * body_bytes
+    producer, failures, value = raw_producer(cluster), Failures(), b"x" * body_bytes
     watch = Stopwatch()
     for number in range(WARM_UP + count):
         if number == WARM_UP:
@@ -122,7 +122,7 @@ def send_with_callback_raw(
 
 def send_with_callback(cluster: Cluster, topic: str, *, count: int, units: int, body_bytes: int) -> Mapping[str, Any]:
     """`send` with `on_completion`; over when every callback has run."""
-    text, failures = "x" * body_bytes, _Failures()
+    text, failures = "x" * body_bytes, Failures()
     with factory_of(cluster).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         producer = session.create_producer(session.create_queue(topic))
@@ -158,7 +158,7 @@ def send_in_groups(cluster: Cluster, topic: str, *, count: int, units: int, body
 
 def _flood(connection: Any, topic: str, text: str, units: int, stopped: threading.Event) -> int:
     """Send with callbacks until it is stopped; returns how many were sent."""
-    session, failures, number = connection.create_session(AcknowledgeMode.AUTO), _Failures(), 0
+    session, failures, number = connection.create_session(AcknowledgeMode.AUTO), Failures(), 0
     producer = session.create_producer(session.create_queue(topic))
     while not stopped.is_set():
         if number - failures.reported >= FLOOD_AHEAD:
@@ -171,7 +171,7 @@ def _flood(connection: Any, topic: str, text: str, units: int, stopped: threadin
     return number
 
 
-def _raw_producer(cluster: Cluster) -> Producer:
+def raw_producer(cluster: Cluster) -> Producer:
     return Producer(
         {
             **client_of(cluster),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from jbm_kafka.bench.load import create_topic
@@ -16,38 +17,60 @@ TARGETS_MS: Mapping[int, tuple[float, float]] = {1_000: (15, 60), 5_000: (5, 20)
 """Median and 99th percentile at most, by messages a second; at another rate they are told and not judged."""
 
 
+CLIENTS = ("jbm", "raw")
+
+
 def latency(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
-    """Every rate in every repeat."""
+    """Every rate in every repeat, by ours and by Kafka's own clients, in turns at going first."""
     raw: list[Mapping[str, Any]] = []
     for number in plan.turns:
         for rate in plan.latency_rates:
-            row = _measured(cluster, plan, number, rate)
-            raw.append(row)
-            said = ", ".join(f"p{percent} {row[f'p{percent}_ms']:.1f} ms" for percent in (50, 99))
-            progress(f"latency {plan.turn_name(number)}: {rate:,} msg/s: {said}")
+            for client in CLIENTS if number % 2 else reversed(CLIENTS):
+                row = _measured(cluster, plan, client, number, rate)
+                raw.append(row)
+                said = ", ".join(f"p{percent} {row[f'p{percent}_ms']:.1f} ms" for percent in (50, 99))
+                progress(f"latency {plan.turn_name(number)}: {client} {rate:,} msg/s: {said}")
     rows: dict[str, Summary] = {}
     judgements: list[Judgement] = []
     for rate in plan.latency_rates:
-        counted = [row for row in counted_rows(raw) if row["rate"] == rate]
         for percent, target_ms in zip((50, 99), TARGETS_MS.get(rate, (None, None)), strict=True):
-            name, found = f"p{percent} at {rate:,} msg/s", summary([row[f"p{percent}_ms"] for row in counted])
-            rows[f"{name}, ms"] = found
+            name = f"p{percent} at {rate:,} msg/s"
+            ours, beside = (_of_client(raw, client, rate, percent) for client in CLIENTS)
+            rows[f"{name}, ms"] = found = summary(ours)
+            rows[f"{name}, Kafka's own clients, ms"] = summary(beside)
+            rows[f"{name}, jbm / Kafka's own"] = summary([one / other for one, other in zip(ours, beside, strict=True)])
             if target_ms is not None:
                 judgements.append(Judgement(name, found.median, "below", target_ms, "ms"))
     return ShapeResult(name="latency", rows=rows, judgements=judgements, raw=raw)
 
 
-def _measured(cluster: Cluster, plan: Plan, number: int, rate: int) -> Mapping[str, Any]:
+def _of_client(raw: Sequence[Mapping[str, Any]], client: str, rate: int, percent: int) -> list[float]:
+    """What it took in each repeat that counts, in milliseconds."""
+    counted = counted_rows(raw)
+    return [row[f"p{percent}_ms"] for row in counted if (row["client"], row["rate"]) == (client, rate)]
+
+
+def _measured(cluster: Cluster, plan: Plan, client: str, number: int, rate: int) -> Mapping[str, Any]:
     """One sender and one receiver on a topic of their own."""
     topic, skipped = new_name("latency"), plan.latency_warm_up
     create_topic(cluster, topic, partitions=plan.partitions)
     total = skipped + round(rate * plan.latency_s)
-    place: dict[str, Any] = {
-        "cluster": cluster, "queue": topic, "namespace": new_namespace(number), "count": total,
-    }  # fmt: skip
+    place: dict[str, Any] = {"cluster": cluster, "queue": topic, "count": total}
+    load: dict[str, Any] = {"rate": rate, "units": plan.units, "body_bytes": plan.body_bytes}
+    if client == "raw":
+        with Worker("latency-raw", skip=skipped, partitions=plan.partitions, **place) as receiver:
+            return _row(client, number, rate, receiver, partial(measure, "send-raw", **load, **place))
+    place["namespace"] = new_namespace(number)
     with Worker("latency", skip=skipped, **place) as receiver:
-        receiver.wait_ready()
-        sent = measure("send", rate=rate, units=plan.units, body_bytes=plan.body_bytes, **place)
-        ages = receiver.result()["latencies_ms"]
-    row = {f"p{percent:g}_ms": percentile(ages, percent) for percent in (50, 90, 99, 99.9, 100)}
-    return {"client": "jbm", "repeat": number, "rate": rate, **row, "sent": sent, "latencies_ms": ages}
+        return _row(client, number, rate, receiver, partial(measure, "send", **load, **place))
+
+
+def _row(
+    client: str, number: int, rate: int, receiver: Worker, send: Callable[[], Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """What both said, when the receiver is ready and all is sent."""
+    receiver.wait_ready()
+    sent = send()
+    ages = receiver.result()["latencies_ms"]
+    figures = {f"p{percent:g}_ms": percentile(ages, percent) for percent in (50, 90, 99, 99.9, 100)}
+    return {"client": client, "repeat": number, "rate": rate, **figures, "sent": sent, "latencies_ms": ages}

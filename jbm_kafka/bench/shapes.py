@@ -22,6 +22,8 @@ from jbm_kafka.bench.shape_result import (
     processor_us,
     rate_of,
 )
+from jbm_kafka.bench.shape_subscriptions import subscriptions
+from jbm_kafka.bench.shape_waiting import waiting
 from jbm_kafka.bench.worker import Worker, measure
 from jbm_kafka.cli.cluster_settings import Cluster
 
@@ -196,6 +198,8 @@ SHAPES: Mapping[str, Callable[[Cluster, Plan, Progress], ShapeResult]] = {
     "send": send,
     "forward": forward,
     "held": held,
+    "subscriptions": subscriptions,
+    "waiting": waiting,
 }
 
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from jbm_kafka.bench.forward import forward_jbm, forward_raw
 from jbm_kafka.bench.held import receive_others
-from jbm_kafka.bench.latency import receive_latencies, send_paced
+from jbm_kafka.bench.latency import receive_latencies, receive_latencies_raw, send_paced, send_paced_raw
 from jbm_kafka.bench.processor import bind_to_one_processor
 from jbm_kafka.bench.receivers import receive_in_mode, receive_jbm, receive_raw, receive_share
 from jbm_kafka.bench.sends import (
@@ -27,6 +27,8 @@ from jbm_kafka.bench.sends import (
     send_with_callback,
     send_with_callback_raw,
 )
+from jbm_kafka.bench.subscribed import receive_subscribed
+from jbm_kafka.bench.waiting import receive_beside
 from jbm_kafka.cli.cluster_settings import Cluster, cluster_of_environment, environment_of
 
 CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
@@ -37,6 +39,7 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "dups-ok": partial(receive_in_mode, mode="DUPS_OK"),
     "pre": partial(receive_in_mode, mode="PRE"),
     "send": send_paced,
+    "send-raw": send_paced_raw,
     "flush-raw": send_one_by_one_raw,
     "one-by-one": send_one_by_one,
     "beside-flood": partial(send_one_by_one, is_beside_flood=True),
@@ -44,7 +47,10 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "callback": send_with_callback,
     "groups": send_in_groups,
     "latency": receive_latencies,
+    "latency-raw": receive_latencies_raw,
     "held": receive_others,
+    "subscribed": receive_subscribed,
+    "waiting": receive_beside,
     "forward": forward_jbm,
     "forward-raw": forward_raw,
 }

@@ -9,10 +9,11 @@ from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
-from jbm_kafka.cli.options import json_option, selector_option
+from jbm_kafka.cli.options import json_option, selector_option, subscription_options
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.messages import Message
 
 T = TypeVar("T")
@@ -23,24 +24,42 @@ ROWS_MAX = 1000
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="DEST")
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
+@subscription_options
 @selector_option
 @cluster_options
 @json_option
-def browse(queue: Queue, is_all: bool, selector: str | None, cluster: Cluster, as_json: bool) -> None:
+def browse(
+    queue: Queue,
+    is_all: bool,
+    subscription: str | None,
+    client_id: str,
+    selector: str | None,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
     """Show a queue's messages without receiving them: those that could be received now, so the first of each unit.
+
+    With --subscription those of a topic's subscription.
 
     How many others there are, and why they wait, is said at the end on standard error.
     """
     with admin_of(cluster) as admin:
-        messages = admin.browse(queue, selector=selector, include="all" if is_all else "deliverable")
+        messages = admin.browse(
+            queue if subscription is None else queue.name,
+            subscription=subscription,
+            client_id=client_id,
+            selector=selector,
+            include="all" if is_all else "deliverable",
+        )
         if as_json:
             _print_json(messages)
             _tell_not_shown(messages)
             return
         rows, more = first_rows(messages)
     if not rows:
+        where = queue if subscription is None else f"topic:{queue.name} subscription {subscription!r}"
         of = "" if selector is None else " of what the selector chooses"
-        click.echo(f"{queue}: nothing to receive now{of}" if messages.not_shown else f"{queue}: no messages{of}")
+        click.echo(f"{where}: nothing to receive now{of}" if messages.not_shown else f"{where}: no messages{of}")
         _tell_not_shown(messages)
         return
     cells = [
@@ -57,6 +76,8 @@ def browse(queue: Queue, is_all: bool, selector: str | None, cluster: Cluster, a
 
 def _not_before(message: Message) -> str:
     """When it may be received; one on hold is for an operator to see to."""
+    if message.state is MessageState.DELIVERED:
+        return "in hand"
     return "on hold" if message.delivery_time >= FOREVER_MS else when(message.delivery_time)
 
 

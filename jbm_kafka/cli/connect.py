@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from jbm_kafka.admin import Admin
+from jbm_kafka.admin.asked import letters_queue
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.devbroker.probe import anybody_listens, unknown_hosts
@@ -25,6 +27,22 @@ def as_queue(context: click.Context, parameter: click.Parameter, value: str | No
         raise click.BadParameter(f"{value!r}: this version has queues only", context, parameter)
     try:
         return Queue(value.removeprefix("queue:"))
+    except InvalidDestinationError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+def as_address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """A dead-letter address: `DLQ`, `queue:DLQ` or `topic:letters`; wrong usage if it cannot be one."""
+    fault = "the name is empty" if value == "" else address_fault(value)
+    if fault is not None:
+        raise click.BadParameter(f"{value!r}: {fault}", context, parameter)
+    return value
+
+
+def as_letters_queue(context: click.Context, parameter: click.Parameter, value: str) -> Queue:
+    """The queue to look into for dead letters; wrong usage, with what to do instead, of a topic."""
+    try:
+        return letters_queue(value)
     except InvalidDestinationError as error:
         raise click.BadParameter(str(error), context, parameter) from None
 
@@ -83,9 +101,3 @@ def contact(cluster: Cluster, *, remedy: str = LOCAL_REMEDY) -> None:
         raise JMSSecurityError(f"Kafka at {cluster.bootstrap} does not let us in: {error}") from None
     except KafkaClientError as error:
         raise JMSError(f"{error}; {remedy}", bootstrap=cluster.bootstrap) from None
-
-
-def later(option: str, given: str | None, instead: str = "leave it out and filter the output of --json") -> None:
-    """Wrong usage when an option is given that this version does not have yet; `instead` is what to do until then."""
-    if given is not None:
-        raise click.UsageError(f"{option} comes with a later version; {instead}")

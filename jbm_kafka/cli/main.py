@@ -21,20 +21,39 @@ IN_SETTINGS = "with --kafka-property, JBM_KAFKA_<NAME> or in the config file"
 # A new command is one line here.
 COMMANDS = {
     "broker": LazyCommand("jbm_kafka.cli.broker:broker", "A local Apache Kafka for development: start, stop, status."),
-    "create": LazyCommand("jbm_kafka.cli.queues:create", "Create a queue."),
+    "create": LazyCommand("jbm_kafka.cli.queues:create", "Create a queue or topic."),
     "list": LazyCommand("jbm_kafka.cli.queues:list_queues", "List the queues with what they hold."),
     "show": LazyCommand("jbm_kafka.cli.queues:show", "Show one queue, partition by partition."),
     "delete": LazyCommand(
         "jbm_kafka.cli.delete:delete", "Delete a queue with its messages and all that is kept of it."
     ),
     "admit-partitions": LazyCommand(
-        "jbm_kafka.cli.queues:admit_partitions", "Route units by the partitions a topic has got."
+        "jbm_kafka.cli.partition_commands:admit_partitions", "Give a queue in use more partitions."
+    ),
+    "end-paths": LazyCommand(
+        "jbm_kafka.cli.partition_commands:end_paths", "Units that kept their partition go by their hash again."
+    ),
+    "settings": LazyCommand(
+        "jbm_kafka.cli.settings_commands:settings", "Settings of queues while programs run: list, set, unset."
     ),
     "send": LazyCommand("jbm_kafka.cli.send:send", "Send messages: a text, a file, or standard input."),
     "receive": LazyCommand("jbm_kafka.cli.receive:receive", "Receive messages and print them."),
     "browse": LazyCommand("jbm_kafka.cli.browse:browse", "Show a queue's messages without receiving them."),
     "dead-letters": LazyCommand(
         "jbm_kafka.cli.dead_letter_commands:dead_letters", "Messages that were given up: list, retry."
+    ),
+    "subscriptions": LazyCommand(
+        "jbm_kafka.cli.subscription_commands:subscriptions", "Subscriptions of topics: list, delete."
+    ),
+    "pause": LazyCommand("jbm_kafka.cli.pause_commands:pause", "Stop sending to and receiving from a queue or topic."),
+    "resume": LazyCommand("jbm_kafka.cli.pause_commands:resume", "Let a paused queue or topic go on."),
+    "move": LazyCommand("jbm_kafka.cli.message_commands:move", "Move messages to another queue."),
+    "remove": LazyCommand("jbm_kafka.cli.message_commands:remove", "Remove messages for good."),
+    "expire": LazyCommand("jbm_kafka.cli.message_commands:expire", "Let messages expire now."),
+    "give-up": LazyCommand("jbm_kafka.cli.message_commands:give_up", "Send messages to the dead-letter address now."),
+    "release": LazyCommand("jbm_kafka.cli.release:release", "Let units go on that are on hold."),
+    "explain": LazyCommand(
+        "jbm_kafka.cli.explain:explain", "Why a message or a unit does not move: who has it, since when, until when."
     ),
     "demo": LazyCommand("jbm_kafka.demo.command:demo", "The bookstore, end to end, and the proof from its topics."),
     "bench": LazyCommand("jbm_kafka.bench.command:bench", "Throughput and latency beside Kafka's own clients."),

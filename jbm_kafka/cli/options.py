@@ -77,6 +77,14 @@ def check_selector(context: click.Context, parameter: click.Parameter, value: st
     return value
 
 
+def subscription_options(function: Function) -> Function:
+    """Which subscription of a topic is meant: `subscription` and `client_id`."""
+    with_id = click.option("--client-id", default="", metavar="ID", help="The client id it belongs to. [none]")
+    return click.option("--subscription", metavar="S", help="The name is a topic: this subscription of it.")(
+        with_id(function)
+    )
+
+
 def selector_option(function: Function) -> Function:
     """`--selector S`; passed as `selector`."""
     option = click.option(
@@ -86,6 +94,18 @@ def selector_option(function: Function) -> Function:
         help="Only those it chooses, such as \"region = 'EU' AND qty > 10\" (docs/selectors.md).",
     )
     return option(function)
+
+
+def answer_timeout_option(*, least: float, default: float) -> Callable[[Function], Function]:
+    """How many seconds those who receive may take, at least `least`."""
+    return click.option(
+        "--timeout",
+        type=Seconds(least, 1e6),
+        default=float(default),
+        show_default=True,
+        metavar="S",
+        help="How long the processes that receive may take to answer.",
+    )
 
 
 def json_option(function: Function) -> Function:

@@ -9,9 +9,11 @@ from jbm_kafka.admin import PartitionCounts, QueueCounts
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
-from jbm_kafka.cli.options import Whole, emit, json_option
+from jbm_kafka.cli.options import Whole, emit, json_option, subscription_options
+from jbm_kafka.cli.pause_commands import pause_text, pause_values
 from jbm_kafka.cli.render import json_line, table, when
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.codec.pause_record import NOTHING
+from jbm_kafka.core.destination import Queue, Topic
 
 UNKNOWN = "?"
 """In hand: only the processes that receive know."""
@@ -21,77 +23,105 @@ UNKNOWN = "?"
 @click.argument("queue", callback=as_queue, metavar="NAME")
 @click.option("--partitions", metavar="N", type=Whole(1, 10_000),
               help="1 to 10000: as many processes can share it; fixed from then on. [16]")  # fmt: skip
+@click.option("--topic", "is_topic", is_flag=True, help="A topic, whose subscriptions get each message.")
 @cluster_options
 @json_option
-def create(queue: Queue, partitions: int | None, cluster: Cluster, as_json: bool) -> None:
+def create(queue: Queue, partitions: int | None, is_topic: bool, cluster: Cluster, as_json: bool) -> None:
     """Create a queue: a Kafka topic, and a changelog beside it. One that is there as asked is left alone."""
+    made = Topic(queue.name) if is_topic else queue
     with admin_of(cluster) as admin:
-        is_new = admin.create_queue(queue.name, partitions=partitions)
-        count = len(admin.counts(queue).partitions)
-    word = "created" if is_new else "exists already"
-    values: dict[str, object] = {"name": queue.name, "created": is_new, "partitions": count}
-    emit(values, f"{queue} {word}, {count} partitions", as_json=as_json)
-
-
-@click.command(name="admit-partitions")
-@click.argument("queue", callback=as_queue, metavar="NAME")
-@click.option("--force", is_flag=True, help="Also while messages wait: the order of their units is given up.")
-@cluster_options
-@json_option
-def admit_partitions(queue: Queue, force: bool, cluster: Cluster, as_json: bool) -> None:
-    """Route a queue's units by the partitions its topic has now, after Kafka's tools added some; it must be empty."""
-    with admin_of(cluster) as admin:
-        before, now = admin.admit_partitions(queue, force=force)
-    values: dict[str, object] = {"name": queue.name, "before": before, "partitions": now}
-    text = f"units are routed by {now} partitions" + ("" if before == now else f", not by {before} any more")
-    emit(values, f"{queue}: {text}", as_json=as_json)
+        make = admin.create_topic if is_topic else admin.create_queue
+        is_new = make(queue.name, partitions=partitions)
+        values: dict[str, object] = {"name": queue.name, "kind": made.kind, "created": is_new}
+        text = f"{made} {'created' if is_new else 'exists already'}"
+        if not is_topic:
+            values["partitions"] = len(admin.counts(queue).partitions)
+            text += f", {values['partitions']} partitions"
+    emit(values, text, as_json=as_json)
 
 
 @click.command(name="list")
 @cluster_options
 @json_option
 def list_queues(cluster: Cluster, as_json: bool) -> None:
-    """List the queues with what they hold. Nothing is received, nothing written."""
+    """List the queues with what they hold, and the topics. Nothing is received, nothing written.
+
+    What the subscriptions of topics hold is told by `jbm-kafka subscriptions list`.
+    """
     with admin_of(cluster) as admin:
-        found = [admin.counts(queue) for queue in admin.destinations()]
+        destinations = admin.destinations()
+        found = [admin.counts(queue) for queue in destinations if isinstance(queue, Queue)]
+        topics = {topic: admin.paused(topic) for topic in destinations if isinstance(topic, Topic)}
     if as_json:
-        click.echo(json_line([_summary(counts) for counts in found]))
+        values = [_summary(counts) for counts in found]
+        values += [{"name": t.name, "kind": t.kind, "paused": pause_values(t.name, p)} for t, p in topics.items()]
+        click.echo(json_line(values))
         return
-    if not found:
-        click.echo(f"no queues at {cluster.bootstrap}; make one with: jbm-kafka create NAME")
+    if not destinations:
+        click.echo(f"no queues or topics at {cluster.bootstrap}; make one with: jbm-kafka create NAME")
         return
-    rows = [(c.name, len(c.partitions), _held(c), c.delayed, c.retried, c.members, when(c.oldest_at_ms)) for c in found]
-    table(("queue", "partitions", "held", "delayed", "retried", "receivers", "oldest (UTC)"), rows)
+    rows: list[Sequence[object]] = [
+        (c.name, "queue", len(c.partitions), _held(c), c.delayed, c.retried, c.members, when(c.oldest_at_ms))
+        for c in found
+    ]
+    rows += [(topic.name, "topic", *[""] * 6) for topic in topics]
+    table(("name", "kind", "partitions", "held", "delayed", "retried", "receivers", "oldest (UTC)"), rows)
+    for name, pause in [*((c.name, c.pause) for c in found), *((t.name, p) for t, p in topics.items())]:
+        if pause != NOTHING:
+            click.echo(f"{name}: {pause_text(pause)}")
 
 
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="NAME")
 @click.option("--all-partitions", is_flag=True, help="Also those that hold nothing.")
 @cluster_options
+@subscription_options
 @json_option
-def show(queue: Queue, all_partitions: bool, cluster: Cluster, as_json: bool) -> None:
+def show(
+    queue: Queue,
+    all_partitions: bool,
+    subscription: str | None,
+    client_id: str,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
     """Show one queue, and what each of its partitions holds. Nothing is received, nothing written.
+
+    With --subscription a topic's subscription.
 
     With --json all partitions are there.
     """
     with admin_of(cluster) as admin:
-        counts = admin.counts(queue)
+        counts = admin.counts(
+            queue if subscription is None else queue.name, subscription=subscription, client_id=client_id
+        )
     if as_json:
         parts = [{**asdict(part), "held_at_most": part.held_at_most} for part in counts.partitions]
-        click.echo(json_line({**_summary(counts), "by_partition": parts}))
+        kind = "queue" if subscription is None else "subscription"
+        click.echo(json_line({**_summary(counts), "kind": kind, "by_partition": parts}))
         return
     in_hand = "only its receivers know how many are in hand" if counts.in_hand is None else "none in hand"
     delayed = f", {counts.delayed} delayed" if counts.delayed else ""
-    retried = f", {counts.retried} tried before" if counts.retried else ""
-    click.echo(f"{queue}: {_held(counts)} held{delayed}{retried}; {counts.members} receivers, {in_hand}")
+    retried = f", {counts.retried} retried" if counts.retried else ""
+    told = queue if subscription is None else f"topic:{queue.name} subscription {subscription!r}"
+    click.echo(f"{told}: {_held(counts)} held{delayed}{retried}; {counts.members} receivers, {in_hand}")
     click.echo(f"consumer group {counts.group}")
+    if counts.pause != NOTHING:
+        click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {queue.name}")
     if counts.for_operator:
         click.echo(
             f"{counts.for_operator} are out of attempts and held, each with its unit (on_dead_letter='hold'); "
-            f"jbm-kafka browse {queue.name} --all shows them"
+            f"jbm-kafka release {queue.name} lets them go on"
         )
     if counts.expired:
         click.echo(f"{counts.expired} have expired, and leave for the expiry address as soon as somebody receives")
+    if counts.without_owner:
+        click.echo(
+            f"partitions {', '.join(map(str, counts.without_owner))} hold messages and no process has them; "
+            f"jbm-kafka explain {queue.name} tells more"
+        )
+    if counts.idle_members:
+        click.echo(f"{counts.idle_members} of the receivers have no partition")
     if counts.misplaced:
         click.echo(
             f"{counts.misplaced} are in another partition than their unit's hash says: a client hashes keys otherwise, "
@@ -129,6 +159,7 @@ def _held(counts: QueueCounts) -> str:
 def _summary(counts: QueueCounts) -> dict[str, object]:
     return {
         "name": counts.name,
+        "kind": "queue",
         "partitions": len(counts.partitions),
         "held": counts.held,
         "held_is_exact": counts.is_exact,
@@ -137,8 +168,12 @@ def _summary(counts: QueueCounts) -> dict[str, object]:
         "for_operator": counts.for_operator,
         "expired": counts.expired,
         "misplaced": counts.misplaced,
+        "ready": counts.ready,
+        "idle_receivers": counts.idle_members,
+        "without_owner": list(counts.without_owner),
         "in_hand": counts.in_hand,
         "receivers": counts.members,
+        "paused": pause_values(counts.name, counts.pause),
         "oldest_at_ms": counts.oldest_at_ms,
         "group": counts.group,
     }

@@ -7,8 +7,8 @@ import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import as_queue, connect, later
-from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option
+from jbm_kafka.cli.connect import as_queue, connect
+from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError
@@ -26,7 +26,7 @@ from jbm_kafka.jms.one_unit import OneUnit
 @click.option("--unit", metavar="U", callback=check_unit,
               help="Only messages of this unit. The first of each other one is held back meanwhile.")  # fmt: skip
 @click.option("--raw", "is_raw", is_flag=True, help="Write each body as its bytes, with nothing between and behind.")
-@click.option("--selector", metavar="S", help="Comes with a later version.")
+@selector_option
 @cluster_options
 @json_option
 def receive(
@@ -48,21 +48,22 @@ def receive(
     """
     if is_raw and as_json:
         raise click.UsageError("--raw and --json are two forms: give one of them")
-    # No filter of the output: what comes out is settled.
-    looking = f"to look at some without taking any, filter the output of `jbm-kafka browse {queue.name} --all --json`"
-    later("--selector", selector, looking)
+    if unit is not None and selector is not None:
+        raise click.UsageError("--unit and --selector are two ways to choose: give one of them")
     write = _write_raw if is_raw else _print_json if as_json else _print
     mode = AcknowledgeMode.CLIENT if unit is None else AcknowledgeMode.INDIVIDUAL
     with connect(cluster) as connection, connection.create_session(mode) as session:
         if unit is None:
-            printed = _print_all(session.create_consumer(queue).receive, count, timeout, write)
+            printed = _print_all(session.create_consumer(queue, selector).receive, count, timeout, write)
         else:
             with OneUnit(session, queue, unit) as one:
                 printed = _print_all(one.receive, count, timeout, write)
         session.close()
     if printed < count:
-        of_unit = "" if unit is None else f" of unit {unit!r}"
-        came = f"no message{of_unit} came" if printed == 0 else f"only {printed} of {count} messages{of_unit} came"
+        which = (
+            f" of unit {unit!r}" if unit is not None else " that the selector chooses" if selector is not None else ""
+        )
+        came = f"no message{which} came" if printed == 0 else f"only {printed} of {count} messages{which} came"
         raise JMSError(f"{queue}: {came} within {timeout:g} s")
 
 

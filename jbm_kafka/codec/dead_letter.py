@@ -11,6 +11,7 @@ from jbm_kafka.codec.headers import decode_headers, property_of_header
 from jbm_kafka.codec.properties import Property, property_header
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header
 from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.temporary_name import TEMPORARY_HEADER
 
 ORIG_DESTINATION = "_JBM_ORIG_DESTINATION"
 ORIG_SUBSCRIPTION = "_JBM_ORIG_SUBSCRIPTION"
@@ -37,9 +38,11 @@ HOP_PROPERTIES = frozenset(
 )
 """They describe the last hop, so a further hop replaces them all."""
 
-_NOT_COPIED = frozenset(["JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID"])
+_NOT_COPIED = frozenset(["JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID", TEMPORARY_HEADER])
 """The first two by REDELIVER-4. With its duplicate id a message that is retried and fails again would look like a
-duplicate of itself, and be settled unseen."""
+duplicate of itself, and be settled unseen. The last says which temporary destination it was for."""
+
+_NOT_MOVED = frozenset(["JBMDuplicateID", TEMPORARY_HEADER])
 
 
 def dead_letter_headers(
@@ -135,6 +138,16 @@ def retried_headers(copied: Sequence[Header] | None) -> list[Header]:
     return [header for header in copied or () if property_of_header(header[0])[1] not in HOP_PROPERTIES]
 
 
+def moved_headers(original: Sequence[Header] | None, *, message_id: str, timestamp_ms: int) -> list[Header]:
+    """The headers of a message that an operator moves: all as they were, also what tells of an earlier hop.
+
+    It is the same message still, so a record that does not tell its id, or its time of sending, does from now on. But
+    for its duplicate id: moved back it would look like a duplicate of itself.
+    """
+    kept = [header for header in original or () if header[0] not in _NOT_MOVED]
+    return _identified(kept, message_id, timestamp_ms)
+
+
 def _hop(
     destination: Destination, message_id: str, partition: int, offset: int, delivery_count: int, subscription: str
 ) -> dict[str, Property]:
@@ -152,19 +165,22 @@ def _hop(
 def _copied(
     original: Sequence[Header] | None, message_id: str, timestamp_ms: int, hop: Mapping[str, Property]
 ) -> list[Header]:
-    id_header = (MESSAGE_ID_HEADER, message_id.encode())
-    kept = [
-        header
-        for header in original or ()
-        # An id that is null or no text is none (docs/topics.md): receivers of the copy would see the copy's place.
-        if not _is_replaced(header[0]) and (header[0] != MESSAGE_ID_HEADER or header == id_header)
+    kept = [header for header in original or () if not _is_replaced(header[0])]
+    return [
+        *_identified(kept, message_id, timestamp_ms),
+        *(property_header(name, held) for name, held in hop.items()),
     ]
+
+
+def _identified(headers: Sequence[Header], message_id: str, timestamp_ms: int) -> list[Header]:
+    id_header = (MESSAGE_ID_HEADER, message_id.encode())
+    # An id that is null or no text is none (docs/topics.md): receivers of the copy would see the copy's place.
+    kept = [header for header in headers if header[0] != MESSAGE_ID_HEADER or header == id_header]
     present = {name for name, _ in kept}
     if MESSAGE_ID_HEADER not in present:
         kept.append(id_header)
     if timestamp_ms and "JMSTimestamp" not in present:
         kept.append(("JMSTimestamp", b"%d" % timestamp_ms))
-    kept.extend(property_header(name, held) for name, held in hop.items())
     return kept
 
 

@@ -27,9 +27,11 @@ def foreign_message_id(topic: str, partition: int, offset: int) -> str:
 
 
 def message_id_of(headers: Sequence[Header] | None, topic: str, partition: int, offset: int) -> str:
-    """The id that receivers see: of the last JMSMessageID with a value, if that is UTF-8; else where the record is."""
+    """The id that receivers see: the last JMSMessageID that is not null; where that is empty or no UTF-8, the place."""
     told = [value for name, value in headers or () if name == MESSAGE_ID_HEADER and value is not None]
     try:
-        return told[-1].decode() if told else foreign_message_id(topic, partition, offset)
+        if told and told[-1]:
+            return told[-1].decode()
     except UnicodeDecodeError:
-        return foreign_message_id(topic, partition, offset)
+        pass
+    return foreign_message_id(topic, partition, offset)

@@ -1,4 +1,4 @@
-"""Records of `jbm.registry` about subscriptions, client ids and names of topics: key `<kind>|<name>`, value Avro."""
+"""Records of `jbm.registry` about subscriptions, clients, selectors and topics: key `<kind>|<name>`, value Avro."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.errors import CorruptRecordError, JMSError, NewerRecordError
+from jbm_kafka.core.errors import CorruptRecordError, InvalidSelectorError, JMSError, NewerRecordError
+from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 
 _SUBSCRIPTION = b"subscription|"
@@ -50,7 +51,7 @@ def encode_subscription(record: SubscriptionRecord) -> bytes:
             "kind": subscription.kind.value,
             "client_id": subscription.client_id,
             "name": subscription.name,
-            "selector": "",
+            "selector": subscription.selector,
             "no_local": subscription.no_local,
             "incarnation": record.incarnation,
             "begins": list(record.begins),
@@ -68,14 +69,19 @@ def decode_subscription(value: bytes) -> SubscriptionRecord:
         JMSError: only a newer version understands it.
     """
     fields = _decoded("Subscription", value)
-    if fields["selector"]:
-        raise JMSError(f"the subscription {fields['name']!r} has a selector: only a newer jbm-kafka can serve it")
+    try:
+        parse_selector(fields["selector"])
+    except InvalidSelectorError as error:
+        raise JMSError(
+            f"the subscription {fields['name']!r} has a selector that only a newer jbm-kafka understands: {error}"
+        ) from None
     subscription = Subscription(
         topic=Topic(fields["topic"]),
         kind=SubscriptionKind(fields["kind"]),
         name=fields["name"],
         client_id=fields["client_id"],
         no_local=fields["no_local"],
+        selector=fields["selector"],
     )
     return SubscriptionRecord(
         subscription=subscription,
@@ -115,6 +121,34 @@ def decode_client(value: bytes) -> ClientRecord:
         JMSError: only a newer version understands it.
     """
     return ClientRecord(**_decoded("Client", value))
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorSet:
+    """Which selectors the consumers of a queue have, and in which processes; see schemas/SelectorSet.avsc."""
+
+    selectors: tuple[str, ...]
+    holders: tuple[str, ...]
+
+
+def selectors_key(name: str) -> bytes:
+    """Of the record of a queue's selectors."""
+    return f"selectors|{name}".encode()
+
+
+def encode_selectors(record: SelectorSet) -> bytes:
+    """The value."""
+    return codec("SelectorSet").encode({"selectors": list(record.selectors), "holders": list(record.holders)})
+
+
+def decode_selectors(value: bytes) -> SelectorSet:
+    """What the value says.
+
+    Raises:
+        JMSError: only a newer version understands it.
+    """
+    fields = _decoded("SelectorSet", value)
+    return SelectorSet(tuple(fields["selectors"]), tuple(fields["holders"]))
 
 
 def topic_key(name: str) -> bytes:

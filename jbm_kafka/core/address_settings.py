@@ -5,12 +5,14 @@ explicit None unsets what a less specific one said. `AddressSettings` says somet
 `ResolvedSettings` is what holds for one destination.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, NamedTuple, Self
 
 from jbm_kafka.core.address_pattern import check_pattern, matches, specificity
+from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
@@ -32,8 +34,9 @@ class AddressSettings:
     redelivery_delay_multiplier: each further wait is this many times as long as the one before.
     redelivery_collision_avoidance_factor: 0 to 1, how far a wait may differ, as a part of it, by chance.
     max_redelivery_delay_ms: no wait is longer; None: ten times the delay.
-    dead_letter_address: the queue that takes messages given up; None: they are removed.
-    expiry_address: the queue that takes expired messages; None: they are removed.
+    dead_letter_address: what takes messages given up: the name of a queue, or Topic(name), which is kept as the text
+        "topic:name"; None: they are removed.
+    expiry_address: what takes expired messages, in the same form; None: they are removed.
     on_dead_letter: "continue", or "hold": the unit of a message given up waits for an operator.
     default_unit_of_order: the unit of messages sent without one: a name, or SYSTEM_GENERATED.
     duplicate_window_ms: how long a duplicate id is remembered; 0: no window.
@@ -56,10 +59,10 @@ class AddressSettings:
     """0 to 1: how far a wait may be longer or shorter, as a part of it, by chance."""
     max_redelivery_delay_ms: int | Unset | None = UNSET
     """No wait is longer; None: ten times the delay."""
-    dead_letter_address: str | Unset | None = UNSET
-    """The queue that takes messages given up; None: they are removed."""
-    expiry_address: str | Unset | None = UNSET
-    """The queue that takes expired messages; None: they are removed."""
+    dead_letter_address: str | Destination | Unset | None = UNSET
+    """What takes messages given up: the name of a queue, or "topic:" and that of a topic; None: they are removed."""
+    expiry_address: str | Destination | Unset | None = UNSET
+    """What takes expired messages, in the same form; None: they are removed."""
     on_dead_letter: OnDeadLetter | Unset = UNSET
     """Whether a unit goes on when its head was given up, or waits for an operator (UNIT-16)."""
     default_unit_of_order: str | UnitMarker | Unset | None = UNSET
@@ -80,6 +83,8 @@ class AddressSettings:
             fault = setting_fault(name, value)
             if fault is not None:
                 raise (wrong_value if is_of_its_type(name, value) else wrong_type)(name, value, fault)
+            if name in ADDRESSES and value is not None:
+                object.__setattr__(self, name, as_address(value))
 
     def __repr__(self) -> str:
         """What was given, and nothing of what inherits."""
@@ -99,16 +104,48 @@ class AddressSettings:
         """
         if not isinstance(values, Mapping):
             raise wrong_type("values", values, "it is a mapping from setting to value")
-        known = [each.name for each in fields(cls)]
         for name in values:
-            if name not in known:
-                text = with_likely_name(f"{shown(name)} is not an address setting", str(name), known)
-                raise InvalidSettingError(
-                    f"{text}; known are {', '.join(known)}",
-                    setting=name,
-                    value=values[name],
-                )
+            check_setting_name(name, values[name])
         return cls(**values)
+
+
+def changed_settings(settings: AddressSettings, by: AddressSettings) -> AddressSettings:
+    """The settings, and over them what the others say."""
+    return replace(settings, **by.given())
+
+
+def settings_without(settings: AddressSettings, names: Collection[str]) -> AddressSettings:
+    """The settings, but for what is said of the named ones, which are inherited then."""
+    return replace(settings, **dict.fromkeys(names, UNSET))
+
+
+def check_setting_name(name: object, value: object = None) -> None:
+    """Return if there is such a setting; else the error tells which there are.
+
+    Raises:
+        InvalidSettingError: there is none.
+    """
+    if name not in SETTING_NAMES:
+        text = with_likely_name(f"{shown(name)} is not an address setting", str(name), SETTING_NAMES)
+        raise InvalidSettingError(f"{text}; known are {', '.join(SETTING_NAMES)}", setting=name, value=value)
+
+
+ADDRESSES = ("dead_letter_address", "expiry_address")
+"""Settings that name a queue or a topic."""
+SETTING_NAMES = tuple(each.name for each in fields(AddressSettings))
+"""In the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overridden:
+    """What a factory says of a setting and the registry says otherwise, so that it does not hold."""
+
+    setting: str
+    pattern: str
+    """The factory's, as that of the registry the most specific one that says something."""
+    value: Any
+    by_pattern: str
+    by_value: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +183,7 @@ class AddressSettingsRepository:
         InvalidSettingError: a pattern is none.
     """
 
-    __slots__ = ("_dead_letter_addresses", "_defaults", "_expiry_addresses", "_overrides", "_patterns", "_resolved")
+    __slots__ = ("_dead_letter_names", "_defaults", "_expiry_names", "_overrides", "_patterns", "_resolved")
 
     def __init__(
         self,
@@ -159,13 +196,15 @@ class AddressSettingsRepository:
         self._patterns = _least_specific_first(patterns or {})
         self._overrides = _least_specific_first(overrides or {})
         everything = (*self._defaults, *self._patterns, *self._overrides)
-        self._dead_letter_addresses = {settings.dead_letter_address for _, settings in everything}
-        self._expiry_addresses = {settings.expiry_address for _, settings in everything}
+        self._dead_letter_names, self._expiry_names = (
+            frozenset(_name_at(given[each]) for _, settings in everything if (given := settings.given()).get(each))
+            for each in ADDRESSES
+        )
         self._resolved: dict[str, ResolvedSettings] = {}
 
     def takes_copies(self, name: str) -> bool:
         """The name is some destination's dead-letter or expiry address."""
-        return name in self._dead_letter_addresses or name in self._expiry_addresses
+        return name in self._dead_letter_names or name in self._expiry_names
 
     def resolve(self, name: str) -> ResolvedSettings:
         """What holds for the destination of this name; the same object every time."""
@@ -174,18 +213,56 @@ class AddressSettingsRepository:
             found = self._resolved[name] = self._resolve(name)
         return found
 
-    def overridden(self, name: str) -> dict[str, tuple[Any, Any]]:
-        """Settings of this destination on which `patterns` and `overrides` differ: (what lost, what holds), by name."""
+    def overridden(self, name: str) -> list[Overridden]:
+        """Settings of this destination on which `patterns` and `overrides` differ: the latter hold."""
         ours, theirs = _merged(self._patterns, name), _merged(self._overrides, name)
-        return {each: (ours[each], theirs[each]) for each in ours if each in theirs and ours[each] != theirs[each]}
+        return [
+            Overridden(
+                setting=each,
+                pattern=ours[each].pattern,
+                value=ours[each].value,
+                by_pattern=theirs[each].pattern,
+                by_value=theirs[each].value,
+            )
+            for each in ours
+            if each in theirs and ours[each].value != theirs[each].value
+        ]
 
     def _resolve(self, name: str) -> ResolvedSettings:
-        values = _merged((*self._defaults, *self._patterns, *self._overrides), name)
+        values = self._values(name)
         address = values.get("dead_letter_address")
         # REDELIVER-3: on a dead-letter address a failure must not end in removal, nor in a copy to itself.
-        if address == name or (address is None and name in self._dead_letter_addresses):
+        is_last = address is None and name in self._dead_letter_names
+        if is_last or self._comes_back(name, address):
             values["max_delivery_attempts"] = -1
         return ResolvedSettings(**values)
+
+    def _values(self, name: str) -> dict[str, Any]:
+        said = _merged((*self._defaults, *self._patterns, *self._overrides), name)
+        return {each: found.value for each, found in said.items()}
+
+    def _comes_back(self, name: str, address: str | None) -> bool:
+        """Its dead letters go to itself; or come back by way of others and there is a topic among them.
+
+        Each subscription of the topic would send its own letter around, so that every round had more (decision 43).
+        Around queues alone one message goes, whatever it meets.
+        """
+        passed: set[str] = set()
+        has_topic = False
+        while address is not None:
+            step = destination_at(address)
+            has_topic = has_topic or isinstance(step, Topic)
+            if step.name == name:
+                return has_topic or not passed
+            if step.name in passed:
+                return False
+            passed.add(step.name)
+            address = self._values(step.name).get("dead_letter_address")
+        return False
+
+
+def _name_at(address: str) -> str:
+    return destination_at(address).name
 
 
 _Ordered = tuple[tuple[str, AddressSettings], ...]
@@ -197,9 +274,16 @@ def _least_specific_first(patterns: Mapping[str, AddressSettings]) -> _Ordered:
     return tuple(sorted(patterns.items(), key=lambda item: specificity(item[0])))
 
 
-def _merged(ordered: _Ordered, name: str) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+class _Said(NamedTuple):
+    """The value of a setting, and the pattern it was given for."""
+
+    pattern: str
+    value: Any
+
+
+def _merged(ordered: _Ordered, name: str) -> dict[str, _Said]:
+    said: dict[str, _Said] = {}
     for pattern, settings in ordered:
         if matches(pattern, name):
-            values.update(settings.given())
-    return values
+            said.update({each: _Said(pattern, value) for each, value in settings.given().items()})
+    return said

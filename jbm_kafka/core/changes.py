@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from jbm_kafka.core.entries import SeenId
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
+from jbm_kafka.core.shelf import Place
 from jbm_kafka.core.states import ACKNOWLEDGED, MessageState, Move, Transition, transition
 
 
@@ -31,6 +32,8 @@ class Fetched:
     """Duplicate ids that are new to the window."""
     forgotten: Sequence[bytes] = ()
     """Digests of those that leave it."""
+    is_ahead: bool = False
+    """Looked through only, beyond all that is known: known from now on, it arrives when it is read."""
     repeated_transition: ClassVar[Transition] = transition(MessageState.NEW, Move.REPEATED)
 
 
@@ -124,6 +127,16 @@ class Transferred:
 
 
 @dataclass(frozen=True, slots=True)
+class TakenOut:
+    """At an operator's wish these passed to DEPARTING from wherever they waited, NEW as before: in memory, in the held
+    store, or known and not read yet. Their units wait for them, but for those of which a session has some in hand: it
+    gets what follows.
+    """
+
+    references: Sequence[Reference]
+
+
+@dataclass(frozen=True, slots=True)
 class OfferedAgain:
     """A session was handed again what it holds already; DELIVERED stays DELIVERED, the attempts before count."""
 
@@ -142,7 +155,10 @@ class Withdrawn:
 
 @dataclass(frozen=True, slots=True)
 class DepartureFailed:
-    """Nobody takes copies of these messages that DEPARTING holds: they wait again at their gates, NEW as before."""
+    """Nobody takes copies of these messages that DEPARTING holds: they wait again where they did, NEW as before.
+
+    Nothing of their gates may be in the held store: core/taking_out.py says whether that is so.
+    """
 
     messages: Sequence[ReturnedMessage]
 
@@ -154,6 +170,18 @@ class TimePassed:
     now_ms: int
     set_back_ms: int = 0
     """How far behind that the wall clock is, by which senders stamp: somebody has set it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Receivers have these selectors from now on. What is in the held store is looked at when it comes back."""
+
+    present: int
+    """A bit for each selector, EVERYONE for those who have none."""
+    chosen_by: Mapping[int, int] = field(default_factory=dict)
+    """By offset: who chooses what is in memory, where that is not as it was."""
+    asks: bool = True
+    """A selector has come, which what is shelved was not asked by; False: some only left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +226,44 @@ class Unspilled:
 
 
 @dataclass(frozen=True, slots=True)
+class Shelved:
+    """Messages that each waited alone at a gate moved to the held store, and the gates are gone: core/shelf.py.
+
+    `spillable` says which may.
+    """
+
+    place: Place
+    offsets: Sequence[int]
+    """Ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unshelved:
+    """Messages came back from a place of the shelf and wait at gates again."""
+
+    place: Place
+    references: Sequence[Reference]
+
+
+@dataclass(frozen=True, slots=True)
+class ShelfAsked:
+    """What nobody chose was looked at again in a place: who is chosen came back, the others stay."""
+
+    place: Place
+    below: int | None
+    """So far, by offset; None: to the end."""
+
+
+@dataclass(frozen=True, slots=True)
 class KeptForOperator:
     """A new owner found messages whose attempts crashes have used up; nobody gets them before an operator says so."""
+
+    messages: Sequence[ReturnedMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """An operator lets messages that were kept for him go on: out of the channel, or to be tried anew."""
 
     messages: Sequence[ReturnedMessage]
 
@@ -247,10 +311,17 @@ Change = (
     | Acknowledged
     | Returned
     | Transferred
+    | TakenOut
+    | DepartureFailed
     | TimePassed
+    | Selected
     | Spilled
     | Unspilled
+    | Shelved
+    | Unshelved
+    | ShelfAsked
     | KeptForOperator
+    | Released
     | OfferedRaised
     | Frozen
     | FreezeDurable
@@ -259,13 +330,6 @@ Change = (
 """What happens to a channel over Kafka."""
 
 ContractChange = (
-    Change
-    | AcknowledgedEarly
-    | OfferedAgain
-    | Withdrawn
-    | DepartureFailed
-    | AddedUncommitted
-    | SendsCommitted
-    | SendsRolledBack
+    Change | AcknowledgedEarly | OfferedAgain | Withdrawn | AddedUncommitted | SendsCommitted | SendsRolledBack
 )
 """What happens to a contract channel (`jbm_kafka.local`)."""

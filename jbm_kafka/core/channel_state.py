@@ -9,16 +9,19 @@ the durable part (core/durable_state.py) of the channel that wrote it: watermark
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Final, assert_never
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState, RedeliveryState
-from jbm_kafka.core.entries import Attempted, Duplicates, Entry, Held, HeldGone, Position, Settled
+from jbm_kafka.core.entries import Duplicates, Entry, Position
+from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
+from jbm_kafka.core.shelf import Shelf
 from jbm_kafka.core.states import MessageState
-from jbm_kafka.core.unit_of_order import NOTHING_WAITS, Gate, Gates
+from jbm_kafka.core.unit_of_order import Gate, Gates, by_gate
 from jbm_kafka.core.unsettled import UnsettledOffsets
 
 _NEW: Final = MessageState.NEW
@@ -41,6 +44,7 @@ class ChannelState:
         "in_hand",
         "read_position",
         "set_back_ms",
+        "shelf",
         "time_ms",
         "uncommitted",
         "window",
@@ -60,6 +64,7 @@ class ChannelState:
         self.arrivals: deque[Reference] = deque()
         """Fetched and not yet looked at, ascending; all of default priority and without history."""
         self.gates = Gates()
+        self.shelf = Shelf()
         self.in_hand: dict[SessionId, dict[int, Reference]] = {}
         """What each session holds, by offset; see `state_in_hand`. A session that holds nothing is not in it."""
         self.uncommitted: dict[int, str] = {}
@@ -75,18 +80,32 @@ class ChannelState:
                 self._acknowledged(change)
             case c.Fetched():
                 self._fetched(change)
+            case c.TakenOut():
+                self._taken_out(change)
+            case c.DepartureFailed():
+                self._departure_failed(change)
             case c.TimePassed():
                 self._time_passed(change)
             case c.Returned():
                 self._returned(change)
             case c.Transferred():
                 self._transferred(change)
+            case c.Selected():
+                self._selected(change)
             case c.Spilled():
-                self._spilled(change)
+                self.gates.spill(self.gates.by_key[change.key], change.kept)
             case c.Unspilled():
                 self._unspilled(change)
+            case c.Shelved():
+                self._shelved(change)
+            case c.Unshelved():
+                self._unshelved(change)
+            case c.ShelfAsked():
+                self.shelf.note_asked(change.place, change.below)
             case c.KeptForOperator():
                 durable.keep(change)
+            case c.Released():
+                self._released(change)
             case c.OfferedRaised():
                 durable.raise_offered(change)
             case c.Frozen():
@@ -98,21 +117,17 @@ class ChannelState:
             case c.FreezeFailed():
                 durable.mark_failed(change)
                 self.window.mark_failed(change.frozen.buckets)
-            case Position():
-                durable.recover_position(change)
-                self.read_position, self.delivered_position = change.watermark, change.offered
-            case Settled():
-                durable.recover_settled(change)
-            case Attempted():
-                durable.recover_attempted(change)
-            case Held():
-                durable.recover_held(change, self.time_ms)
-            case HeldGone():
-                durable.recover_held_gone(change)
-            case Duplicates():
-                self.window.recover(change)
             case _:
-                assert_never(change)
+                self._recovered(change)
+
+    def _recovered(self, entry: Entry) -> None:
+        """Make one change that the changelog tells."""
+        if isinstance(entry, Duplicates):
+            self.window.recover(entry)
+            return
+        self.durable.recover(entry, self.time_ms)
+        if isinstance(entry, Position):
+            self.read_position, self.delivered_position = entry.watermark, entry.offered
 
     # -- what the changelog remembers, for readers -------------------------------------------------------------
 
@@ -165,8 +180,10 @@ class ChannelState:
             self.unsettled.add(change.repeated)
             self.durable.settle(change.repeated)
             self.window.take(change.remembered, change.forgotten)
-        self.read_position = change.end
         self.durable.fetch(change.end)
+        if change.is_ahead:
+            return
+        self.read_position = change.end
         self._arrive(references)
 
     def _add_unsettled(self, references: Sequence[Reference], end: int) -> None:
@@ -180,7 +197,10 @@ class ChannelState:
             self.unsettled.add([reference.offset for reference in references])
 
     def _catch_up(self, change: c.Fetched) -> list[Reference]:
-        """Read again after recovery: keep what is unsettled, and learn which of these hold no message at all."""
+        """Read what is known already, after a recovery or a look ahead: what of it is unsettled, and waits for nobody.
+
+        And learn which offsets hold no message at all.
+        """
         assert change.begin == self.read_position, (
             "an unsettled offset that is passed over would hold the watermark for ever"
         )
@@ -192,9 +212,13 @@ class ChannelState:
             for offset in gaps:
                 self.durable.forget_past(offset)
         self.unsettled.add([offset for offset in present if offset >= self.end_position])
-        return known
+        leaving = self.in_hand.get(DEPARTING)
+        return [r for r in known if r.offset not in leaving] if leaving else known
 
     def _arrive(self, references: Sequence[Reference]) -> None:
+        if self.gates.is_selecting:
+            self._arrive_chosen(references)
+            return
         time_ms, past = self.time_ms - self.set_back_ms, self.past
         plain = self.arrivals.append
         for reference in references:
@@ -204,9 +228,26 @@ class ChannelState:
                 and reference.offset not in past
             ):
                 plain(reference)
-            else:
+                continue
+            if reference.unit is not None:
                 self._look_at_all_arrivals()
-                self._wait(reference)
+            self._wait(reference)
+
+    def _arrive_chosen(self, references: Sequence[Reference]) -> None:
+        """As `_arrive`, where some have selectors: what not all of them choose does not stay among the arrivals."""
+        time_ms, past, present = self.time_ms - self.set_back_ms, self.past, self.gates.present
+        for reference in references:
+            if (
+                reference.chosen_by & present == present
+                and reference.priority == DEFAULT_PRIORITY
+                and reference.delivery_time_ms <= time_ms
+                and reference.offset not in past
+            ):
+                self.arrivals.append(reference)
+                continue
+            if reference.unit is not None:
+                self._look_at_all_arrivals()
+            self._wait(reference)
 
     def _look_at_all_arrivals(self) -> None:
         """Send every arrival to its gate, so that one of another priority finds the earlier ones of its unit there."""
@@ -320,43 +361,100 @@ class ChannelState:
                 self._relist(gate)
         self._drop_empty_hand(change.session)
 
+    def _taken_out(self, change: c.TakenOut) -> None:
+        self._look_at_all_arrivals()
+        self._wait_from_shelf(change.references)
+        hand = self._hand(DEPARTING)
+        for key, references in by_gate(change.references).items():
+            hand.update((reference.offset, reference) for reference in references)
+            gate = self.gates.gate(key)
+            self.gates.take_out(gate, references, self.read_position)
+            self._relist(gate)
+
+    def _departure_failed(self, change: c.DepartureFailed) -> None:
+        hand = self.in_hand[DEPARTING]
+        references = [hand.pop(message.offset) for message in change.messages]
+        for message, reference in zip(change.messages, references, strict=True):
+            self.durable.remember(message, reference)
+        for key, mine in by_gate(references).items():
+            gate = self.gates.gate(key)
+            if isinstance(key, int) and not gate.in_hand:
+                gate.in_hand = 1  # it left straight from the arrivals, which makes no gate
+                gate.owner = DEPARTING
+            self.gates.undo_departure(gate, mine, self.read_position)
+            self._relist(gate)
+        self._drop_empty_hand(DEPARTING)
+
     def _time_passed(self, change: c.TimePassed) -> None:
         self.time_ms = max(self.time_ms, change.now_ms)
         self.set_back_ms = change.set_back_ms
         for gate in self.gates.due(self.time_ms):
             self._relist(gate)
+        self.shelf.pass_time(self.time_ms)
 
-    def _spilled(self, change: c.Spilled) -> None:
-        gate = self.gates.by_key[change.key]
-        assert change.kept > 0 or (gate.due_at_ms and not gate.in_hand), "the head stays: the gate is listed by it"
-        moved = len(gate.tail)
-        while len(gate.waiting) > change.kept:
-            gate.waiting.pop()
-            moved += 1
-        gate.tail = []
-        gate.spilled += moved
-        if not change.kept:
-            assert gate.spilled, "the held store has the head"
-            gate.waiting = NOTHING_WAITS
-            self.gates.awaiting_load.pop(gate.key, None)  # nobody misses it before its time
-        self.gates.waiting_count -= moved
+    def _selected(self, change: c.Selected) -> None:
+        gates, changed = self.gates, change.chosen_by
+        if changed:
+            for reference in self.in_memory():
+                chosen_by = changed.get(reference.offset)
+                if chosen_by is not None:
+                    reference.chosen_by = chosen_by
+        self._look_at_all_arrivals()
+        gates.change_present(change.present)
+        if change.asks:
+            self.shelf.ask_anew()
+        # The last ones first, for what goes next stands at the end of its listing.
+        for gate in reversed(list(gates.by_key.values())):
+            if gate.is_unchosen or (gate.waiting and not gate.due_at_ms):
+                self._relist(gate)
+
+    def in_memory(self) -> Iterator[Reference]:
+        """Every reference, but for what is in the held store."""
+        yield from self.arrivals
+        for gate in self.gates.by_key.values():
+            yield from gate.waiting
+            yield from gate.tail
+        for hand in self.in_hand.values():
+            yield from hand.values()
+
+    def _released(self, change: c.Released) -> None:
+        self.durable.keep(change)
+        for message in change.messages:
+            for gate in self._gates_headed_by(message.offset):
+                self._relist(gate)
 
     def _unspilled(self, change: c.Unspilled) -> None:
         gate = self.gates.by_key[change.key]
-        assert not gate.waiting or gate.waiting[-1].offset < change.references[0].offset, gate.key
-        assert len(change.references) <= gate.spilled, (gate.key, gate.spilled)
-        gate.spilled -= len(change.references)
-        self.gates.awaiting_load.pop(gate.key, None)
-        if gate.waiting is NOTHING_WAITS:
-            gate.waiting = deque()
-        gate.waiting.extend(change.references)
-        self.gates.waiting_count += len(change.references)
-        if not gate.spilled:
-            gate.waiting.extend(gate.tail)
-            gate.tail = []
+        self.gates.unspill(gate, change.references)
         self._relist(gate)
 
+    def _shelved(self, change: c.Shelved) -> None:
+        assert not any(offset in self.past for offset in change.offsets), change.offsets
+        self.gates.take_alone(change.offsets)
+        self.shelf.put(change.place, change.offsets)
+
+    def _unshelved(self, change: c.Unshelved) -> None:
+        self.shelf.take(change.place, [reference.offset for reference in change.references])
+        for reference in change.references:
+            self._wait(reference)
+
+    def _wait_from_shelf(self, references: Sequence[Reference]) -> None:
+        """Those of them that are shelved wait at gates; the held store's rows are passed over from now on."""
+        for place, mine in self.shelf.find(references):
+            self._unshelved(c.Unshelved(place, mine))
+
     # -- leaves ------------------------------------------------------------------------------------------------
+
+    def _gates_headed_by(self, offset: int) -> list[Gate]:
+        """The gate at which a remembered message may be the head; several where its unit is too long to be remembered.
+
+        None while it has not been read yet.
+        """
+        unit = self.past[offset].unit
+        gate = self.gates.by_key.get(offset if unit is None else unit)
+        if gate is not None:
+            return [gate]
+        return [gate for gate in self.gates.by_key.values() if not gate.waiting or gate.waiting[0].offset == offset]
 
     def _hand(self, session: SessionId) -> dict[int, Reference]:
         hand = self.in_hand.get(session)
@@ -375,7 +473,7 @@ class ChannelState:
             self._relist(gate)
 
     def _relist(self, gate: Gate) -> None:
-        due_at_ms, blocked = 0, False
+        gates, due_at_ms, blocked, must_leave = self.gates, 0, False, False
         if gate.waiting:
             head = gate.waiting[0]
             past = self.past.get(head.offset)
@@ -389,4 +487,9 @@ class ChannelState:
             if due_at_ms <= self.time_ms:
                 due_at_ms = 0
             blocked = head.offset in self.uncommitted
-        self.gates.list_head(gate, due_at_ms=due_at_ms, blocked=blocked)
+            if gates.is_selecting:
+                has_expired = is_expired(head.expiration_ms, self.time_ms - self.set_back_ms)
+                must_leave = has_expired or (past is not None and past.reason in GIVEN_UP)
+        gates.list_head(gate, due_at_ms=due_at_ms, blocked=blocked, must_leave=must_leave)
+        if gates.is_selecting and not must_leave and gates.may_wait_long(gate) and gate.waiting[0].expiration_ms:
+            gates.tell_expiry(gate, gate.waiting[0].expiration_ms + self.set_back_ms)

@@ -20,11 +20,23 @@ EXPIRED: Final = "expired"
 """Its time to live ended before anybody was handed it (SEND-5)."""
 OUT_OF_ATTEMPTS: Final = "max-delivery-attempts"
 """It was handed over as often as its address allows. Also the dead letter's reason (REDELIVER-4)."""
+UNDECODABLE: Final = "undecodable"
+"""The dead letter's reason in place of OUT_OF_ATTEMPTS, where the body cannot be read as what it is announced to be.
+It is no reason to depart: such a message is delivered as any other (MSG-2)."""
+RELEASED: Final = "released"
+"""Kept for an operator, who has let it go: it leaves as soon as it is the first of its unit (UNIT-16)."""
+OPERATOR: Final = "operator"
+"""An operator sent it away. Also the reason of a dead letter that he made (REDELIVER-4)."""
+MOVED: Final = "moved"
+"""An operator moved it to another queue, as it is."""
+GIVEN_UP: Final = frozenset({OUT_OF_ATTEMPTS, RELEASED})
+"""Why a message came back last that is to leave and not to be handed over any more."""
 
 DEPARTS_BY: Final[Mapping[MessageFate, Transition]] = {
     MessageFate.EXPIRED: transition(MessageState.NEW, Move.EXPIRED),
     MessageFate.DEAD_LETTERED: transition(MessageState.NEW, Move.DEAD_LETTERED),
     MessageFate.REMOVED: transition(MessageState.NEW, Move.REMOVED),
+    MessageFate.MOVED: transition(MessageState.NEW, Move.MOVED),
 }
 """By which row what DEPARTING holds leaves, for each way it may end. It is NEW: no receiver has it any more."""
 
@@ -74,4 +86,4 @@ def reason_to_depart(
         return EXPIRED
     if last_reason is None:
         return None
-    return OUT_OF_ATTEMPTS if last_reason == OUT_OF_ATTEMPTS or is_exhausted(attempts, attempts_max) else None
+    return OUT_OF_ATTEMPTS if last_reason in GIVEN_UP or is_exhausted(attempts, attempts_max) else None

@@ -5,12 +5,12 @@ a name that is both queue and topic) is for the caller; `colliding_name` does th
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.wrong_values import shown
 
 NAME_LENGTH_MAX = 200
@@ -89,13 +89,13 @@ class Topic(Destination):
     kind: ClassVar[DestinationKind] = "topic"
 
 
+@explained
 class _Temporary(Destination):
-    """Lives with the connection that made it, in the topic of all temporary ones: its name is no topic's.
+    """Lives with the connection that made it, in the Kafka topic of all temporary ones (decision 33)."""
 
-    This version can name one, as the address for a reply to somebody else's message; it cannot send there.
-    """
-
-    __slots__ = ()
+    __slots__ = ("_delete",)
+    _delete: Callable[[], None]
+    """Of the one that was made here, and of none that came with a message."""
     is_temporary = True
 
     def _name_fault(self) -> str | None:
@@ -103,24 +103,43 @@ class _Temporary(Destination):
 
     def kafka_topic(self, namespace: str = "") -> str:
         raise InvalidDestinationError(
-            f"{self}: this version has no temporary destinations and cannot send or receive there; answer with a "
-            f"version that has them, or have the sender name a queue in JMSReplyTo",
+            f"{self}: this is for queues and topics that stay, and a temporary one has no Kafka topic of its own; only "
+            f"the connection that made it can look into it, with create_consumer",
             destination=self.name,
         )
 
+    def delete(self) -> None:
+        """End it: what it holds is dropped, and nobody sends there any more. Its connection's closing does so too.
+
+        Raises:
+            IllegalStateError: it has a consumer, or messages of one are unacknowledged; or it was not made here.
+        """
+        if not hasattr(self, "_delete"):
+            raise IllegalStateError(
+                f"{self}: only the connection that made it deletes it: call delete() of what create_temporary_queue() "
+                f"or create_temporary_topic() returned",
+                destination=self.name,
+            )
+        self._delete()
+
 
 class TemporaryQueue(_Temporary, Queue):
-    """A temporary queue, as in `temporary-queue:<connection>.<n>@<partition>`."""
+    """A queue of one connection, made by `create_temporary_queue()`: any may send there, only that one receives."""
 
     __slots__ = ()
     kind = "temporary-queue"
 
 
 class TemporaryTopic(_Temporary, Topic):
-    """A temporary topic."""
+    """A topic of one connection, made by `create_temporary_topic()`: any may send there, only that one receives."""
 
     __slots__ = ()
     kind = "temporary-topic"
+
+
+def deleted_by(destination: TemporaryQueue | TemporaryTopic, delete: Callable[[], None]) -> None:
+    """Give one that was just made what its `delete` does."""
+    object.__setattr__(destination, "_delete", delete)
 
 
 _BY_KIND: Mapping[str, type[Destination]] = {each.kind: each for each in (Queue, Topic, TemporaryQueue, TemporaryTopic)}

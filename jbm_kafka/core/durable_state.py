@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from pyroaring import BitMap
 
@@ -108,20 +109,36 @@ class DurableState:
 
     # -- recovery: changelog entries ---------------------------------------------------------------------------
 
-    def recover_position(self, entry: Position) -> None:
+    def recover(self, entry: Position | Settled | Attempted | Held | HeldGone, now_ms: int) -> None:
+        """Make one change that the changelog tells."""
+        match entry:
+            case Position():
+                self._recover_position(entry)
+            case Settled():
+                self._recover_settled(entry)
+            case Attempted():
+                self._recover_attempted(entry)
+            case Held():
+                self._recover_held(entry, now_ms)
+            case HeldGone():
+                self._recover_held_gone(entry)
+            case _:
+                assert_never(entry)
+
+    def _recover_position(self, entry: Position) -> None:
         assert not self.end_position, "a position is applied first, and once"
         self.end_position = entry.fetched
         self.offered_position = self.redelivered_below = entry.offered
         self.unsettled.add_range(entry.watermark, entry.fetched)
 
-    def recover_settled(self, entry: Settled) -> None:
+    def _recover_settled(self, entry: Settled) -> None:
         if entry.bitmap is not None:
             self.unsettled.discard_bitmap(entry.block, BitMap.deserialize(entry.bitmap))
             self.written_blocks.add(entry.block)
             for offset in [offset for offset in self.past if offset not in self.unsettled]:
                 del self.past[offset]
 
-    def recover_held(self, entry: Held, time_ms: int) -> None:
+    def _recover_held(self, entry: Held, time_ms: int) -> None:
         self.written_held.add(entry.offset)
         if entry.offset in self.unsettled:
             # The clock of whoever wrote this may have been ahead of ours: nobody waits longer than the delay itself.
@@ -133,7 +150,7 @@ class DurableState:
             attempts = entry.attempts + (entry.offset in self.attempted_before)
             self.past[entry.offset] = RedeliveryState(attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
 
-    def recover_attempted(self, entry: Attempted) -> None:
+    def _recover_attempted(self, entry: Attempted) -> None:
         """Comes before the held entries. What was in hand counts as an attempt, whatever became of its owner."""
         if entry.bitmap is None:
             return
@@ -146,7 +163,7 @@ class DurableState:
                 self.dirty_held.add(offset)
         self.is_dirty = True
 
-    def recover_held_gone(self, entry: HeldGone) -> None:
+    def _recover_held_gone(self, entry: HeldGone) -> None:
         self.past.pop(entry.offset, None)
 
     # -- leaves ------------------------------------------------------------------------------------------------
@@ -170,7 +187,7 @@ class DurableState:
             self.dirty_held.add(message.offset)
             self.is_dirty = True
 
-    def keep(self, change: c.KeptForOperator) -> None:
+    def keep(self, change: c.KeptForOperator | c.Released) -> None:
         for message in change.messages:
             self.past[message.offset] = RedeliveryState(
                 attempts=message.attempts,

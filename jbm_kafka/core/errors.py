@@ -101,6 +101,10 @@ class SendTimeoutError(JMSError):
     """The brokers did not confirm the send in time. It may be in the queue or not: treat it as not sent."""
 
 
+class RequestTimeoutError(JMSError, TimeoutError):
+    """No reply came to a request in time. It was sent; whether it was received, the text says where that is known."""
+
+
 class UnknownMessageError(JMSError):
     """The channel does not hold the message."""
 

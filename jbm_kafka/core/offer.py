@@ -6,6 +6,7 @@ arguments. The caller applies the changes at once, in order, before it decides a
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,7 +15,7 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import EXPIRED, reason_to_depart
 from jbm_kafka.core.redelivery import UNLIMITED_ATTEMPTS, is_expired
-from jbm_kafka.core.reference import DEFAULT_PRIORITY, GateKey, Reference, SessionId
+from jbm_kafka.core.reference import DEFAULT_PRIORITY, EVERYONE, GateKey, Reference, SessionId
 from jbm_kafka.core.unit_of_order import ListingKey
 
 
@@ -44,6 +45,7 @@ def decide_offer(
     now_ms: int,
     one_per_unit: bool = False,
     attempts_max: int = UNLIMITED_ATTEMPTS,
+    chooses: int = EVERYONE,
 ) -> Offer:
     """Up to `limit` messages for a session, the highest priority and then the lowest offset first.
 
@@ -51,8 +53,11 @@ def decide_offer(
     on (UNIT-3) unless `one_per_unit`. A message past its time goes to DEPARTING instead (SEND-5), also from behind
     those that this session holds; so does one whose recorded attempts have reached `attempts_max`, but only as the
     first of its unit: dead letters of a unit keep their order.
+
+    `chooses` is the bit of the receiver's selector: it gets what that chooses. What it does not choose holds its unit
+    (UNIT-6), unless it leaves.
     """
-    return _Offering(state, session, limit, now_ms, one_per_unit, attempts_max).run()
+    return _Offering(state, session, limit, now_ms, one_per_unit, attempts_max, chooses).run()
 
 
 class _Offering:
@@ -61,10 +66,12 @@ class _Offering:
     __slots__ = (
         "attempts_max",
         "blocked",
+        "chooses",
         "examined",
         "expired",
         "fresh",
         "heads",
+        "is_selecting",
         "leaving",
         "limit",
         "needs_offered",
@@ -84,8 +91,10 @@ class _Offering:
         now_ms: int,
         one_per_unit: bool,
         attempts_max: int,
+        chooses: int,
     ) -> None:
         self.attempts_max = attempts_max
+        self.chooses, self.is_selecting = chooses, state.gates.is_selecting
         self.state, self.session, self.limit = state, session, limit
         self.now_ms, self.one_per_unit = now_ms - state.set_back_ms, one_per_unit
         self.references: list[Reference] = []
@@ -103,7 +112,10 @@ class _Offering:
         state = self.state
         free = state.gates.free
         own = () if self.one_per_unit else state.gates.own.get(self.session, ())
-        if free or own:
+        if state.gates.some:
+            some = [heads for bits, heads in state.gates.some.items() if bits & self.chooses]
+            self._merge_all([free, own, *some])
+        elif free or own:
             self._merge(free, own)
         else:
             self._take_arrivals(None)
@@ -139,6 +151,17 @@ class _Offering:
                 j -= 1
             self._take_head(key[2])
 
+    def _merge_all(self, listings: Sequence[Sequence[ListingKey]]) -> None:
+        """As `_merge`, of more sources: not all heads are for everyone."""
+        for key in heapq.merge(*[reversed(listing) for listing in listings], reverse=True):
+            if self._next_arrival_key() > key:
+                self._take_arrivals(key)
+            if len(self.references) >= self.limit or self.needs_offered:
+                return
+            self._take_head(key[2])
+        if len(self.references) < self.limit and not self.needs_offered:
+            self._take_arrivals(None)
+
     def _next_arrival_key(self) -> tuple[int, int]:
         """(priority, -offset) of the next arrival; lower than all when there is none."""
         arrivals = self.state.arrivals
@@ -154,6 +177,8 @@ class _Offering:
         is_mine, is_head = gate.owner is not None, True
         for reference in islice(gate.waiting, room):
             if reference.priority != priority or (not is_head and self._must_be_head_first(reference)):
+                break
+            if self.is_selecting and self._is_for_others(reference):
                 break
             if reference.offset >= self.state.offered_position:
                 self.needs_offered = True
@@ -188,6 +213,9 @@ class _Offering:
             now_ms=self.now_ms,
             attempts_max=self.attempts_max,
         )
+
+    def _is_for_others(self, reference: Reference) -> bool:
+        return not reference.chosen_by & self.chooses and self._reason_to_leave(reference) is None
 
     def _must_be_head_first(self, reference: Reference) -> bool:
         """It may be held back itself, which only a head is asked."""

@@ -1,7 +1,7 @@
 """A reference to one message of a channel: what the rules need to know of it, and where its record is.
 
-A plain class, which compiled is a struct and cheaper than a named tuple (decision 10). Nobody changes one; nothing in
-`core` looks into `record`.
+A plain class, which compiled is a struct and cheaper than a named tuple (decision 10). Nobody changes one, but for who
+chooses it; nothing in `core` looks into `record`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ DEPARTING: Final[SessionId] = "<departing>"
 """Pseudo-session that holds what the sidecar itself is moving away (dead letters, expired), until that is durable."""
 
 
+EVERYONE: Final = 1
+"""The bit of the receivers without a selector. They choose every message, so each has it."""
+
+
 class Reference:
     """One unsettled message."""
 
-    __slots__ = ("body_kind", "delivery_time_ms", "expiration_ms", "offset", "priority", "record", "unit")
+    __slots__ = ("body_kind", "chosen_by", "delivery_time_ms", "expiration_ms", "offset", "priority", "record", "unit")
 
     def __init__(
         self,
@@ -49,6 +53,9 @@ class Reference:
         """The fetched record, opaque here; None when the body lies elsewhere."""
         self.body_kind = body_kind
         """What the record announces its body to be, opaque too: noted by whoever looks through its headers anyway."""
+        self.chosen_by = EVERYONE
+        """A bit for each selector that chooses it. It follows from the record, so it is no part of what it equals; told
+        while the reference is made, and changed by `Selected` alone."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Reference) and self._values() == other._values()

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, NoneType
 
-from jbm_kafka.core.destination import name_fault
+from jbm_kafka.core.addresses import address_fault
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.durations import duration_fault
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
 
@@ -55,14 +56,6 @@ def _cap(value: object) -> str | None:
     return "leave it out, or set None, for ten times the delay" if value == 0 else _milliseconds(value)
 
 
-def _address(value: object) -> str | None:
-    if value is None:
-        return None
-    if value == "":
-        return "set None to remove the messages instead of keeping them"
-    return name_fault(value) if isinstance(value, str) else "it is the name of a queue, or None"
-
-
 def _unit(value: object) -> str | None:
     if value is None or value is SYSTEM_GENERATED or (isinstance(value, str) and value):
         return None
@@ -93,8 +86,8 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "redelivery_delay_multiplier": lambda value: _number(value, 1, math.inf),
         "redelivery_collision_avoidance_factor": lambda value: _number(value, 0, 1),
         "max_redelivery_delay_ms": _cap,
-        "dead_letter_address": _address,
-        "expiry_address": _address,
+        "dead_letter_address": address_fault,
+        "expiry_address": address_fault,
         "on_dead_letter": _one_of("continue", "hold"),
         "default_unit_of_order": _unit,
         "duplicate_window_ms": _milliseconds,
@@ -112,8 +105,8 @@ TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "redelivery_delay_multiplier": (int, float),
         "redelivery_collision_avoidance_factor": (int, float),
         "max_redelivery_delay_ms": (int, NoneType),
-        "dead_letter_address": (str, NoneType),
-        "expiry_address": (str, NoneType),
+        "dead_letter_address": (str, Queue, Topic, NoneType),
+        "expiry_address": (str, Queue, Topic, NoneType),
         "on_dead_letter": (str,),
         "default_unit_of_order": (str, UnitMarker, NoneType),
         "duplicate_window_ms": (int,),

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, Departure, route_of
+from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, RELEASED, Departure, route_of
 from jbm_kafka.core.redelivery import is_exhausted, redelivery_delay_ms
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.states import MessageState, Move, transition
@@ -58,7 +58,8 @@ def decide_kept(state: ChannelState, settings: ResolvedSettings) -> c.KeptForOpe
         messages=[
             c.ReturnedMessage(offset, past.attempts, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR)
             for offset, past in pasts
-            if past.reason != HELD_FOR_OPERATOR and is_exhausted(past.attempts, settings.max_delivery_attempts)
+            if past.reason not in (HELD_FOR_OPERATOR, RELEASED)
+            and is_exhausted(past.attempts, settings.max_delivery_attempts)
         ]
     )
 

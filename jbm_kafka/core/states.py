@@ -62,6 +62,8 @@ class Move(Enum):
     """One receiver acknowledged, others still owe it."""
     ACKNOWLEDGED = "acknowledged"
     """The last receiver that owed it acknowledged."""
+    RETURNED_IN_PART = "returned_in_part"
+    """One receiver of a core topic channel left, or its copy's time ended; others still owe it."""
     RETURNED = "returned"
     """The receiver asked for redelivery, or closed, or was lost."""
     EXPIRED = "expired"
@@ -99,6 +101,7 @@ TRANSITIONS: Mapping[tuple[MessageState, Move], MessageState | Outcome] = Mappin
         (_S.DELIVERED, _M.OFFERED): _S.DELIVERED,
         (_S.DELIVERED, _M.ACKNOWLEDGED_IN_PART): _S.DELIVERED,
         (_S.DELIVERED, _M.ACKNOWLEDGED): _O.ACKNOWLEDGED,
+        (_S.DELIVERED, _M.RETURNED_IN_PART): _S.DELIVERED,
         (_S.DELIVERED, _M.RETURNED): _S.NEW,
         (_S.DELIVERED, _M.DEAD_LETTERED): _O.DEAD_LETTERED,
         (_S.DELIVERED, _M.REMOVED): _O.REMOVED,

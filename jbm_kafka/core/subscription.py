@@ -41,6 +41,8 @@ class Subscription:
     no_local: bool = False
     connection_id: str = ""
     """Of a PRIVATE one with `no_local`: what this connection sent is left out."""
+    selector: str = ""
+    """Which messages of its topic it has, in the normal form; empty: every one. The rest counts as never there."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not 0 < len(self.name) <= NAME_LENGTH_MAX:
@@ -64,6 +66,19 @@ class Subscription:
     def full_name(self) -> str:
         """`<client id>/<name>`, or the name alone; what a dead letter tells."""
         return f"{self.client_id}/{self.name}" if self.client_id else self.name
+
+    @property
+    def choice(self) -> tuple[Topic, bool, str]:
+        """Which messages it has; with another choice it is another subscription (TOPIC-2)."""
+        return self.topic, self.no_local, self.selector
+
+    @property
+    def choice_text(self) -> str:
+        """The same for people: `topic prices with no_local`."""
+        told = ["no_local"] if self.no_local else []
+        if self.selector:
+            told.append(f"the selector {shown(self.selector)}")
+        return f"{self.topic} with {' and '.join(told)}" if told else str(self.topic)
 
     def __str__(self) -> str:
         return f"{self.topic} subscription {self.full_name!r}"

@@ -11,10 +11,10 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from jbm_kafka.core.reference import DEPARTING, GateKey, Reference, SessionId
+from jbm_kafka.core.reference import DEPARTING, EVERYONE, GateKey, Reference, SessionId
 
 SPARE_GATES: Final = 4_096
 """Forgotten gates kept for reuse: a unit comes and goes with every message when it is sparse."""
@@ -33,6 +33,7 @@ class Gate:
     __slots__ = (
         "due_at_ms",
         "in_hand",
+        "is_unchosen",
         "key",
         "listed_in",
         "listed_key",
@@ -64,7 +65,9 @@ class Gate:
         self.tail: list[Reference] = []
         """Arrived after the spilled ones, not yet in the held store."""
         self.due_at_ms = 0
-        """Until when the head is held back; 0 when it is not."""
+        """Until when the head is held back, or, when nobody chooses it, when it expires; 0 when it is not or never."""
+        self.is_unchosen = False
+        """No receiver present chooses the head: it holds its unit (UNIT-6), and is listed nowhere."""
         self.listed_in: list[ListingKey] | None = None
         self.listed_key: ListingKey | None = None
 
@@ -74,15 +77,27 @@ class Gate:
         return not (self.in_hand or self.waiting or self.spilled or self.tail)
 
 
+def by_gate(references: Iterable[Reference]) -> Mapping[GateKey, list[Reference]]:
+    """These by the gates they wait at, in their order."""
+    groups: dict[GateKey, list[Reference]] = {}
+    for reference in references:
+        groups.setdefault(reference.gate_key, []).append(reference)
+    return groups
+
+
 class Gates:
     """All gates of a channel and the order in which their heads may go."""
 
-    __slots__ = ("_spare", "awaiting_load", "by_key", "free", "own", "timers", "waiting_count")
+    __slots__ = ("_spare", "awaiting_load", "by_key", "free", "own", "present", "some", "timers", "waiting_count")
 
     def __init__(self) -> None:
         self.by_key: dict[GateKey, Gate] = {}
         self.free: list[ListingKey] = []
         """Heads anybody may take, the next one last."""
+        self.present = EVERYONE
+        """The bits of the selectors that receivers have now; without any that of everyone."""
+        self.some: dict[int, list[ListingKey]] = {}
+        """Heads that some of those present choose and others do not, by who does."""
         self.own: dict[SessionId, list[ListingKey]] = {}
         """Heads only that session may take, the next one last."""
         self.timers: list[tuple[int, int, GateKey]] = []
@@ -95,6 +110,17 @@ class Gates:
         One whose messages were returned meanwhile, or whose head is held back, may still be in it.
         """
         self._spare: list[Gate] = []
+
+    @property
+    def is_selecting(self) -> bool:
+        """Some receiver has a selector."""
+        return self.present != EVERYONE
+
+    def free_for(self, chooses: int) -> int:
+        """How many heads receivers with these bits may take; none of them is another session's."""
+        if not self.some:
+            return len(self.free)
+        return len(self.free) + sum([len(heads) for bits, heads in self.some.items() if bits & chooses])
 
     def gate(self, key: GateKey) -> Gate:
         """The gate of this key, made when there is none."""
@@ -155,6 +181,87 @@ class Gates:
         if not gate.in_hand:
             self._let_go(gate)
 
+    def take_out(self, gate: Gate, references: Sequence[Reference], read_position: int) -> None:
+        """DEPARTING takes these from wherever they wait; those from `read_position` on are still to be read.
+
+        What of them is neither in memory nor unread is in the held store, where nobody looks for it any more.
+        """
+        self._unlist(gate)
+        offsets = {reference.offset for reference in references}
+        before = len(gate.waiting) + len(gate.tail)
+        if gate.waiting:
+            gate.waiting = deque(reference for reference in gate.waiting if reference.offset not in offsets)
+        gate.tail = [reference for reference in gate.tail if reference.offset not in offsets]
+        found = before - len(gate.waiting) - len(gate.tail)
+        self.waiting_count -= found
+        stored = sum([offset < read_position for offset in offsets]) - found
+        assert 0 <= stored <= gate.spilled, (gate.key, stored, gate.spilled)
+        gate.spilled -= stored
+        if stored and not gate.spilled:
+            self.awaiting_load.pop(gate.key, None)
+            gate.waiting, gate.tail = deque([*gate.waiting, *gate.tail]), []
+        self.hold(gate, len(references), DEPARTING)
+
+    def undo_departure(self, gate: Gate, references: Sequence[Reference], read_position: int) -> None:
+        """What DEPARTING held of a gate waits again at its place; what is still to be read comes when it is."""
+        assert not gate.spilled, (gate.key, gate.spilled)
+        self._unlist(gate)
+        back = [reference for reference in references if reference.offset < read_position]
+        gate.waiting = deque(sorted([*back, *gate.waiting]))
+        self.waiting_count += len(back)
+        if gate.owner != DEPARTING:
+            gate.passed_over -= len(references)
+            return
+        gate.in_hand -= len(references)
+        assert gate.in_hand >= 0, (gate.key, gate.in_hand)
+        if not gate.in_hand:
+            self._let_go(gate)
+
+    def spill(self, gate: Gate, kept: int) -> None:
+        """All but the first `kept` waiting messages are in the held store from now on."""
+        is_held_back = bool(gate.due_at_ms) or gate.is_unchosen
+        assert kept > 0 or (is_held_back and not gate.in_hand), "the head stays: the gate is listed by it"
+        moved = len(gate.tail)
+        while len(gate.waiting) > kept:
+            gate.waiting.pop()
+            moved += 1
+        gate.tail = []
+        gate.spilled += moved
+        if not kept:
+            assert gate.spilled, "the held store has the head"
+            gate.waiting = NOTHING_WAITS
+            self.awaiting_load.pop(gate.key, None)  # nobody misses it before its time
+        self.waiting_count -= moved
+
+    def unspill(self, gate: Gate, references: Sequence[Reference]) -> None:
+        """These have come back from the held store, the next of those behind `waiting`; list the gate anew."""
+        assert not gate.waiting or gate.waiting[-1].offset < references[0].offset, gate.key
+        assert len(references) <= gate.spilled, (gate.key, gate.spilled)
+        gate.spilled -= len(references)
+        self.awaiting_load.pop(gate.key, None)
+        if gate.waiting is NOTHING_WAITS:
+            gate.waiting = deque()
+        gate.waiting.extend(references)
+        self.waiting_count += len(references)
+        if not gate.spilled:
+            gate.waiting.extend(gate.tail)
+            gate.tail = []
+
+    def take_alone(self, offsets: Iterable[int]) -> None:
+        """Messages that wait alone for a time or a selector are gone from here, and so are their gates and timers."""
+        for offset in offsets:
+            gate = self.by_key[offset]
+            assert gate.due_at_ms or gate.is_unchosen, "its head may be handed over"
+            assert len(gate.waiting) == 1, offset
+            assert not gate.spilled, offset
+            gate.waiting.pop()
+            self.waiting_count -= 1
+            self.list_head(gate, due_at_ms=0)
+        if len(self.timers) > 2 * len(self.by_key) + SPARE_GATES:
+            by_key = self.by_key
+            self.timers = [row for row in self.timers if row[2] in by_key]
+            heapq.heapify(self.timers)
+
     def finish_one(self, gate: Gate) -> bool:
         """The owner is done with a message; True when it holds no more and others wait: list the gate anew."""
         gate.in_hand -= 1
@@ -169,10 +276,14 @@ class Gates:
         self._forget(gate)
         return False
 
-    def list_head(self, gate: Gate, *, due_at_ms: int, blocked: bool = False) -> None:
-        """List the gate where its head belongs now: nowhere while held back, empty, or `blocked`."""
+    def list_head(self, gate: Gate, *, due_at_ms: int, blocked: bool = False, must_leave: bool = False) -> None:
+        """List the gate where its head belongs now: nowhere while held back, empty, `blocked`, or chosen by nobody.
+
+        One that `must_leave` is for everybody, whoever chooses it.
+        """
         self._unlist(gate)
         gate.due_at_ms = due_at_ms
+        gate.is_unchosen = False
         if not gate.waiting:
             if gate.is_idle:
                 self._forget(gate)
@@ -185,7 +296,10 @@ class Gates:
             return
         if blocked:
             return
-        listing = self.free if gate.owner is None else self.own.setdefault(gate.owner, [])
+        listing = self._listing_of(gate, head, must_leave=must_leave)
+        if listing is None:
+            gate.is_unchosen = True
+            return
         key = (head.priority, -head.offset, gate.key)
         if not listing or listing[-1] < key:
             listing.append(key)
@@ -193,14 +307,51 @@ class Gates:
             insort(listing, key)
         gate.listed_in, gate.listed_key = listing, key
 
+    def _listing_of(self, gate: Gate, head: Reference, *, must_leave: bool) -> list[ListingKey] | None:
+        if self.present != EVERYONE and not must_leave:
+            chosen_by = head.chosen_by & self.present
+            if not chosen_by:
+                return None
+            if gate.owner is None and chosen_by != self.present:
+                return self.some.setdefault(chosen_by, [])
+        return self.free if gate.owner is None else self.own.setdefault(gate.owner, [])
+
+    def change_present(self, present: int) -> None:
+        """Receivers have these selectors now; all heads that are not held back must be listed anew."""
+        self.present = present
+        by_key = self.by_key
+        # Those of expiry come again with each change, and would only get more.
+        self.timers = [
+            row
+            for row in self.timers
+            if row[2] in by_key and by_key[row[2]].due_at_ms == row[0] and not by_key[row[2]].is_unchosen
+        ]
+        heapq.heapify(self.timers)
+
+    def may_wait_long(self, gate: Gate) -> bool:
+        """Its head is for nobody, or only for some of those present, who may be busy: nobody else would look at it."""
+        is_for_some = gate.listed_in is not None and gate.owner is None and gate.listed_in is not self.free
+        return gate.is_unchosen or is_for_some
+
+    def tell_expiry(self, gate: Gate, at_ms: int) -> None:
+        """Come back to this gate at that time: its head is to leave then, whoever chooses it."""
+        assert self.may_wait_long(gate), gate.key
+        if gate.is_unchosen:
+            gate.due_at_ms = at_ms
+        heapq.heappush(self.timers, (at_ms, gate.waiting[0].offset, gate.key))
+
     def due(self, now_ms: int) -> list[Gate]:
-        """Forget the timers that end by `now_ms`; returns the gates they were still right about."""
+        """Forget the timers that end by `now_ms`; returns the gates whose heads they may still be right about."""
         gates: list[Gate] = []
         while self.timers and self.timers[0][0] <= now_ms:
-            due, _, key = heapq.heappop(self.timers)
+            due, offset, key = heapq.heappop(self.timers)
             gate = self.by_key.get(key)
-            if gate is not None and gate.due_at_ms == due:
+            if gate is None:
+                continue
+            if gate.due_at_ms == due:
                 gate.due_at_ms = 0
+                gates.append(gate)
+            elif self.is_selecting and gate.listed_in is not None and gate.waiting[0].offset == offset:
                 gates.append(gate)
         return gates
 

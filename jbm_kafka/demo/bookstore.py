@@ -1,4 +1,4 @@
-"""What the parts of the bookstore agree on: its queues, their settings, and the lines of its day."""
+"""What the parts of the bookstore agree on: its queues and its topic, their settings, and the lines of its day."""
 
 import json
 import re
@@ -11,20 +11,22 @@ from typing import Any
 from jbm_kafka.core.address_settings import AddressSettings
 
 DEAD_LETTERS = "DLQ"
+SUBSCRIPTION = "audit"
+"""Of the journal; durable, of a client id that each run has for itself."""
 PARTITIONS = 6
 MAX_ATTEMPTS = 3
 REDELIVERY_DELAY_MS = 400
 SECOND_DELAY_MS = 800
 """The delay doubles."""
 
-_QUEUE_OF_A_RUN = re.compile(r"bookstore\.(\d{8}-\d{9})\.(orders|journal)")
+_QUEUE_OF_A_RUN = re.compile(r"bookstore\.(\d{8}-\d{9})\.(orders|journal|audit)")
 
 Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The queues of one run. Each run has its own, so that none finds what another left."""
+    """The queues and the topic of one run. Each run has its own, so that none finds what another left."""
 
     run: str
     """When it began, UTC: `20261120-141236123`."""
@@ -36,8 +38,13 @@ class Names:
 
     @property
     def journal(self) -> str:
-        """Where workers write what they did, in the transaction in which they did it."""
+        """The topic where workers write what they did, in the transaction in which they did it."""
         return f"bookstore.{self.run}.journal"
+
+    @property
+    def audit(self) -> str:
+        """Where the audit notes what it read in the journal; also its client id."""
+        return f"bookstore.{self.run}.audit"
 
     @property
     def group(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from jbm_kafka.demo.bookstore import MAX_ATTEMPTS, REDELIVERY_DELAY_MS, SECOND_DELAY_MS, Line, is_poison, refusals
-from jbm_kafka.demo.evidence import Entry, Evidence, Sent, Task
+from jbm_kafka.demo.evidence import Entry, Evidence, Note, Sent, Task
 
 DEAD_LETTER_REASON = "max-delivery-attempts"
 EXAMPLES = 3
@@ -46,12 +46,15 @@ def check(day: Sequence[Line], evidence: Evidence) -> list[Figure]:
             "processed though never to be",
             *_none(e.task for e in done_entries if e.task in poison or place_of.get(e.task) != (e.partition, e.offset)),
         ),
-        _figure("out of order within a customer", *_none(_overtakings(evidence))),
+        _figure("out of order within a customer", *_none(_overtakings(evidence, evidence.journal))),
         _figure("cancelled before ordered", *_none(_early_cancellations(evidence))),
         _figure("refused by the bank twice, then paid", *_paid_at_last(day, evidence)),
         _figure("tried again too early", *_none(_too_early(evidence))),
         _figure("dead letters", len(evidence.letters), len(poison), _wrong_letters(evidence, poison)),
         Figure("left in the queue", evidence.lag, 0),
+        _once("read by the audit, each once", due, Counter(note.task for note in evidence.audit)),
+        _figure("audited out of order within a customer", *_none(_overtakings(evidence, evidence.audit))),
+        Figure("turnover in cents, by the audit", sum(note.cents for note in evidence.audit), _turnover(day)),
     ]
 
 
@@ -72,11 +75,17 @@ def _once(name: str, tasks: Sequence[Task], counts: Counter[Task]) -> Figure:
     return _figure(name, counts.total(), len(tasks), wrong)
 
 
-def _overtakings(evidence: Evidence) -> Iterable[str]:
-    """Journal entries, failures too, that stand behind an entry for a later message of their customer."""
+def _turnover(day: Iterable[Line]) -> int:
+    """What all orders of the day cost, as far as they can be fulfilled; what is cancelled was paid all the same."""
+    items = [item for line in day if not is_poison(line) for item in line.get("items", ())]
+    return sum(item["quantity"] * item["cents"] for item in items)
+
+
+def _overtakings(evidence: Evidence, written: Iterable[Entry | Note]) -> Iterable[str]:
+    """Journal entries, failures too, or notes that stand behind one for a later message of their customer."""
     place = {sent.task: index for index, sent in enumerate(evidence.sent)}
-    furthest: dict[str, tuple[int, Entry]] = {}
-    for entry in evidence.journal:
+    furthest: dict[str, tuple[int, Entry | Note]] = {}
+    for entry in written:
         index = place.get(entry.task, -1)
         last = furthest.get(entry.customer)
         if last is not None and index < last[0]:

@@ -1,9 +1,7 @@
 """`jbm-kafka demo`: plays the bookstore, then proves from the topics what happened."""
 
-import signal
 import time
 from collections.abc import Sequence
-from types import FrameType
 
 import click
 from rich.console import Console
@@ -11,6 +9,7 @@ from rich.table import Table
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.ending import unwind_when_asked_to_end
 from jbm_kafka.cli.options import Whole
 from jbm_kafka.demo.bookstore import Names, day, is_poison, new_run, refusals
 from jbm_kafka.demo.check import Figure, check
@@ -37,8 +36,7 @@ def demo(customers: int, no_spark: bool, checked_run: str | None, cluster: Clust
 
     Where no cluster is named, on the local broker, which is started if need be.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    unwind_when_asked_to_end()
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
@@ -96,8 +94,3 @@ def _show_figures(found: Sequence[Figure], console: Console) -> None:
         verdict = "[green]right[/]" if figure.is_right else "[red]WRONG[/] " + ", ".join(figure.examples)
         table.add_row(figure.name, str(figure.found), str(figure.wanted), verdict)
     console.print(table)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """A request to end is treated as Ctrl-C: it unwinds, and so takes every process along."""
-    raise KeyboardInterrupt

@@ -53,6 +53,16 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """One record of what the audit noted: it read in the journal that this was done."""
+
+    task: Task
+    customer: str
+    cents: int
+    """What it brought in."""
+
+
+@dataclass(frozen=True, slots=True)
 class Letter:
     """One record of the dead-letter queue that came from this run's orders."""
 
@@ -70,6 +80,8 @@ class Evidence:
     """In log order within each partition."""
     journal: Sequence[Entry]
     """In log order within each partition; a customer is in one partition."""
+    audit: Sequence[Note]
+    """In log order within each partition; a customer is in one partition."""
     letters: Sequence[Letter]
     lag: int
     """Orders that are not settled."""
@@ -80,6 +92,7 @@ def gather(cluster: Cluster, names: Names) -> Evidence:
     return Evidence(
         sent=[sent_of(record) for record in read_all(cluster, names.orders)],
         journal=[entry_of(record) for record in read_all(cluster, names.journal)],
+        audit=[note_of(record) for record in read_all(cluster, names.audit)],
         letters=letters_of(read_all(cluster, DEAD_LETTERS), names),
         lag=lag(cluster, Queue(names.orders).group_id(cluster.namespace), names.orders),
     )
@@ -104,6 +117,12 @@ def entry_of(record: Message) -> Entry:
         partition=told["partition"],
         offset=told["offset"],
     )
+
+
+def note_of(record: Message) -> Note:
+    """What the audit noted."""
+    told = json.loads(record.value() or b"")
+    return Note(task=(told["of"], told["order"]), customer=unit_name(record.key()) or "", cents=told["cents"])
 
 
 def letters_of(records: Sequence[Message], names: Names) -> list[Letter]:

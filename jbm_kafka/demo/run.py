@@ -1,4 +1,4 @@
-"""One run of the bookstore: three workers on one queue, one killed and replaced, until everything is finished."""
+"""One run of the bookstore: three workers on one queue, one killed and replaced, and an audit that reads along."""
 
 import contextlib
 import time
@@ -12,6 +12,7 @@ from rich.console import Console
 from jbm_kafka.cli.cluster_options import check_own_broker
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import contact
+from jbm_kafka.demo.auditor import Auditor
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names, run_of
 from jbm_kafka.demo.errors import DemoError
 from jbm_kafka.demo.log import Follower, quiet_client
@@ -22,7 +23,9 @@ from jbm_kafka.devbroker import LocalBroker, LocalBrokerError
 
 WORKERS = 3
 KILL_AT = 0.4
-"""When so much of the day is finished, the busiest worker dies."""
+"""When so much of the day is finished, the busiest worker dies, and the audit goes home."""
+BACK_AT = 0.7
+"""The audit comes back."""
 
 STALLED_S = 60.0
 """Nothing happened for so long: longer than a dead worker's session and its open transaction."""
@@ -80,11 +83,12 @@ def play(cluster: Cluster, names: Names, day: Sequence[Line], console: Console) 
         timeout_ms = session_timeout_ms(cluster)
         with (
             open_shop(cluster, names) as connection,
+            Auditor(cluster, names) as auditor,
             Staff(cluster, names, session_timeout_ms=timeout_ms) as staff,
             Follower(cluster, [names.journal, DEAD_LETTERS]) as follower,
             Show(console, Progress(names, expected=len(day))) as show,
         ):
-            return _Day(staff, follower, show, Clerk(connection, names, day), timeout_ms).pass_by()
+            return _Day(staff, follower, show, Clerk(connection, names, day), auditor, timeout_ms).pass_by()
     except KafkaException as error:
         raise DemoError(f"Kafka at {cluster.bootstrap}: {error.args[0].str()}") from None
 
@@ -92,12 +96,15 @@ def play(cluster: Cluster, names: Names, day: Sequence[Line], console: Console) 
 class _Day:
     """The steps of a run, over the parts it was given."""
 
-    def __init__(self, staff: Staff, follower: Follower, show: Show, clerk: Clerk, session_timeout_ms: int) -> None:
+    def __init__(
+        self, staff: Staff, follower: Follower, show: Show, clerk: Clerk, auditor: Auditor, session_timeout_ms: int
+    ) -> None:
         self._staff = staff
         self._follower = follower
         self._show = show
         self._seen = show.progress
         self._clerk = clerk
+        self._auditor = auditor
         self._session_timeout_ms = session_timeout_ms
 
     def pass_by(self) -> Told:
@@ -109,11 +116,18 @@ class _Day:
             self._show.fate(colleague.name, f"process {colleague.process.pid}")
         self._show.say(f"{WORKERS} workers compete on one queue; orders begin to arrive")
         self._clerk.start()
+        self._auditor.begin()
         self._until(lambda: self._seen.settled >= KILL_AT * self._seen.expected, "not even the first orders")
         victim = self._kill_the_busiest()
+        self._auditor.leave()
+        self._show.say(f"the audit, a durable subscription of the journal, goes home after {self._auditor.seen} orders")
+        self._until(lambda: self._seen.settled >= BACK_AT * self._seen.expected, "more of the orders")
+        self._show.say(f"it comes back, {len(self._seen.done) - self._auditor.seen} behind")
+        self._auditor.begin()
         self._until(lambda: self._seen.is_complete, "the rest of the orders")
         self._clerk.join()
         self._show.say(f"all {self._seen.expected} finished; the workers go home")
+        self._until(lambda: self._auditor.seen >= len(self._seen.done), "the audit")
         self._staff.stop()
         return Told(
             seconds=time.monotonic() - started_s,
@@ -146,11 +160,14 @@ class _Day:
             self._seen.note(self._follower.poll(0.1))
             self._show.refresh(sent=self._clerk.sent)
             self._staff.check()
+            if self._auditor.failure is not None:
+                raise DemoError(f"the audit failed after {self._auditor.seen} orders: {self._auditor.failure}")
             if self._clerk.failure is not None:
                 raise DemoError(f"sending failed after {self._clerk.sent} orders: {self._clerk.failure}")
             now_s = time.monotonic()
-            if self._seen.settled + self._clerk.sent != last:
-                last, since_s = self._seen.settled + self._clerk.sent, now_s
+            moved = self._seen.settled + self._clerk.sent + self._auditor.seen
+            if moved != last:
+                last, since_s = moved, now_s
             elif now_s - since_s > STALLED_S:
                 raise DemoError(
                     f"nothing happened for {STALLED_S:g} s: {self._seen.settled} of {self._seen.expected} finished, "

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import factory_of
-from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, with_namespace
+from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, with_namespace
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names, address_settings, run_of
 from jbm_kafka.demo.log import quiet_client
 from jbm_kafka.jms.connection import Connection
@@ -28,11 +28,11 @@ TIMEOUT_S = 15.0
 
 @contextlib.contextmanager
 def open_shop(cluster: Cluster, names: Names) -> Iterator[Connection]:
-    """A connection, with the run's queues and the dead-letter queue made."""
+    """A connection, with the run's destinations and the dead-letter queue made."""
     factory = factory_of(cluster, address_settings=address_settings())
     with factory.create_connection() as connection, connection.create_session() as session:
-        for name in (names.orders, names.journal, DEAD_LETTERS):
-            session.create_producer(Queue(name))
+        for destination in (Queue(names.orders), Topic(names.journal), Queue(names.audit), Queue(DEAD_LETTERS)):
+            session.create_producer(destination)
         yield connection
 
 

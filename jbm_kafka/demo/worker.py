@@ -20,7 +20,7 @@ from typing import IO
 
 from jbm_kafka.cli.cluster_settings import SettingsFault, cluster_of_environment
 from jbm_kafka.cli.connect import factory_of
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.demo.bookstore import Line, address_settings, refusals
 from jbm_kafka.jms.messages import Message, TextMessage
@@ -58,7 +58,7 @@ def fulfil(line: Line, delivery_count: int) -> int:
 class Worker:
     """Takes orders one after the other; `stop` may come from any thread."""
 
-    def __init__(self, name: str, orders: Session, diary: Session, *, orders_queue: Queue, journal: Queue) -> None:
+    def __init__(self, name: str, orders: Session, diary: Session, *, orders_queue: Queue, journal: Topic) -> None:
         self._name = name
         self._session = orders
         self._consumer = orders.create_consumer(orders_queue, prefetch=PREFETCH)
@@ -123,7 +123,7 @@ def _work_until_input_ends(given: argparse.Namespace) -> None:
             connection.create_session(AcknowledgeMode.TRANSACTED),
             connection.create_session(),
             orders_queue=Queue(given.orders),
-            journal=Queue(given.journal),
+            journal=Topic(given.journal),
         )
         print("ready", flush=True)
         threading.Thread(target=_stop_at_the_end_of, args=(sys.stdin.buffer, worker), daemon=True).start()

@@ -8,24 +8,22 @@ provider, and its end is waited for, or told, apart from that.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
-from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.core.errors import IllegalStateError, JMSError
 from jbm_kafka.jms.messages import Message, Settler
 from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.settled_too_late import after_close, not_needed
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import refusal, tell_refused
 from jbm_kafka.ports.unit_barrier import Disposition
-from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
 
 DURABLE_TIMEOUT_S = 60.0
 """How long a blocking acknowledgement or a commit waits for its checkpoint."""
-Notified = Callable[[Exception | None], None]
-"""Told how something ended, on a thread of the provider's."""
 
 
 class AcknowledgeStrategy:
@@ -99,11 +97,11 @@ class AcknowledgeStrategy:
 
     def acknowledge(self, message: Message) -> None:
         """`message.acknowledge()`: ignored in AUTO, DUPS_OK, PRE, NO and TRANSACTED."""
-        self._session.check_open()
+        self._check_open("acknowledge")
 
     def nack(self, message: Message, delay_ms: int | None) -> None:
         """`message.nack()`: only CLIENT and INDIVIDUAL have one."""
-        self._session.check_open()
+        self._check_open("nack")
         raise IllegalStateError(
             f"nack() is for CLIENT and INDIVIDUAL sessions, this one is {self._session.mode.name}; make one with "
             f"create_session(AcknowledgeMode.INDIVIDUAL)"
@@ -117,6 +115,11 @@ class AcknowledgeStrategy:
             return not self.count(link) and not (listening is not None and listening.taking_for is link)
 
         self._session.links.let_go(may_go)
+
+    def _check_open(self, call: str) -> None:
+        """Raises IllegalStateError when the session is closed: it is too late, and was never needed."""
+        if self._session.is_closed:
+            raise not_needed(call, self._session.mode)
 
     def _not_transacted(self, call: str) -> IllegalStateError:
         return IllegalStateError(
@@ -161,65 +164,74 @@ class AcknowledgeStrategy:
         return lost
 
 
-class AutoAcknowledge(AcknowledgeStrategy):
-    """The message before is settled when the next is asked for (ACK-1)."""
+class OneInHand(AcknowledgeStrategy):
+    """Base of the modes in which the application is done with a message when it asks for the next."""
 
     def __init__(self, session: SessionCore) -> None:
         super().__init__(session)
-        self._previous: Delivery | None = None
+        self._in_hand: Delivery | None = None
         """What the application has."""
         self._link: Link | None = None
         """Where it came from. Beside it, for an object that holds both would be one more for each message."""
 
-    def before_receive(self) -> None:
-        if self.settle_at_once():
-            return
-        previous = self._take_previous()
-        assert previous is not None, self._session.session_id
-        lease = previous.delivery.lease
-        if lease.is_revoked:
-            tell_refused(lease, [previous.reference.offset])
-        else:
-            self._record([previous])
-
-    def settle_at_once(self) -> bool:
-        previous = self._previous
-        if previous is None:
-            return True
-        lease = previous.lease
-        if lease.is_revoked or self._is_blocking:
-            return False
-        self._previous = None
-        late = lease.acknowledge(previous.reference.offset)
-        if late:  # lost since the look above
-            tell_refused(lease, late)
-        return True
-
     def handed_over(self, link: Link, delivery: Delivery) -> AcknowledgeStrategy:
-        self._previous = delivery
+        self._in_hand = delivery
         self._link = link
         return self
 
     def not_handed_over(self, delivery: Delivery) -> None:
-        if self._previous is delivery:
-            self._previous = None
-
-    def count(self, link: Link) -> int:
-        return 1 if self._previous is not None and self._link is link else 0
-
-    def recover(self) -> None:
-        self.before_receive()
-
-    def abandon(self) -> None:
-        previous = self._take_previous()
-        if previous is not None and not previous.delivery.lease.is_revoked:
-            give_back([previous], counted=True)
+        if self._in_hand is delivery:
+            self._in_hand = None
 
     def listener_raised(self, message: Message) -> None:
         self.abandon()
 
     def listener_returned(self) -> None:
         self.before_receive()
+
+    def _take_in_hand(self) -> Unacknowledged | None:
+        """What the application has, which it has no more."""
+        in_hand, self._in_hand = self._in_hand, None
+        return None if in_hand is None or self._link is None else Unacknowledged(in_hand, self._link)
+
+
+class AutoAcknowledge(OneInHand):
+    """The message before is settled when the next is asked for (ACK-1)."""
+
+    def before_receive(self) -> None:
+        if self.settle_at_once():
+            return
+        in_hand = self._take_in_hand()
+        assert in_hand is not None, self._session.session_id
+        lease = in_hand.delivery.lease
+        if lease.is_revoked:
+            tell_refused(lease, [in_hand.reference.offset])
+        else:
+            self._record([in_hand])
+
+    def settle_at_once(self) -> bool:
+        in_hand = self._in_hand
+        if in_hand is None:
+            return True
+        lease = in_hand.lease
+        if lease.is_revoked or self._is_blocking:
+            return False
+        self._in_hand = None
+        late = lease.acknowledge(in_hand.reference.offset)
+        if late:  # lost since the look above
+            tell_refused(lease, late)
+        return True
+
+    def count(self, link: Link) -> int:
+        return 1 if self._in_hand is not None and self._link is link else 0
+
+    def recover(self) -> None:
+        self.before_receive()
+
+    def abandon(self) -> None:
+        in_hand = self._take_in_hand()
+        if in_hand is not None and not in_hand.delivery.lease.is_revoked:
+            give_back([in_hand], counted=True)
 
     def consumer_closes(self, link: Link) -> None:
         if self._link is link:
@@ -230,11 +242,6 @@ class AutoAcknowledge(AcknowledgeStrategy):
             self.before_receive()
         except JMSError as error:
             self._session.connection.notify_exception(error)
-
-    def _take_previous(self) -> Unacknowledged | None:
-        """What the application has, which it has no more."""
-        previous, self._previous = self._previous, None
-        return None if previous is None or self._link is None else Unacknowledged(previous, self._link)
 
 
 class MessageSettler:
@@ -294,15 +301,24 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
         self._give_back_all(delay_ms=None)
 
     def close(self) -> None:
-        self._give_back_all(delay_ms=0)
+        items = self._take_all()
+        for item in items:  # of a partition that is gone too: it comes again there
+            item.was_returned = True
+        give_back_present(items, 0)
+        self._settled()
 
     def _take_all(self) -> list[Unacknowledged]:
         with self._session.lock:
             return self._held.take_all()
 
     def _give_back_all(self, delay_ms: int | None) -> None:
-        _give_back_present(self._take_all(), delay_ms)
+        give_back_present(self._take_all(), delay_ms)
         self._settled()
+
+    def _check_item(self, item: Unacknowledged, call: str) -> None:
+        """Raises IllegalStateError when the session is closed, with what became of the message."""
+        if self._session.is_closed:
+            raise after_close(call, item.delivery.place, comes_again=item.was_returned or self._held.has(item))
 
     def _too_late(self, item: Unacknowledged) -> IllegalStateError:
         partition, offset = item.delivery.place
@@ -322,7 +338,7 @@ class IndividualAcknowledge(ExplicitAcknowledge):
     """Each message on its own (ACK-6)."""
 
     def acknowledge_item(self, item: Unacknowledged) -> None:
-        self._session.check_open()
+        self._check_item(item, "acknowledge")
         with self._session.lock:
             was_held = self._held.take(item)
         if was_held:
@@ -332,11 +348,11 @@ class IndividualAcknowledge(ExplicitAcknowledge):
             raise self._too_late(item)
 
     def nack_item(self, item: Unacknowledged, delay_ms: int | None) -> None:
-        self._session.check_open()
+        self._check_item(item, "nack")
         with self._session.lock:
             if not self._held.take(item):
                 raise self._settled_before(item)
-        _give_back_present([item], delay_ms)
+        give_back_present([item], delay_ms)
         self._settled()
 
     def acknowledge_all(self) -> None:
@@ -353,7 +369,7 @@ class ClientAcknowledge(ExplicitAcknowledge):
     """Everything up to the message acknowledged (ACK-2)."""
 
     def acknowledge_item(self, item: Unacknowledged) -> None:
-        self._session.check_open()
+        self._check_item(item, "acknowledge")
         with self._session.lock:
             items = self._held.take_through(item)
         if item.was_returned:
@@ -362,7 +378,7 @@ class ClientAcknowledge(ExplicitAcknowledge):
         self._settled()
 
     def nack_item(self, item: Unacknowledged, delay_ms: int | None) -> None:
-        self._session.check_open()
+        self._check_item(item, "nack")
         with self._session.lock:
             items = self._held.take_unit_from(item)
         if not items:
@@ -371,7 +387,7 @@ class ClientAcknowledge(ExplicitAcknowledge):
             each.was_returned = True
         # Only the one refused is an attempt; the later ones of its unit go back with it (UNIT-3), uncounted: the
         # channel finds them by itself.
-        _give_back_present([item], delay_ms)
+        give_back_present([item], delay_ms)
         self._settled()
 
     def acknowledge_all(self) -> None:
@@ -379,105 +395,6 @@ class ClientAcknowledge(ExplicitAcknowledge):
         self._settled()
 
 
-class PendingCommit:
-    """A commit under way: what it consists of, and what tells its end."""
-
-    __slots__ = ("items", "work")
-
-    def __init__(self, work: UnitOfWork, items: Sequence[Unacknowledged]) -> None:
-        self.work = work
-        self.items = items
-
-
-class TransactedAcknowledge(ExplicitAcknowledge):
-    """Sends and receives as one (ACK-7)."""
-
-    def acknowledge_item(self, item: Unacknowledged) -> None:
-        self._session.check_open()
-
-    def nack_item(self, item: Unacknowledged, delay_ms: int | None) -> None:
-        self.nack(Message(), delay_ms)
-
-    def recover(self) -> None:
-        raise IllegalStateError("recover() is not for TRANSACTED sessions; use rollback()")
-
-    def commit(self) -> None:
-        pending = self.begin_commit()
-        if pending is None:
-            return
-        error: JMSError | None = None
-        try:
-            self._session.connection.wait_for(pending.work.done, DURABLE_TIMEOUT_S, about=pending.work.about)
-        except JMSError as failure:
-            error = failure
-        if error is not None:
-            self.commit_failed(pending, error)
-
-    def begin_commit(self, notified: Notified | None = None) -> PendingCommit | None:
-        """Have the transaction committed; None when it is empty. `notified` of the end, beside `work.done`.
-
-        Raises:
-            TransactionRolledBackError: it cannot be; everything received is on its way back.
-        """
-        items = self._take_all()
-        expires_at_ms = self._session.outbox.expires_at_ms
-        sends = self._session.outbox.take_all()
-        if expires_at_ms and self._session.connection.provider.clock.now_ms() >= expires_at_ms:
-            _give_back_present(items)
-            raise TransactionRolledBackError(
-                f"rolled back: a message sent in it expired at {expires_at_ms} (ms since 1970), before the commit; "
-                f"everything received comes again, sends were dropped. Commit sooner, or give a longer time_to_live_ms",
-                expired_at_ms=expires_at_ms,
-            )
-        lost = next((item for item in items if item.delivery.lease.is_revoked), None)
-        if lost is not None:
-            _give_back_present(items)
-            partition, offset = lost.delivery.place
-            raise TransactionRolledBackError(
-                f"rolled back: partition {partition} of {lost.delivery.lease.channel.topic} with offset {offset} "
-                "moved to another process; everything received comes again, sends were dropped",
-                partition=partition,
-                offset=offset,
-            )
-        if not items and not sends:
-            return None
-        work = UnitOfWork(f"commit of {self._session.session_id}", sends, _received(items), Completion(notified))
-        try:
-            self._session.connection.provider.submit(work)
-        except JMSError as error:
-            _give_back_present(items)
-            raise TransactionRolledBackError(f"rolled back: {error}") from None
-        return PendingCommit(work, items)
-
-    def commit_failed(self, pending: PendingCommit, error: Exception) -> None:
-        """The end of a commit that was told this error: what came of it is told in turn.
-
-        Raises:
-            TransactionRolledBackError: everything received is on its way back.
-            TransactionInDoubtError: nobody knows.
-        """
-        if isinstance(error, TransactionRolledBackError):
-            _give_back_present(pending.items)
-            raise error
-        raise TransactionInDoubtError(
-            f"{error}; close the session: what was not committed comes again", session=self._session.session_id
-        ) from None
-
-    def rollback(self) -> None:
-        self._session.outbox.take_all()
-        self._give_back_all(delay_ms=None)
-
-    def abandon(self) -> None:
-        self.rollback()
-
-
-def _give_back_present(items: Sequence[Unacknowledged], delay_ms: int | None = None) -> None:
+def give_back_present(items: Sequence[Unacknowledged], delay_ms: int | None = None) -> None:
     """Return, counted, what is not lost."""
     give_back([item for item in items if not item.delivery.lease.is_revoked], counted=True, delay_ms=delay_ms)
-
-
-def _received(items: list[Unacknowledged]) -> list[Received]:
-    by_lease: dict[tuple[Link, PartitionLease], list[int]] = defaultdict(list)
-    for item in items:
-        by_lease[item.link, item.delivery.lease].append(item.reference.offset)
-    return [Received(link, lease, offsets) for (link, lease), offsets in by_lease.items()]

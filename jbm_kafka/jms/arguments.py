@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from threading import TIMEOUT_MAX
 from typing import SupportsFloat
 
@@ -57,6 +58,22 @@ def check_callable(name: str, value: object) -> None:
     """Raises InvalidSettingError when it can neither be called nor is None."""
     if value is not None and not callable(value):
         raise wrong_type(name, value, "it is a function or another callable, or None")
+
+
+def check_listener(name: str, value: object, argument: str) -> None:
+    """Raises InvalidTypeError when it cannot be called with one argument: at the first call nobody would hear it."""
+    check_callable(name, value)
+    if not callable(value):
+        return
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # of some built-in functions nobody knows it
+        return
+    try:
+        signature.bind(value)
+    except TypeError as error:
+        rule = f"it is called with the {argument}, as {name}({argument}), and {error}"
+        raise wrong_type(name, value, f"{rule}; write: def {name}({argument}): …") from None
 
 
 def check_kind(kind: object) -> None:

@@ -57,6 +57,10 @@ class QueueBrowser:
         """No further iteration."""
         self._is_closed = True
 
+    def __repr__(self) -> str:
+        chosen = "" if self.selector is None else f" selector={self.selector!r}"
+        return f"<QueueBrowser {self.queue} include={self.include!r}{chosen} {'closed' if self._is_closed else 'open'}>"
+
     def __enter__(self) -> QueueBrowser:
         return self
 

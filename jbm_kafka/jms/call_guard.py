@@ -28,6 +28,12 @@ class ListeningState:
         self.taking_for: Link | None = None
         """A message of it may be neither in the buffer nor unacknowledged, but on its way to the listener."""
 
+    def wait_end(self, timeout_s: float) -> bool:
+        """True when the thread has ended in time."""
+        assert self.thread is not None
+        self.thread.join(timeout_s)
+        return not self.thread.is_alive()
+
     @property
     def is_current(self) -> bool:
         """The caller is the thread."""

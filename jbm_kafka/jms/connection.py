@@ -12,7 +12,7 @@ from typing import Self
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import IllegalStateError, JMSError
 from jbm_kafka.core.subscription import checked_client_id
-from jbm_kafka.jms.arguments import check_callable, check_mode
+from jbm_kafka.jms.arguments import check_listener, check_mode
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.jms.known_attributes import KnownAttributes
@@ -41,6 +41,8 @@ class ConnectionMetadata:
 class Connection(KnownAttributes):
     """Made by `factory.create_connection()`, stopped; entering it as a context manager starts it. Thread-safe."""
 
+    _internal = frozenset({"core", "forked", "provider"})
+
     def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
         self.core = ConnectionCore(provider, defaults)
         if defaults.client_id is not None:
@@ -57,7 +59,7 @@ class Connection(KnownAttributes):
         self._starting = 0
         """The thread in `start`."""
         _connections.add(self)
-        self.take_no_other()
+        self._take_no_other()
 
     @property
     def provider(self) -> Provider:
@@ -68,12 +70,12 @@ class Connection(KnownAttributes):
     def exception_listener(self) -> ExceptionListener | None:
         """Called with errors that no call can raise, such as an acknowledgement refused later (ACK-9): in order, on
         a thread of its own. It may close the connection."""
-        return self.core.exception_listener
+        return self.core.troubles.listener
 
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
-        check_callable("exception_listener", listener)
-        self.core.exception_listener = listener
+        check_listener("exception_listener", listener, "error")
+        self.core.troubles.listener = listener
 
     @property
     def is_started(self) -> bool:
@@ -168,15 +170,22 @@ class Connection(KnownAttributes):
                 return
             self.is_closed = True
             sessions = self._open_sessions()
+        self.core.waits.begin_close()
         for session in sessions:
             session.close()
-        self.provider.flush(CLOSE_TIMEOUT_S)
-        self.core.completions.wait_done(CLOSE_TIMEOUT_S)
+        self.core.temporaries.close()
+        self.core.waits.wait_closing(self.provider.flush, CLOSE_TIMEOUT_S)
+        self.core.waits.wait_closing(self.core.completions.wait_done, CLOSE_TIMEOUT_S)
         self.core.completions.stop()
         try:
             self.provider.close()
         finally:
             self.core.troubles.stop(LAST_TROUBLES_S)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "started" if self.is_started else "stopped"
+        client = "" if self.client_id is None else f" client_id={self.client_id!r}"
+        return f"<Connection {self.core.defaults.url} {state}{client}>"
 
     def __enter__(self) -> Self:
         try:

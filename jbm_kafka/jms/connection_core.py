@@ -10,7 +10,9 @@ from jbm_kafka.core.errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.completions import Completions
-from jbm_kafka.jms.troubles import ExceptionListener, Troubles
+from jbm_kafka.jms.own_temporaries import OwnTemporaries
+from jbm_kafka.jms.troubles import Troubles
+from jbm_kafka.jms.waits import Waits
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import Provider
 
@@ -23,6 +25,8 @@ class ConnectionDefaults:
     prefetch: int
     block_on_acknowledge: bool
     default_unit_of_order: str | UnitMarker | None
+    url: str = ""
+    """For people."""
 
 
 class ConnectionCore:
@@ -33,19 +37,19 @@ class ConnectionCore:
         self.defaults = defaults
         self.connection_id = f"c{secrets.token_hex(6)}"
         self.client_id: str | None = None
+        self.temporaries = OwnTemporaries(provider, self.connection_id)
         self.completions = Completions()
         self.troubles = Troubles()
-        self.exception_listener: ExceptionListener | None = None
+        self.waits = Waits(provider)
         self.is_started = False
         self.is_forked = False
         """This process got the connection by a fork: it belongs to the parent."""
         self._message_numbers = itertools.count(1)
         self._session_numbers = itertools.count(1)
-        self._message_prefix = f"ID:{self.connection_id}:"
 
     def next_message_id(self) -> str:
         """`ID:<connection id>:<number>`."""
-        return self._message_prefix + str(next(self._message_numbers))
+        return f"ID:{self.connection_id}:{next(self._message_numbers)}"
 
     def next_session_id(self) -> str:
         """`<connection id>/<number>`."""
@@ -63,7 +67,7 @@ class ConnectionCore:
 
     def notify_exception(self, error: Exception) -> None:
         """Give an error to the exception listener, or to the log when there is none."""
-        self.troubles.tell(self.exception_listener, error)
+        self.troubles.tell(self.troubles.listener, error)
 
     def wait_for(self, completion: Completion, timeout_s: float, *, about: str) -> None:
         """Return when it is completed: all that a session waits for of its provider, it waits for here.
@@ -71,7 +75,7 @@ class ConnectionCore:
         Raises:
             JMSError: what it failed with, or that no answer came in time.
         """
-        completion.wait(timeout_s, about=about)
+        self.waits.wait_for(completion, timeout_s, about=about)
 
     def hold_client_id(self, client_id: object) -> None:
         """Be known by this name, and nobody else (CONN-2).

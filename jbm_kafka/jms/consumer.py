@@ -10,9 +10,10 @@ from typing import Final, Never, Self, TypeVar
 from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.arguments import Seconds, check_callable, check_kind, checked_timeout_s
+from jbm_kafka.jms.arguments import Seconds, check_kind, check_listener, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.listening import Listening
@@ -23,6 +24,8 @@ from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 
 T = TypeVar("T")
+_INTERNAL: Final = frozenset({"inbox", "link", "next_delivery", "waiting"})
+"""What modules of the package share; `dir` does not show it to applications."""
 _TIMEOUT_MAX_S: Final = TIMEOUT_MAX
 
 
@@ -36,9 +39,9 @@ class MessageConsumer:
         listening: Listening,
         source: Source,
         prefetch: int,
+        selector: Selector | None,
     ) -> None:
-        self.selector: str | None = None
-        self.inbox: Inbox = Inbox(session, strategy, source, prefetch)
+        self.inbox: Inbox = Inbox(session, strategy, source, prefetch, selector)
         self.waiting: Waiting = Waiting(self.inbox)
         self._has_closed = False
         self._listening = listening
@@ -53,6 +56,12 @@ class MessageConsumer:
     def destination(self) -> Queue | Topic:
         """The queue, or the topic that is subscribed to."""
         return self.inbox.destination
+
+    @property
+    def selector(self) -> str | None:
+        """Which messages it receives, as it was given; None: every one."""
+        chosen = self._link.selector
+        return None if chosen is None else chosen.text
 
     @property
     def prefetch(self) -> int:
@@ -207,7 +216,7 @@ class MessageConsumer:
 
         A call that runs is waited for when a listener is taken away, unless that is done by the listener itself.
         """
-        check_callable("listener", listener)
+        check_listener("listener", listener, "message")
         if listener is not None and self._link.is_closed:
             raise IllegalStateError(f"the consumer of {self.destination} is closed; make a new one")
         self._listening.set_listener(self.inbox, listener)
@@ -233,6 +242,13 @@ class MessageConsumer:
             self._link.give_back_unread()
         self._session.links.close(self._link)
         self._strategy.let_go_closed()
+
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in _INTERNAL]
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "open"
+        return f"<MessageConsumer {self.destination} {self._session.mode.name} {state}>"
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
-from jbm_kafka.core.destination import Destination, Queue, Topic
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.browser import QueueBrowser
@@ -101,6 +101,9 @@ class ContextProducer:
         """See MessageProducer.close."""
         self._producer.close()
 
+    def __repr__(self) -> str:
+        return f"<ContextProducer of {self._producer}>"
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *ContextProducer.__annotations__})
 
@@ -131,7 +134,7 @@ class Context(KnownAttributes):
         except BaseException:
             connection.close()
             raise
-        self.take_no_other()
+        self._take_no_other()
 
     # -- of its connection -----------------------------------------------------------------------------------------
 
@@ -193,6 +196,39 @@ class Context(KnownAttributes):
     def create_topic(self, name: str) -> Topic:
         """The topic of this name."""
         return self.session.create_topic(name)
+
+    def create_temporary_queue(self) -> TemporaryQueue:
+        """See Session.create_temporary_queue."""
+        return self.session.create_temporary_queue()
+
+    def create_temporary_topic(self) -> TemporaryTopic:
+        """See Session.create_temporary_topic."""
+        return self.session.create_temporary_topic()
+
+    def request(
+        self,
+        destination: Destination,
+        message: Message | str | bytes | Mapping[str, object],
+        *,
+        timeout: float | None,
+        unit_of_order: UnitOfOrder | Unset = UNSET,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+        properties: Mapping[str, object] | None = None,
+        type: str | None = None,  # noqa: A002 - its name in JMS
+    ) -> Message:
+        """See Session.request; starts the connection."""
+        self.connection.start()
+        return self.session.request(
+            destination,
+            message,
+            timeout=timeout,
+            unit_of_order=unit_of_order,
+            priority=priority,
+            time_to_live_ms=time_to_live_ms,
+            properties=properties,
+            type=type,
+        )
 
     def create_producer(self) -> ContextProducer:
         """A producer without a destination of its own."""
@@ -283,6 +319,9 @@ class Context(KnownAttributes):
     def close(self) -> None:
         """Close session and connection."""
         self.connection.close()
+
+    def __repr__(self) -> str:
+        return f"<Context of {self.connection} {self.session}>"
 
     def __enter__(self) -> Self:
         self.connection.__enter__()

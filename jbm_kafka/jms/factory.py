@@ -114,7 +114,11 @@ class ConnectionFactory:
             prefetch=_whole("prefetch", prefetch, 1, PREFETCH_MAX, "messages"),
             block_on_acknowledge=checked_flag("block_on_acknowledge", block_on_acknowledge),
             default_unit_of_order=_unit(default_unit_of_order),
+            url=f"{self._scheme}://{address}",
         )
+
+    def __repr__(self) -> str:
+        return f"<ConnectionFactory {self._defaults.url}>"
 
     def create_connection(self, username: str | None = None, password: str | None = None) -> Connection:
         """A connection, stopped.

@@ -9,6 +9,7 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import MessageFormatError, ResourceAllocationError
 from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.subscription import Source, destination_of
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
@@ -33,14 +34,23 @@ def has_next(link: Link) -> bool:
 class Inbox:
     """What a consumer receives from. Nothing here waits; the caller is in a call of the session."""
 
-    def __init__(self, session: SessionCore, strategy: AcknowledgeStrategy, source: Source, prefetch: int) -> None:
+    def __init__(
+        self,
+        session: SessionCore,
+        strategy: AcknowledgeStrategy,
+        source: Source,
+        prefetch: int,
+        selector: Selector | None,
+    ) -> None:
         self.session = session
         self.source: Source = source
         self.destination: Queue | Topic = destination_of(source)
         self.prefetch = prefetch
         self.listener: MessageListener | None = None
         self.link: Link = _link_of(session, prefetch)
+        self.link.selector = selector
         self.link.on_trouble = session.connection.notify_exception
+        self.link.client_id, self.link.mode = session.connection.client_id or "", session.mode.name
         self._strategy = strategy
         self._credit = Credit(prefetch)
         self._is_careful: bool = session.connection.provider.traits.records_attempts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.wrong_values import shown
 
-_MADE = "is made"
+_MADE = "_is made"
 """No attribute's name: a mark among them."""
 
 
@@ -17,12 +17,17 @@ Check = Callable[[str, object], object]
 
 
 class KnownAttributes:
-    """Base of what applications set attributes of. Its own `__init__` calls `take_no_other` at its end."""
+    """Base of what applications set attributes of. Its own `__init__` calls `_take_no_other` at its end."""
 
-    checks: ClassVar[Mapping[str, Check]] = {}
+    _checks: ClassVar[Mapping[str, Check]] = {}
     """By attribute: so a value that it cannot have is told where it is set, and not where it is used."""
+    _internal: ClassVar[frozenset[str]] = frozenset()
+    """What modules of the package share; `dir` does not show it to applications."""
 
-    def take_no_other(self) -> None:
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in self._internal]
+
+    def _take_no_other(self) -> None:
         """From now on only the attributes there are can be set."""
         vars(self)[_MADE] = True
 
@@ -35,7 +40,7 @@ class KnownAttributes:
                 AttributeError: there is none of this name; the text names the likely one.
                 JMSError: it cannot have this value.
             """
-            check = self.checks.get(name)
+            check = self._checks.get(name)
             if check is not None:
                 check(name, value)
             if _MADE in vars(self) and not hasattr(self, name):

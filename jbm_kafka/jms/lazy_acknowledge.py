@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.wrong_values import checked_int, wrong_value
-from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
+from jbm_kafka.jms.acknowledge import OneInHand
 from jbm_kafka.jms.arguments import PREFETCH_MAX
-from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.unacknowledged import Unacknowledged, give_back
-from jbm_kafka.ports.deliveries import Delivery, PartitionLease
+from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import tell_refused
 
@@ -56,14 +55,11 @@ class Triggers:
             raise wrong_value("messages", self.messages, rule)
 
 
-class LazyAcknowledge(AcknowledgeStrategy):
+class LazyAcknowledge(OneInHand):
     """Its state is guarded by the session's lock, but for the message in hand, which is its calls' alone."""
 
     def __init__(self, session: SessionCore, triggers: Triggers) -> None:
         super().__init__(session)
-        self._in_hand: Delivery | None = None
-        self._link: Link | None = None
-        """Where that came from."""
         self._done: list[Unacknowledged] = []
         """Finished, in the order received."""
         self._leases: set[PartitionLease] = set()
@@ -105,15 +101,6 @@ class LazyAcknowledge(AcknowledgeStrategy):
         self.before_receive()
         return True
 
-    def handed_over(self, link: Link, delivery: Delivery) -> AcknowledgeStrategy:
-        self._in_hand = delivery
-        self._link = link
-        return self
-
-    def not_handed_over(self, delivery: Delivery) -> None:
-        if self._in_hand is delivery:
-            self._in_hand = None
-
     def count(self, link: Link) -> int:
         in_hand = 1 if self._in_hand is not None and self._link is link else 0
         return in_hand + sum(1 for row in self._done if row.link is link)
@@ -131,18 +118,12 @@ class LazyAcknowledge(AcknowledgeStrategy):
 
     def abandon(self) -> None:
         """What it has in hand was not processed; what came before was."""
-        in_hand, self._in_hand = self._in_hand, None
+        in_hand = self._take_in_hand()
         with self._session.lock:
             rows = self._take_done()
         self._acknowledge(rows, waits=False)
-        if in_hand is not None and self._link is not None and not in_hand.lease.is_revoked:
-            give_back([Unacknowledged(in_hand, self._link)], counted=True)
-
-    def listener_raised(self, message: Message) -> None:
-        self.abandon()
-
-    def listener_returned(self) -> None:
-        self.before_receive()
+        if in_hand is not None and not in_hand.delivery.lease.is_revoked:
+            give_back([in_hand], counted=True)
 
     def consumer_closes(self, link: Link) -> None:
         if self._link is link:
@@ -176,14 +157,14 @@ class LazyAcknowledge(AcknowledgeStrategy):
 
     def _finish(self) -> None:
         """The application is done with what it had in hand."""
-        in_hand, self._in_hand = self._in_hand, None
-        if in_hand is None or self._link is None:
+        in_hand = self._take_in_hand()
+        if in_hand is None:
             return
         with self._session.lock:
             if not self._done:
                 self._due_at_ms = self._next_due_ms()
-            self._done.append(Unacknowledged(in_hand, self._link))
-            self._leases.add(in_hand.lease)
+            self._done.append(in_hand)
+            self._leases.add(in_hand.delivery.lease)
 
     def _next_due_ms(self) -> int:
         milliseconds = self._triggers.milliseconds

@@ -11,6 +11,7 @@ from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.call_guard import ListeningState
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.raised import what_follows
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
 
@@ -65,7 +66,7 @@ class Listening:
         self._session.wake()
         thread = self._state.thread
         if thread is not None and not self._state.is_current:
-            thread.join(STOP_TIMEOUT_S)
+            self._session.connection.waits.wait_closing(self._state.wait_end, STOP_TIMEOUT_S)
 
     @property
     def _has_begun(self) -> bool:
@@ -167,9 +168,10 @@ class Listening:
                 listener(message)
             except BaseException as error:  # sys.exit() in a handler as well: the message was not processed
                 log.warning(
-                    "a listener of %s raised for message %s; it comes again as its session's mode says",
+                    "a listener of %s raised for message %s; %s",
                     inbox.destination,
                     message.message_id,
+                    self._what_follows(inbox, delivery),
                     exc_info=error,
                 )
                 strategy.listener_raised(message)
@@ -185,6 +187,10 @@ class Listening:
             raise
         finally:
             self._ends()
+
+    def _what_follows(self, inbox: Inbox, delivery: Delivery) -> str:
+        settings = self._session.connection.provider.settings_of(inbox.destination.name)
+        return what_follows(self._session.mode, settings, delivery.count.attempts + 1)
 
     def _ends(self) -> None:
         """Nothing is on its way to the listener any more, and it does not run."""

@@ -104,7 +104,7 @@ class MessageCore:
         if told is _UNREAD:
             record = cast(KafkaRecord, self._record)
             told = header_text(record.headers(), MESSAGE_ID_HEADER)
-            self._known_id = told = place_id(record) if told is None else told
+            self._known_id = told = told or place_id(record)
         return told
 
     @message_id.setter

@@ -42,7 +42,7 @@ class MessageProducer(KnownAttributes):
     is_closed: it was closed.
     """
 
-    checks: ClassVar[Mapping[str, Check]] = {
+    _checks: ClassVar[Mapping[str, Check]] = {
         "unit_of_order": check_unit,
         "destination": lambda _, value: None if value is None else as_destination(value),
         "delivery_mode": lambda _, value: checked_delivery_mode(value),
@@ -73,9 +73,10 @@ class MessageProducer(KnownAttributes):
             default_unit=session.connection.defaults.default_unit_of_order,
             system_unit=session.system_unit,
             without_unit=session.session_id,
+            place_unit=session.connection.provider.place_unit,
         )
         self._sending = Sending(session, routing)
-        self.take_no_other()
+        self._take_no_other()
         if not session.is_transacted:
             session.connection.provider.prepare_to_send()
 
@@ -178,6 +179,10 @@ class MessageProducer(KnownAttributes):
             if group is not None:
                 group.wait(SEND_TIMEOUT_S)
                 group.check()
+
+    def __repr__(self) -> str:
+        target = "each send names its destination" if self.destination is None else self.destination
+        return f"<MessageProducer {target} {'closed' if self.is_closed else 'open'}>"
 
     def __enter__(self) -> Self:
         return self

@@ -50,10 +50,12 @@ class Routing:
         default_unit: UnitOfOrder,
         system_unit: str,
         without_unit: str,
+        place_unit: Callable[[str, bytes], int],
     ) -> None:
         """`default_unit`: the factory's; `without_unit`: a name of the session's, whose hash is the partition of its
-        messages without a unit, so that they stay in order (ORDER-1)."""
+        messages without a unit, so that they stay in order (ORDER-1); `place_unit`: the provider's."""
         self._settings_of = settings_of
+        self._place_unit = place_unit
         self._default_unit = default_unit
         self._system_unit = system_unit
         self._without_unit = without_unit.encode()
@@ -99,9 +101,10 @@ class Routing:
         """Where the record goes: all of a unit to one partition, and all of a session's without a unit too."""
         if unit.key is not None:
             if unit.topic is not info:
-                if info.partitions != info.unit_partitions:
+                if not info.takes_units:
                     raise other_count(info)
-                unit.partition = partition_for(unit.key, info.unit_partitions)
+                found = info.partition(unit.key)
+                unit.partition = self._place_unit(info.topic, unit.key) if found is None else found
                 unit.topic = info
             return unit.partition
         if duplicate_id is not None:
@@ -154,9 +157,8 @@ def other_count(info: TopicInfo) -> OrderError:
     """What is said to who sends a unit to a topic that has got more partitions."""
     return OrderError(
         f"{info.topic} has {info.partitions} partitions now, and its units are routed by {info.unit_partitions}: by "
-        f"another count they would leave their earlier messages behind. Let the queue run empty, then: jbm-kafka "
-        f"admit-partitions {info.topic} (--force gives the order of waiting units up); messages without a unit can be "
-        f"sent meanwhile",
+        f"another count they would leave their earlier messages behind. Let them be routed anew, each when nothing of "
+        f"it is left, with: jbm-kafka admit-partitions {info.topic}; messages without a unit can be sent meanwhile",
         topic=info.topic,
         partitions=info.partitions,
         unit_partitions=info.unit_partitions,

@@ -166,10 +166,10 @@ class SendGroups:
             group = self.by_producer[producer] = SendGroup(provider, order)
         return group
 
-    def end(self, timeout_s: float, tell: Callable[[Exception], None]) -> None:
+    def end(self, wait: Callable[[SendGroup], object], tell: Callable[[Exception], None]) -> None:
         """Wait for all; `tell` is told what no call has raised."""
         for group in self.by_producer.values():
-            group.wait(timeout_s)
+            wait(group)
             try:
                 group.check()
             except JMSError as error:

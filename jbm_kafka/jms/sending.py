@@ -12,6 +12,7 @@ from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compre
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.errors import IllegalStateError, MessageTooLargeError
+from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, TemporaryName, parse_temporary_name
 from jbm_kafka.jms.arguments import check_callable
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
@@ -48,10 +49,11 @@ class Sending:
         connection = session.connection
         self._completions = connection.completions
         self._provider = connection.provider
-        self._send_error: SendError = connection.provider.send_error
         self._target: Destination | None = None
         self._info: TopicInfo | None = None
         """Of the last message, and found fit to send to: so it is for as long as the topic is what it was."""
+        self._temporary: TemporaryName | None = None
+        """What the name of the last message's destination says, if that is a temporary one."""
         self._next_id: Callable[[], str] = connection.next_message_id
         self._now_ms: Callable[[], int] = connection.provider.clock.now_ms
 
@@ -89,7 +91,9 @@ class Sending:
         info = self._info
         if info is None or target is not self._target or info is not self._provider.known_topic(target.name):
             info = self._info = self._provider.ensure(target)
+            self._provider.check_sendable(target)
             self._target = target
+            self._temporary = parse_temporary_name(target.name) if target.is_temporary else None
         unit = self._routing.unit(unit_of_order, unit_of_producer, sent, given, target)
         now_ms = self._now_ms()
         message_id = None if disable_message_id else self._next_id()
@@ -102,10 +106,11 @@ class Sending:
             write_timestamp=has_timestamp and info.is_log_append_time,
             properties=given,
         )
-        partition = self._routing.partition(info, unit, duplicate_id, spread=spread)
+        if (place := self._temporary) is not None:
+            encoded.headers.append((TEMPORARY_HEADER, target.name.encode()))
+        partition = place.partition if place else self._routing.partition(info, unit, duplicate_id, spread=spread)
         # A tuple of values is soon none of the garbage collector's business; a list stays that until the report.
-        headers, timestamp_ms = tuple(encoded.headers), now_ms if has_timestamp else None
-        most = info.max_message_bytes
+        headers, timestamp_ms, most = tuple(encoded.headers), now_ms if has_timestamp else None, info.max_message_bytes
         record = Outgoing(info.topic, partition, unit.key, encoded.value, headers, timestamp_ms, most)
         if self._is_transacted:
             self._keep_for_commit(sent, record, info, on_completion)
@@ -127,11 +132,12 @@ class Sending:
                 group = self._groups.group_of(self, self._provider, self._order)
                 group.send(message, record, target, threshold=self._groups.threshold)
         except KafkaClientError as trouble:
-            raise self._send_error(trouble, target) from None
+            raise self._provider.send_error(trouble, target) from None
 
     def _send_with_callback(self, message: Message, record: Outgoing, target: Destination, on_completion: Any) -> None:
         completions = self._completions
-        report = CallbackReport(message, on_completion, completions.wake, self._order, self._send_error, target)
+        send_error: SendError = self._provider.send_error
+        report = CallbackReport(message, on_completion, completions.wake, self._order, send_error, target)
         completions.expect(report)
         try:
             self._send_record(record, report, False)

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from types import TracebackType
 from typing import Self
 
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.destination import Destination, Queue, Topic
-from jbm_kafka.core.errors import IllegalStateError, InvalidSelectorError, JMSError
-from jbm_kafka.core.subscription import Source, Subscription
-from jbm_kafka.core.wrong_values import checked_int, shown
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInProgressError
+from jbm_kafka.core.markers import UNSET, Unset
+from jbm_kafka.core.selectors.selector import Selector, parse_selector
+from jbm_kafka.core.subscription import Source
+from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
+from jbm_kafka.jms.arguments import (
+    as_destination,
+    as_queue,
+    as_topic,
+    checked_flag,
+    checked_prefetch,
+)
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.closing import close_beside
+from jbm_kafka.jms.completions import CALLBACKS_TIMEOUT_S
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.known_attributes import KnownAttributes
@@ -29,10 +37,12 @@ from jbm_kafka.jms.messages import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer
+from jbm_kafka.jms.requesting import SendOptionsOfRequest, reply_to
+from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.strategies import strategy_for, with_triggers
 from jbm_kafka.jms.stream_message import StreamMessage
-from jbm_kafka.jms.subscribing import durable, private, shared
+from jbm_kafka.jms.subscribing import begin_use, durable, lasting, private, shared
 
 SENDS_MAX = 1_000_000
 """Messages in a group of sends: each is kept until it is confirmed."""
@@ -43,6 +53,10 @@ SENDS_TIMEOUT_S = 60.0
 class Session(KnownAttributes):
     """Made by `connection.create_session`. Not for two threads at once, but any thread may close it."""
 
+    _internal = frozenset(
+        {"connection_started", "connection_stopped", "core", "is_over", "listening", "strategy", "wait_ready"}
+    )
+
     def __init__(self, connection: ConnectionCore, mode: AcknowledgeMode) -> None:
         self.core = SessionCore(connection, mode)
         self.strategy: AcknowledgeStrategy = strategy_for(self.core)
@@ -50,13 +64,15 @@ class Session(KnownAttributes):
         self._connection = connection
         self._consumers: list[MessageConsumer] = []
         self._default_prefetch = connection.defaults.prefetch
+        self._is_in_block = False
+        """Of `with session.transaction()`."""
         self._is_new = True
         """It had no consumer yet."""
         self._has_closed = False
         """Somebody carries the closing out, or has."""
         self.is_over = False
         """Closed, and nothing is left to be done."""
-        self.take_no_other()
+        self._take_no_other()
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
@@ -80,6 +96,26 @@ class Session(KnownAttributes):
         self.core.check_open()
         return Topic(name)
 
+    def create_temporary_queue(self) -> TemporaryQueue:
+        """A queue of this connection, until its `delete()` or the connection's end: any may send there, only this
+        connection receives (TEMP-1).
+
+        Raises:
+            JMSError: the cluster does not allow it, or does not answer.
+        """
+        self.core.check_open()
+        return self._connection.temporaries.create(TemporaryQueue)
+
+    def create_temporary_topic(self) -> TemporaryTopic:
+        """A topic of this connection, until its `delete()` or the connection's end: any may send there, only this
+        connection receives (TEMP-1).
+
+        Raises:
+            JMSError: the cluster does not allow it, or does not answer.
+        """
+        self.core.check_open()
+        return self._connection.temporaries.create(TemporaryTopic)
+
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """A producer; without a destination every send names one."""
         with self.core.in_use(beside_listener=True):
@@ -92,43 +128,49 @@ class Session(KnownAttributes):
     ) -> MessageConsumer:
         """A consumer of a queue, or of a topic from now on until it is closed (TOPIC-1).
 
-        On a started connection it returns when partitions are assigned and recovered.
+        With a selector it gets what that chooses. What it does not choose stays in the queue, and holds its unit there
+        until somebody else took it (UNIT-6); a topic's consumer never has it. On a started connection it returns when
+        partitions are assigned and recovered.
 
         Raises:
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
             InvalidDestinationError: the destination does not exist or cannot be one; the session can be used as before.
         """
+        chosen = parse_selector(selector)
 
         def source() -> Source:
-            _check_selector(selector)
             is_local_left_out = checked_flag("no_local", no_local)
             if isinstance(destination, Topic):
-                return private(self._connection, destination, no_local=is_local_left_out)
+                return private(self._connection, destination, no_local=is_local_left_out, selector=chosen)
             queue = as_queue(destination, "destination")
             if is_local_left_out:
                 raise IllegalStateError(f"no_local is for topics, and {queue} is none; leave it out")
             return queue
 
-        return self._consumer(source, prefetch)
+        return self._consumer(source, prefetch, chosen)
 
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
         """The one consumer of a durable subscription of this connection's client id (TOPIC-2); made if it is not there.
 
-        It gets whatever is sent after this returned for the first time, until `unsubscribe`. Another topic or no_local
-        than it had: the old subscription is dropped with all it holds, and another made.
+        It gets whatever is sent after this returned for the first time, until `unsubscribe`; with a selector, what that
+        chooses. Another topic, selector or no_local than it had: the old subscription is dropped with all it holds, and
+        another made.
 
         Raises:
             IllegalStateError: there is no client id, or the subscription has a consumer, or it is a shared one.
             InvalidDestinationError: the topic cannot be used, or does not keep its messages.
         """
+        chosen = parse_selector(selector)
 
         def source() -> Source:
-            _check_selector(selector)
             is_local_left_out = checked_flag("no_local", no_local)
-            return durable(self._connection, as_topic(topic), name, no_local=is_local_left_out)
+            return durable(
+                self._connection, lasting(as_topic(topic)), name, no_local=is_local_left_out, selector=chosen
+            )
 
-        return self._consumer(source, prefetch)
+        return self._consumer(source, prefetch, chosen)
 
     def create_shared_consumer(
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
@@ -136,14 +178,14 @@ class Session(KnownAttributes):
         """One of several consumers that share each message of a topic among them (TOPIC-3), while there is one.
 
         Raises:
-            IllegalStateError: a subscription of this name is in use for another topic.
+            IllegalStateError: a subscription of this name is in use for another topic or with another selector.
         """
+        chosen = parse_selector(selector)
 
         def source() -> Source:
-            _check_selector(selector)
-            return shared(self._connection, as_topic(topic), name, is_durable=False)
+            return shared(self._connection, as_topic(topic), name, is_durable=False, selector=chosen)
 
-        return self._consumer(source, prefetch)
+        return self._consumer(source, prefetch, chosen)
 
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
@@ -151,15 +193,16 @@ class Session(KnownAttributes):
         """One of several consumers of a durable subscription (TOPIC-3), which keeps what comes while there is none.
 
         Raises:
-            IllegalStateError: a subscription of this name is in use for another topic, or it is not a shared one.
+            IllegalStateError: a subscription of this name is in use for another topic or with another selector, or it
+                is not a shared one.
             InvalidDestinationError: the topic cannot be used, or does not keep its messages.
         """
+        chosen = parse_selector(selector)
 
         def source() -> Source:
-            _check_selector(selector)
-            return shared(self._connection, as_topic(topic), name, is_durable=True)
+            return shared(self._connection, lasting(as_topic(topic)), name, is_durable=True, selector=chosen)
 
-        return self._consumer(source, prefetch)
+        return self._consumer(source, prefetch, chosen)
 
     def unsubscribe(self, name: str) -> None:
         """End a durable subscription of this connection's client id, or a shared one made without one (TOPIC-2).
@@ -171,16 +214,16 @@ class Session(KnownAttributes):
         with self.core.in_use(beside_listener=True):
             self._connection.provider.unsubscribe(self._connection.client_id or "", name)
 
-    def _consumer(self, source_of: Callable[[], Source], prefetch: int | None) -> MessageConsumer:
+    def _consumer(
+        self, source_of: Callable[[], Source], prefetch: int | None, selector: Selector | None
+    ) -> MessageConsumer:
         with self.core.in_use(beside_listener=True):
             source = source_of()
             room = self._default_prefetch if prefetch is None else checked_prefetch(prefetch)
-            consumer = MessageConsumer(self.core, self.strategy, self.listening, source, room)
+            consumer = MessageConsumer(self.core, self.strategy, self.listening, source, room, selector)
             self.strategy.consumer_made(consumer.link)
             self._is_new = False
-            if isinstance(source, Subscription):
-                self._connection.provider.subscribe(source)
-                consumer.link.on_left = partial(self._connection.provider.end_use, source)
+            begin_use(self._connection, source, consumer.link, selector)
             self.strategy.let_go_closed()
             self._consumers = [*self._open_consumers(), consumer]
             self.core.links.add(source, consumer.link)
@@ -226,6 +269,29 @@ class Session(KnownAttributes):
     def create_stream_message(self, body: Sequence[Value] = ()) -> StreamMessage:
         """A stream message."""
         return StreamMessage(body)
+
+    def request(
+        self,
+        destination: Destination,
+        message: Message | str | bytes | Mapping[str, object],
+        *,
+        timeout: float | None,
+        unit_of_order: UnitOfOrder | Unset = UNSET,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+        properties: Mapping[str, object] | None = None,
+        type: str | None = None,  # noqa: A002 - its name in JMS
+    ) -> Message:
+        """Send a request and return the reply to it: what comes to its `reply_to` with its correlation id or its
+        message id as correlation id. A reply needs no acknowledgement; one that comes too late is dropped.
+
+        Raises:
+            RequestTimeoutError: none came within `timeout` seconds; the text says what is known of the request.
+            IllegalStateError: the session is TRANSACTED or its connection not started; or it was closed meanwhile.
+            JMSError: the request was not sent, as of `MessageProducer.send`.
+        """
+        options = SendOptionsOfRequest(unit_of_order, priority, time_to_live_ms, properties, type)
+        return reply_to(self.core, destination, message, timeout, options)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 
@@ -275,6 +341,7 @@ class Session(KnownAttributes):
 
         Raises:
             IllegalStateError: on entering: the session is closed, or not transacted.
+            TransactionInProgressError: on entering: it is inside another such block.
         """
         self.core.check_open()
         if not self.transacted:
@@ -282,11 +349,19 @@ class Session(KnownAttributes):
                 f"transaction() is for TRANSACTED sessions, and this one is {self.acknowledge_mode.name}; make one "
                 f"with create_session(AcknowledgeMode.TRANSACTED)"
             )
+        if self._is_in_block:
+            raise TransactionInProgressError(
+                "transaction() inside transaction(): a session has one transaction at a time, and the end of the inner "
+                "block would commit what the outer one has done so far; leave the inner one out, or use another session"
+            )
+        self._is_in_block = True
         try:
             yield self
         except BaseException as error:
             _roll_back(self, error)
             raise
+        finally:
+            self._is_in_block = False
         self.commit()
 
     def set_default_prefetch(self, count: int) -> None:
@@ -332,7 +407,9 @@ class Session(KnownAttributes):
             core.is_closed = True
             close_beside(self.close, core.filled)
             return
-        self._connection.completions.wait_before("session.close()")
+        completions = self._connection.completions
+        completions.refuse_inside("session.close()")
+        self._connection.waits.wait_closing(completions.wait_done, CALLBACKS_TIMEOUT_S)
         with core.filled:
             if self._has_closed:
                 return
@@ -344,10 +421,16 @@ class Session(KnownAttributes):
         else:
             with core.finished_call():
                 self.strategy.close()
-        core.send_groups.end(SENDS_TIMEOUT_S, self._connection.notify_exception)
+        core.send_groups.end(
+            lambda group: self._connection.waits.wait_closing(group.wait, SENDS_TIMEOUT_S),
+            self._connection.notify_exception,
+        )
         core.outbox.take_all()
         core.links.detach_all()
         self.is_over = True
+
+    def __repr__(self) -> str:
+        return f"<Session {self.acknowledge_mode.name} {'closed' if self.is_closed else 'open'}>"
 
     def __enter__(self) -> Self:
         return self
@@ -410,10 +493,3 @@ def _roll_back(session: Session, error: BaseException) -> None:
         session.rollback()
     except Exception as failure:
         failure.__context__, error.__context__ = error.__context__, failure
-
-
-def _check_selector(selector: object) -> None:
-    if selector is not None and selector != "":
-        raise InvalidSelectorError(
-            f"selector is {shown(selector)}: only browsers have selectors in this version; use None", selector=selector
-        )

@@ -83,7 +83,7 @@ class SessionCore:
     @contextmanager
     def finished_call(self) -> Iterator[None]:
         """For closing: whoever is in a call finishes it; what it received is unacknowledged then, or not received."""
-        has_it = self.guard.wait_enter(CALL_TIMEOUT_S)
+        has_it = self.connection.waits.wait_closing(self.guard.wait_enter, CALL_TIMEOUT_S)
         try:
             yield
         finally:

@@ -10,12 +10,12 @@ from jbm_kafka.jms.acknowledge import (
     AutoAcknowledge,
     ClientAcknowledge,
     IndividualAcknowledge,
-    TransactedAcknowledge,
 )
 from jbm_kafka.jms.at_most_once import NoAcknowledge, PreAcknowledge
 from jbm_kafka.jms.lazy_acknowledge import LazyAcknowledge, Triggers
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.transacted_acknowledge import TransactedAcknowledge
 
 
 def strategy_for(session: SessionCore) -> AcknowledgeStrategy:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.subscription import Subscription, SubscriptionKind, client_id_needed
+from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind, client_id_needed, destination_of
 from jbm_kafka.jms.connection_core import ConnectionCore
+from jbm_kafka.ports.link import Link
 
 
-def durable(connection: ConnectionCore, topic: Topic, name: str, *, no_local: bool) -> Subscription:
+def durable(
+    connection: ConnectionCore, topic: Topic, name: str, *, no_local: bool, selector: Selector | None
+) -> Subscription:
     """An unshared durable subscription.
 
     Raises:
@@ -18,20 +24,24 @@ def durable(connection: ConnectionCore, topic: Topic, name: str, *, no_local: bo
     """
     if connection.client_id is None:
         raise client_id_needed(name)
-    return Subscription(topic, SubscriptionKind.DURABLE, name, connection.client_id, no_local)
+    return Subscription(
+        topic, SubscriptionKind.DURABLE, name, connection.client_id, no_local, selector=_normal(selector)
+    )
 
 
-def shared(connection: ConnectionCore, topic: Topic, name: str, *, is_durable: bool) -> Subscription:
+def shared(
+    connection: ConnectionCore, topic: Topic, name: str, *, is_durable: bool, selector: Selector | None
+) -> Subscription:
     """A shared subscription: the client id's, or everybody's where there is none.
 
     Raises:
         InvalidSettingError: the name cannot be one.
     """
     kind = SubscriptionKind.SHARED_DURABLE if is_durable else SubscriptionKind.SHARED
-    return Subscription(topic, kind, name, connection.client_id or "")
+    return Subscription(topic, kind, name, connection.client_id or "", selector=_normal(selector))
 
 
-def private(connection: ConnectionCore, topic: Topic, *, no_local: bool) -> Subscription:
+def private(connection: ConnectionCore, topic: Topic, *, no_local: bool, selector: Selector | None) -> Subscription:
     """One consumer's own, which ends with it."""
     name = f"{connection.connection_id}-{secrets.token_hex(4)}"
     return Subscription(
@@ -41,4 +51,53 @@ def private(connection: ConnectionCore, topic: Topic, *, no_local: bool) -> Subs
         connection.client_id or "",
         no_local,
         connection.connection_id,
+        _normal(selector),
     )
+
+
+def _normal(selector: Selector | None) -> str:
+    return "" if selector is None else selector.normal
+
+
+def lasting(topic: Topic) -> Topic:
+    """The topic, if it outlives its connection.
+
+    Raises:
+        InvalidDestinationError: it is a temporary one.
+    """
+    if topic.is_temporary:
+        raise InvalidDestinationError(
+            f"{topic}: a temporary topic ends with its connection, and so has no durable subscriptions; use "
+            f"create_consumer or create_shared_consumer",
+            destination=topic.name,
+        )
+    return topic
+
+
+def begin_use(connection: ConnectionCore, source: Source, link: Link, selector: Selector | None) -> None:
+    """Use a queue with its selector, a subscription or a temporary destination, until the link has left.
+
+    Raises:
+        IllegalStateError, InvalidDestinationError, JMSError: it cannot be used.
+    """
+    destination = destination_of(source)
+    if destination.is_temporary:
+        connection.temporaries.use(destination)
+        link.on_left = partial(connection.temporaries.left, destination)
+    if not isinstance(source, Subscription):
+        if not destination.is_temporary:
+            connection.provider.use_selector(source, _normal(selector))
+            link.on_left = partial(connection.provider.end_use_of_selector, source, _normal(selector))
+        return
+    try:
+        connection.provider.subscribe(source)
+    except BaseException:
+        link.leave()
+        raise
+    link.on_left = partial(_end_use, connection, source)
+
+
+def _end_use(connection: ConnectionCore, subscription: Subscription) -> None:
+    connection.provider.end_use(subscription)
+    if subscription.topic.is_temporary:
+        connection.temporaries.left(subscription.topic)

@@ -20,6 +20,8 @@ class Troubles:
     """Calls of one connection's exception listener."""
 
     def __init__(self) -> None:
+        self.listener: ExceptionListener | None = None
+        """Whom to tell; None: the log."""
         self._lock = threading.Lock()
         self._told: queue.SimpleQueue[tuple[ExceptionListener, Exception] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None

@@ -53,6 +53,10 @@ class UnacknowledgedMessages:
         """The application received it."""
         self._items[item] = None
 
+    def has(self, item: Unacknowledged) -> bool:
+        """It is not settled."""
+        return item in self._items
+
     def take(self, item: Unacknowledged) -> bool:
         """It is settled; False when it was settled before."""
         return self._items.pop(item, 0) is None

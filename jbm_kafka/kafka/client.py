@@ -20,6 +20,7 @@ from jbm_kafka.kafka.sender import ConfluentSender
 from jbm_kafka.kafka.session_limits import refused_session_timeout
 from jbm_kafka.kafka.settings import check_client_settings, common_settings
 from jbm_kafka.kafka.tail_reader import ConfluentTailReader
+from jbm_kafka.kafka.transaction_log import ConfluentTransactionLog
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
 from jbm_kafka.ports import GroupListener
 
@@ -100,6 +101,9 @@ class ConfluentKafka:
 
     def tail_reader(self) -> ConfluentTailReader:
         return ConfluentTailReader(self._settings(tail_settings(self._memory_bytes)), bootstrap=self._bootstrap)
+
+    def transaction_log(self) -> ConfluentTransactionLog:
+        return ConfluentTransactionLog(self.admin(), self.log_reader())
 
     def admin(self) -> ConfluentAdmin:
         return ConfluentAdmin(

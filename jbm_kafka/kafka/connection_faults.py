@@ -29,6 +29,7 @@ _FAIL = re.compile(
 )
 """librdkafka before 2.16 adds ", 1 identical error(s) suppressed" behind the state, so a bracket does not end it."""
 _UNRESOLVED = re.compile(r"Failed to resolve '[^']*': (?P<why>.*)")
+_SIZE = re.compile(r"Invalid response size (?P<size>\d+) ")
 _START = "start the broker, or correct the address"
 SHOWN_MAX = 5
 """So many addresses have their reason each in one line."""
@@ -80,6 +81,10 @@ class ConnectionFaults:
         wants_credentials = self._closed_times >= CLOSED_TIMES and not self._was_answered
         is_refusal = wants_credentials or _ALERT.search(reason) is not None
         remedy = _START if state == "UP" and self._was_answered else _remedy(reason, state)
+        if (answered := _other_protocol(reason)) is not None:
+            is_refusal = True
+            reason = f"whoever is there does not speak Kafka: the answer begins with {answered!r}"
+            remedy = "name the address of a Kafka broker, which is mostly port 9092"
         if (unresolved := _UNRESOLVED.fullmatch(reason)) is not None:
             reason = name_fault(broker.rpartition(":")[0], unresolved["why"])
             remedy = BOOTSTRAP_REMEDY if found["node"] == "bootstrap" else ADVERTISED_REMEDY
@@ -126,6 +131,15 @@ class ConnectionFaults:
         self._last.clear()
         self._refusal = None
         self._closed_times = 0
+
+
+def _other_protocol(reason: str) -> str | None:
+    """How the answer of another kind of server begins: text, which librdkafka took for the length of an answer."""
+    found = _SIZE.search(reason)
+    if found is None or int(found["size"]) >= 2**32:
+        return None
+    begin = int(found["size"]).to_bytes(4, "big")
+    return begin.decode() if all(32 < byte < 127 for byte in begin) else None
 
 
 def _bare(broker: str) -> str:

@@ -237,7 +237,8 @@ class ConfluentSender:
         self._is_broken = self._is_broken or error.fatal() or error.code() == KafkaError._FATAL
         place = f"send to {record.topic}[{record.partition}]"
         if error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
-            text = f"{place}: not confirmed by Kafka at {self._bootstrap} within {self._timeout_s:g} s"
+            time_s = f"within {self._timeout_s:g} s" if self._is_open else "before the connection closed"
+            text = f"{place}: not confirmed by Kafka at {self._bootstrap} {time_s}"
             failure: KafkaClientError = Unreachable(text)
         elif error.code() == KafkaError._DESTROY:
             # So librdkafka fails what it held for a partition when it hears that there is none.

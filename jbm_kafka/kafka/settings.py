@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS
 from jbm_kafka.kafka.security_settings import MECHANISMS, security_fault
@@ -143,6 +144,55 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
     }
 
 
+_UNKNOWN = "No such configuration property"
+_USUAL = (
+    "batch.num.messages",
+    "batch.size",
+    "broker.address.family",
+    "client.dns.lookup",
+    "client.id",
+    "client.rack",
+    "compression.level",
+    "compression.type",
+    "debug",
+    "fetch.min.bytes",
+    "fetch.wait.max.ms",
+    "linger.ms",
+    "log_level",
+    "max.poll.interval.ms",
+    "metadata.max.age.ms",
+    "receive.message.max.bytes",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "request.timeout.ms",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "sasl.oauthbearer.client.id",
+    "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.config",
+    "sasl.oauthbearer.method",
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.password",
+    "sasl.username",
+    "security.protocol",
+    "socket.connection.setup.timeout.ms",
+    "socket.keepalive.enable",
+    "socket.timeout.ms",
+    "ssl.ca.location",
+    "ssl.ca.pem",
+    "ssl.certificate.location",
+    "ssl.certificate.pem",
+    "ssl.cipher.suites",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.key.pem",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "statistics.interval.ms",
+    "topic.metadata.refresh.interval.ms",
+)
+"""What people set: one of them is meant by a name that librdkafka does not know. It has two hundred more."""
 _LISTED = "librdkafka's CONFIGURATION.md lists every property and its values"
 
 
@@ -165,6 +215,8 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
         # Some are secrets: no value is told but those that librdkafka calls wrong. A wrong one alone says the same.
         wrong = [name for name, value in client_settings.items() if _client_fault({name: value}) == fault][:1]
         where = f"client setting {wrong[0]!r}" if wrong else "client settings"
+        if wrong and fault.startswith(_UNKNOWN):
+            fault = with_likely_name(fault, wrong[0], [*_USUAL, *CONTROLLED])
         raise InvalidSettingError(f"{where}: {fault} ({_LISTED})", names=wrong)
     _check_linger(client_settings)
 

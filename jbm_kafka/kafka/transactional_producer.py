@@ -271,12 +271,22 @@ class ConfluentTransactionalProducer:
             return self._unknown(error, step)
         return trouble(error, f"transactional id {self._id}: {step}", self._bootstrap)
 
+    def _why_it_failed(self, refusal: KafkaError) -> KafkaError:
+        """A refused record says only that the state is wrong; who asks to begin is told what it was that failed."""
+        if refusal.fatal() or refusal.code() != KafkaError._STATE:
+            return refusal
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as raised:
+            return cause(raised)
+        return refusal
+
     def _produce_trouble(self, error: KafkaError, record: Outgoing, token: object) -> KafkaClientError:
         place = f"{record.topic}[{record.partition}]"
         if error.code() in TOO_LARGE:
             return RecordTooLarge(f"{place}: {one_line(error)}")
         if error.code() in (KafkaError._STATE, KafkaError._FATAL, KafkaError._FENCED) or error.fatal():
             # librdkafka refuses records once the transaction has failed.
-            return self._trouble(error, f"produce to {place}")
+            return self._trouble(self._why_it_failed(error), f"produce to {place}")
         self._failed[token] = f"{place}: {one_line(error)}"
         return self._trouble(error, f"produce to {place}")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState, state_in_hand
 from jbm_kafka.core.entries import Entry
-from jbm_kafka.core.reference import DEPARTING, GateKey, Reference, SessionId
+from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.states import MessageState
 
 
@@ -35,8 +35,6 @@ class ContractChannelState(ChannelState):
                 self._offered_again(change)
             case c.Withdrawn():
                 self._withdrawn(change)
-            case c.DepartureFailed():
-                self._put_back(DEPARTING, change.messages)
             case c.AddedUncommitted():
                 self._added_uncommitted(change)
             case c.SendsCommitted():

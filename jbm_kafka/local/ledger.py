@@ -1,24 +1,28 @@
 """The messages of one channel in this process: by id, in the core's state, and in the channel's records.
 
 What settles a message deletes its record first, so that nothing settled comes back; what happens to it otherwise is
-written afterwards. Everything here is called with the lock held.
+written afterwards. The body of a reliable message is recorded and deleted in the write that does it to the reference
+(recording.py). Everything here is called with the lock held.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import cast
 
 from jbm_kafka.contract import MessageReference, MessageState, MessageStore, PersistenceManager
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.errors import UnknownMessageError
-from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.reference import DEPARTING, GateKey, Reference
 from jbm_kafka.local.contract_state import ContractChannelState
 from jbm_kafka.local.handover import decide_examination, is_waiting, message_state
 from jbm_kafka.local.messages import reference_to
+from jbm_kafka.local.recording import Writing, drop_body, write_together
 from jbm_kafka.local.records import MessageRecord, decode_records, record_key, recovery_entries
+
+logger = logging.getLogger(__name__)
 
 
 class Ledger:
@@ -41,36 +45,48 @@ class Ledger:
         self.held: dict[str, Reference] = {}
         """Every message here, by id, in arrival order. The record of a reference is the contract's reference."""
         self.by_offset: dict[int, Reference] = {}
+        self.without_body_record: set[int] = set()
+        """Reliable messages whose body this channel has to record with its reference."""
+        self.unoffered: dict[GateKey, None] = {}
+        """Units in which there may be a message that can go and that nobody was offered yet."""
 
-    def hold(self, reference: MessageReference, *, transaction: str | None) -> None:
+    def hold(self, reference: MessageReference, *, transaction: str | None, has_body_record: bool) -> None:
         """Take a message in, NOT_COMMITTED in that transaction, else NEW."""
         added = core_reference(self.core.end_position, reference)
+        if reference.is_reliable and not has_body_record:
+            self.without_body_record.add(added.offset)
         if transaction is not None:
             self.core.apply(c.AddedUncommitted(transaction, [added]))
         else:
-            self.write({record_key(added.offset): self._record(added).encode()} if reference.is_reliable else {})
+            try:
+                write_together([self._writing([added], [])])
+            except BaseException:
+                self.without_body_record.discard(added.offset)
+                raise
+            self.without_body_record.discard(added.offset)
             self.core.apply(c.Fetched(added.offset, added.offset + 1, [added]))
             self.core.apply(decide_examination(self.core))
         self._enter(added)
+        self.unoffered[added.gate_key] = None
 
-    def change(self, *changes: c.ContractChange, committed: Iterable[Reference] = ()) -> None:
-        """Make these changes as one. `committed` are messages that become NEW by them.
+    def change(self, *changes: c.ContractChange) -> None:
+        """Make these changes as one. When the persistence manager raises before anything settled, nothing changed."""
+        write_together([self.writing_of(changes)])
+        self.take_effect(changes)
 
-        When the persistence manager raises before anything settled, nothing changed.
-        """
+    def writing_of(self, changes: Iterable[c.ContractChange], committed: Iterable[Reference] = ()) -> Writing:
+        """What to write before these changes; `committed` are messages that become NEW by them."""
         settled = [self.by_offset[offset] for each in changes for offset in _settled_by(each)]
-        records: dict[str, bytes | None] = {
-            record_key(reference.offset): self._record(reference).encode()
-            for reference in committed
-            if contract_reference(reference).is_reliable
-        }
-        records.update(
-            (record_key(reference.offset), None) for reference in settled if contract_reference(reference).is_reliable
-        )
-        self.write(records)
+        return self._writing(list(committed), settled)
+
+    def take_effect(self, changes: Iterable[c.ContractChange], committed: Iterable[Reference] = ()) -> None:
+        """Make the changes for which `writing_of` was written."""
+        settled = [self.by_offset[offset] for each in changes for offset in _settled_by(each)]
+        self.without_body_record.difference_update(reference.offset for reference in committed)
         touched = [self.by_offset[offset] for each in changes for offset in self._touched_by(each)]
         for each in changes:
             self.core.apply(each)
+        self.came_free([*settled, *committed])
         self.forget(settled)
         self.write(
             {
@@ -80,13 +96,22 @@ class Ledger:
             }
         )
 
+    def came_free(self, references: Iterable[Reference]) -> None:
+        """What waits behind these in their units may be able to go now."""
+        gates = self.core.gates.by_key
+        self.unoffered.update((r.gate_key, None) for r in references if r.gate_key in gates)
+
+    def everything_unoffered(self) -> None:
+        """Somebody is there who was offered nothing yet."""
+        self.unoffered.update((key, None) for key, gate in self.core.gates.by_key.items() if gate.waiting)
+
     def forget(self, references: Iterable[Reference]) -> None:
         """These left the channel; its share in their bodies goes too."""
         for reference in references:
             message_id = message_id_of(reference)
             del self.held[message_id], self.by_offset[reference.offset]
-            with suppress(UnknownMessageError):  # the application may have removed it from the store itself
-                self.message_store.remove(message_id)
+            self.without_body_record.discard(reference.offset)
+            drop_body(self.message_store, message_id)
 
     def recover(self) -> list[MessageRecord]:
         """Hold again what an earlier channel of this name had recorded and its store still has, all of it NEW.
@@ -98,10 +123,18 @@ class Ledger:
         records: list[MessageRecord] = []
         references: list[Reference] = []
         for record in decode_records(self.persistence_manager.read(self.name)):
-            with suppress(UnknownMessageError):  # without its body there is nothing to deliver
+            try:
                 message = self.message_store.retrieve(record.message_id)
-                references.append(core_reference(record.offset, reference_to(message, self.message_store.store_id)))
-                records.append(record)
+            except UnknownMessageError:
+                logger.error(  # noqa: TRY400 - the trace says nothing more
+                    "%s: message %s is recorded, but store %s does not have it; it is passed over",
+                    self.name,
+                    record.message_id,
+                    self.message_store.store_id,
+                )
+                continue
+            references.append(core_reference(record.offset, reference_to(message, self.message_store.store_id)))
+            records.append(record)
         if not records:
             return []
         units = {reference.offset: reference.unit for reference in references}
@@ -112,6 +145,7 @@ class Ledger:
         self.core.apply(decide_examination(self.core))
         for reference in references:
             self._enter(reference)
+        self.everything_unoffered()
         return records
 
     def find(self, message_id: str) -> Reference:
@@ -141,6 +175,21 @@ class Ledger:
     def _enter(self, reference: Reference) -> None:
         self.held[message_id_of(reference)] = reference
         self.by_offset[reference.offset] = reference
+
+    def _writing(self, come: Sequence[Reference], gone: Sequence[Reference]) -> Writing:
+        """What to write when these are held from now on, and those are not any more; the same one may be in both."""
+        coming = {r.offset: r for r in come if contract_reference(r).is_reliable}
+        going = {r.offset: r for r in gone if contract_reference(r).is_reliable}
+        records: dict[str, bytes | None] = {
+            record_key(offset): self._record(reference).encode() for offset, reference in coming.items()
+        }
+        records.update((record_key(offset), None) for offset in going)
+        bodies: dict[str, int] = {}
+        for offset in coming.keys() & self.without_body_record:
+            bodies[message_id_of(coming[offset])] = 1
+        for offset in going.keys() - self.without_body_record:
+            bodies[message_id_of(going[offset])] = -1
+        return Writing(self.name, self.persistence_manager, records, self.message_store, bodies)
 
     def _touched_by(self, change: c.ContractChange) -> Sequence[int]:
         """Messages of which more than their place in memory changes, but which stay."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 from jbm_kafka.contract import MessageStore, PersistenceManager, TransactionManager
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.local.state import LocalChannelState
+from jbm_kafka.local.topic_state import TopicState
+
+State = TypeVar("State", LocalChannelState, TopicState)
 
 
 @explained
-class ManagedByState:
+class ManagedByState(Generic[State]):
     """The contract's Managed over a channel's state."""
 
-    def __init__(self, state: LocalChannelState) -> None:
-        self._state = state
+    def __init__(self, state: State) -> None:
+        self._state: State = state
 
     @property
-    def state(self) -> LocalChannelState:
+    def state(self) -> State:
         """What the channel knows of its messages: the contract's ChannelState."""
         return self._state
 

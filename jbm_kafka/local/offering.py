@@ -1,5 +1,8 @@
 """How a channel offers its messages to receivers: one pass at a time, the receiver first, the record after it.
 
+A message that came and a commit offer what nobody was offered yet (STATE-13); everything that is NEW is offered when
+the channel is asked to deliver, and what came back only then (STATE-5).
+
 Until a receiver took it a message is NEW, so a refusal leaves no trace (STATE-10). The state's lock is never held
 while a receiver or a filter runs; an acknowledgement may come from any thread, and before the delivery is recorded.
 """
@@ -8,7 +11,6 @@ from __future__ import annotations
 
 import heapq
 import logging
-import threading
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
@@ -22,6 +24,7 @@ from jbm_kafka.core.settlement import RETURNED
 from jbm_kafka.local.handover import decide_delivery, heads
 from jbm_kafka.local.ledger import message_id_of
 from jbm_kafka.local.messages import shown
+from jbm_kafka.local.passes import Passes
 from jbm_kafka.local.receivers import Receivers
 from jbm_kafka.local.returning import Departures
 from jbm_kafka.local.state import LocalChannelState
@@ -60,24 +63,34 @@ class Offering:
         self._state = state
         self._receivers = receivers
         self._departures = departures
-        self._pass = threading.RLock()
-        """Passes run one after the other, so that a receiver gets messages in order (ORDER-1)."""
+        self._passes = Passes(self._offer_unoffered)
         self._is_delivering = False
         self._lost_by: dict[int, str] = {}
         """NEW messages by the receiver whose loss returned them, until somebody takes them."""
 
     def deliver(self) -> None:
         """Offer every NEW message present now, each to the receivers in turn; does nothing when a receiver calls it."""
-        with self._pass:
+        with self._passes.one():
             if self._is_delivering:
                 return
             self._is_delivering = True
             try:
                 self._begin()
+                with self._state.lock:
+                    self._state.unoffered.clear()
                 for reference in self._candidates():
                     self._offer(reference)
             finally:
                 self._is_delivering = False
+
+    def offer_first(self) -> None:
+        """Offer what nobody was offered yet, soon and without waiting for anybody (`Passes.work_soon`).
+
+        Nothing in an open transaction, whose fate the receivers' answers would share.
+        """
+        state = self._state
+        if self._receivers.all and state.unoffered and state.open_transaction is None:
+            self._passes.work_soon()
 
     def redeliver(self, receiver: Receiver) -> bool:
         """Offer the receiver what it owes, each once; True iff it owes nothing any more.
@@ -85,7 +98,7 @@ class Offering:
         Without a redelivery delay the messages stay in its hand meanwhile; with one they wait first, for anybody.
         """
         receiver_id = receiver.receiver_id
-        with self._pass:
+        with self._passes.one():
             self._begin()
             owed = self._owed_by(receiver_id)
             waiting = self._lost(receiver_id)
@@ -114,6 +127,18 @@ class Offering:
 
     # -- one pass ----------------------------------------------------------------------------------------------
 
+    def _offer_unoffered(self) -> None:
+        state = self._state
+        with state.lock:
+            state.core.apply(c.TimePassed(state.clock_ms()))
+            units, end = list(state.unoffered), state.core.end_position
+            state.unoffered.clear()
+        heads = [head for head in map(self._head, units) if head is not None]
+        due = [(-head.priority, head.offset) for head in heads]
+        for reference in self._in_turn(due, set(), end):
+            if not state.is_redelivered(reference):
+                self._offer(reference)
+
     def _begin(self) -> None:
         state, now_ms = self._state, self._state.clock_ms()
         with state.lock:
@@ -135,18 +160,24 @@ class Offering:
             due = [entry for entry in due if entry[1] < end]
             if not due:
                 return
-            heapq.heapify(due)
-            while due:
-                reference = state.by_offset.get(heapq.heappop(due)[1])
-                if reference is None:
-                    continue
-                tried.add((reference.offset, self._owner(reference.gate_key)))
-                yield reference
-                follower = self._head(reference.gate_key)
-                if follower is None or follower.offset >= end:
-                    continue
-                if (follower.offset, self._owner(follower.gate_key)) not in tried:
-                    heapq.heappush(due, (-follower.priority, follower.offset))
+            yield from self._in_turn(due, tried, end)
+
+    def _in_turn(
+        self, due: list[tuple[int, int]], tried: set[tuple[int, SessionId | None]], end: int
+    ) -> Iterator[Reference]:
+        """These heads, the best first, and behind each the next of its unit if it can go then."""
+        heapq.heapify(due)
+        while due:
+            reference = self._state.by_offset.get(heapq.heappop(due)[1])
+            if reference is None or reference.offset >= end:
+                continue
+            tried.add((reference.offset, self._owner(reference.gate_key)))
+            yield reference
+            follower = self._head(reference.gate_key)
+            if follower is None or follower.offset >= end:
+                continue
+            if (follower.offset, self._owner(follower.gate_key)) not in tried:
+                heapq.heappush(due, (-follower.priority, follower.offset))
 
     def _owner(self, key: GateKey) -> SessionId | None:
         """Who holds earlier messages of this unit."""

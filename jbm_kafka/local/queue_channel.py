@@ -21,7 +21,7 @@ from jbm_kafka.contract import (
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.states import Move, transition
@@ -40,7 +40,7 @@ def wall_clock_ms() -> int:
 
 
 @explained
-class QueueChannel(ManagedByState):
+class QueueChannel(ManagedByState[LocalChannelState]):
     """Stores every message until one receiver has acknowledged it. Thread-safe.
 
     With a persistence manager, a new channel of the same name over the same store goes on where this one ended.
@@ -80,6 +80,7 @@ class QueueChannel(ManagedByState):
         self._lost_in_doubt: set[tuple[str, int]] = set()
         """Receivers lost while their acknowledgement of a message waited for its transaction."""
         self._state.when_discarded = self._owed_after_all
+        self._state.offer_committed = self._offering.offer_first
         self._recover()
 
     def __repr__(self) -> str:
@@ -131,9 +132,10 @@ class QueueChannel(ManagedByState):
             return self._state.refusal(routable) is None
 
     def handle(self, routable: Routable, /) -> bool:
-        """Store the message, NOT_COMMITTED in an open transaction, else NEW; a synchronous channel offers it instead.
+        """Store the message, NOT_COMMITTED in an open transaction, else NEW, and offer what nobody was offered yet.
 
-        True is the acknowledgement to the sender. A message or a reference to one in this channel's store will do.
+        What receivers do with it changes nothing for the sender: True is its acknowledgement. A synchronous channel
+        stores nothing, and its answer is the receiver's. A message will do, or a reference into this channel's store.
 
         Raises:
             RoutableNotAcceptedError: a message of this id is here, or the channel cannot hold it (STATE-11); nothing
@@ -142,21 +144,23 @@ class QueueChannel(ManagedByState):
         """
         with self._state.lock:
             self._check_open()
-            if not self._is_synchronous:
-                return self._store(routable)
-        return self._pass_on(routable)
+            is_passed_on = self._is_synchronous
+            if not is_passed_on:
+                self._store(routable)
+        if is_passed_on:
+            return self._pass_on(routable)
+        self._offering.offer_first()
+        return True
 
-    def _store(self, routable: Routable) -> bool:
+    def _store(self, routable: Routable) -> None:
         reason = self._state.refusal(routable)
         if reason is not None:
             raise refused(self.name, routable, reason)
-        reference = self.message_store.store(message_of(routable, channel=self.name, store=self.message_store))
+        message = message_of(routable, channel=self.name, store=self.message_store)
         try:
-            self._state.add(reference)
-        except BaseException:
-            self.message_store.remove(reference.message_id)
-            raise
-        return True
+            self._state.take(message)
+        except MessageFormatError as error:
+            raise refused(self.name, routable, str(error)) from error
 
     def _pass_on(self, routable: Routable) -> bool:
         """Synchronously: what the first receiver that takes it says; False when none does. Nothing is stored."""
@@ -175,7 +179,7 @@ class QueueChannel(ManagedByState):
     # -- messages go -------------------------------------------------------------------------------------------
 
     def add_receiver(self, receiver: Receiver, /) -> None:
-        """Offer messages to this one too, from the next `deliver()` on.
+        """Offer messages to this one too, from the next message, commit or `deliver()` on.
 
         Raises:
             IllegalStateError: another receiver has its id, or the channel is closed.
@@ -183,6 +187,7 @@ class QueueChannel(ManagedByState):
         with self._state.lock:
             self._check_open()
             self._receivers.add(receiver)
+            self._state.everything_unoffered()
 
     def remove_receiver(self, receiver_id: str, /) -> None:
         """What it has in hand comes back: one attempt more each, no delay. Unknown ids are passed over."""

@@ -36,9 +36,12 @@ class MessageRecord:
         return json.dumps(asdict(self)).encode()
 
 
+_MESSAGE = "message|"
+
+
 def record_key(offset: int) -> str:
     """The key of the record of the message in this place."""
-    return f"message|{offset:019d}"
+    return f"{_MESSAGE}{offset:019d}"
 
 
 def decode_records(records: Mapping[str, bytes]) -> Iterator[MessageRecord]:
@@ -47,7 +50,7 @@ def decode_records(records: Mapping[str, bytes]) -> Iterator[MessageRecord]:
     Raises:
         CorruptRecordError: a record is none that a channel wrote.
     """
-    for key in sorted(records):
+    for key in sorted(key for key in records if key.startswith(_MESSAGE)):
         try:
             record = MessageRecord(**json.loads(records[key]))
         except (ValueError, TypeError) as fault:

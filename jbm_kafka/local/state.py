@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from jbm_kafka.contract import (
+    CoreMessage,
     MessageReference,
     MessageState,
     MessageStore,
@@ -28,6 +29,7 @@ from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.handover import decide_acknowledgement, decide_delivery, owing
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.messages import StoredReference, refused
+from jbm_kafka.local.recording import drop_body, keep_body
 from jbm_kafka.local.transaction_part import TransactionPart
 
 
@@ -81,7 +83,21 @@ class LocalChannelState(TransactionPart):
             reason = self.refusal(reference)
             if reason is not None:
                 raise refused(self.name, reference, reason)
-            self.hold(reference, transaction=self._enlisted())
+            self.hold(reference, transaction=self._enlisted(), has_body_record=True)
+
+    def take(self, message: CoreMessage) -> None:
+        """Store the body, and hold the message; the caller has seen that it may be held.
+
+        Raises:
+            MessageFormatError: it is reliable and cannot be written.
+        """
+        with self.lock:
+            reference, has_record = keep_body(self.message_store, message)
+            try:
+                self.hold(reference, transaction=self._enlisted(), has_body_record=has_record)
+            except BaseException:
+                drop_body(self.message_store, reference.message_id)
+                raise
 
     def update(self, message_id: str, receiver_id: str, positive: bool, /) -> None:
         if positive:

@@ -11,6 +11,8 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.local.handover import decide_acknowledgement
 from jbm_kafka.local.ledger import Ledger, message_id_of
+from jbm_kafka.local.recording import Writing, write_together
+from jbm_kafka.local.transactions import after_commit
 
 
 class TransactionPart(Ledger):
@@ -35,6 +37,8 @@ class TransactionPart(Ledger):
         """Transactions that can only be rolled back, with the reason."""
         self.when_discarded: Callable[[str, Reference], None] = lambda _receiver_id, _reference: None
         """Told when a rollback discards a receiver's acknowledgement."""
+        self.offer_committed: Callable[[], None] = lambda: None
+        """Called after a commit, when no transaction is open any more and no lock is held."""
 
     @property
     def open_transaction(self) -> str | None:
@@ -75,19 +79,27 @@ class TransactionPart(Ledger):
             except TransactionRolledBackError:
                 self.rollback_transaction(transaction_id)
                 raise
-            sent = self._sent_in(transaction_id)
-            changes: list[c.ContractChange] = [c.SendsCommitted(transaction_id)]
-            for offset, (receiver_id, transaction) in self.submitted.items():
-                if transaction == transaction_id and offset in self.by_offset:
-                    changes += self._effective(receiver_id, self.by_offset[offset])
-            self.change(*changes, committed=sent)
-            self._forget_transaction(transaction_id)
+            write_together([self.commit_writing(transaction_id)])
+            self.commit_recorded(transaction_id)
+        after_commit(self.offer_committed)
+
+    def commit_writing(self, transaction_id: str) -> Writing:
+        """What to write so that the transaction is committed here, with the lock held."""
+        return self.writing_of(self._changes_of(transaction_id), committed=self._sent_in(transaction_id))
+
+    def commit_recorded(self, transaction_id: str) -> None:
+        """It is committed, for `commit_writing` is written; the lock was held since."""
+        self.take_effect(self._changes_of(transaction_id), committed=self._sent_in(transaction_id))
+        self._forget_transaction(transaction_id)
 
     def rollback_transaction(self, transaction_id: str, /) -> None:
         """What was sent is gone, what was acknowledged is owed again."""
         with self.lock:
             sent = self._sent_in(transaction_id)
             self.core.apply(c.SendsRolledBack(transaction_id))
+            if recorded := [each for each in sent if each.offset not in self.without_body_record]:
+                write_together([self._writing([], recorded)])  # references to what the application stored itself
+            self.came_free(sent)
             self.forget(sent)
             discarded = self._forget_transaction(transaction_id)
         for receiver_id, reference in discarded:
@@ -96,6 +108,13 @@ class TransactionPart(Ledger):
     def doom(self, reference: Reference, reason: str) -> None:
         """The transaction that sent this message can only be rolled back."""
         self.doomed[self.core.uncommitted[reference.offset]] = reason
+
+    def _changes_of(self, transaction_id: str) -> list[c.ContractChange]:
+        changes: list[c.ContractChange] = [c.SendsCommitted(transaction_id)]
+        for offset, (receiver_id, transaction) in self.submitted.items():
+            if transaction == transaction_id and offset in self.by_offset:
+                changes += self._effective(receiver_id, self.by_offset[offset])
+        return changes
 
     def _effective(self, receiver_id: str, reference: Reference) -> list[c.ContractChange]:
         """A submitted acknowledgement, now that it counts; nothing when the message was settled otherwise meanwhile."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
@@ -17,6 +17,7 @@ from jbm_kafka.core.errors import (
     TransactionInProgressError,
     TransactionRolledBackError,
 )
+from jbm_kafka.local.recording import Writing, write_together
 
 
 @runtime_checkable
@@ -31,6 +32,28 @@ class PreparingResource(Protocol):
         """
 
 
+@runtime_checkable
+class RecordingResource(Protocol):
+    """A resource that tells what to write, so that a transaction over several of them is one write, whole or not there.
+
+    Its methods are called with its lock held, from the first to the last.
+    """
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Whose holder alone changes the resource."""
+
+    def commit_writing(self, transaction_id: str, /) -> Writing:
+        """What to write so that the transaction is committed here."""
+
+    def commit_recorded(self, transaction_id: str, /) -> None:
+        """That is written: make it effective."""
+
+    @property
+    def offer_committed(self) -> Callable[[], None]:
+        """To be called when the whole transaction is committed, with no lock held."""
+
+
 class _Transaction:
     """An open transaction. A context copied while it was open still names it, so it remembers that it is over."""
 
@@ -42,6 +65,31 @@ class _Transaction:
 
 _open: ContextVar[Mapping[object, _Transaction]] = ContextVar("open_transactions", default=MappingProxyType({}))
 """The open transactions of this context, by manager."""
+
+
+_afterwards: ContextVar[list[Callable[[], None]] | None] = ContextVar("after_commit", default=None)
+"""What waits in this context until a commit is over."""
+
+
+def after_commit(action: Callable[[], None]) -> None:
+    """Do this when the commit that runs here has committed every resource; at once when none runs."""
+    waiting = _afterwards.get()
+    if waiting is None:
+        action()
+    else:
+        waiting.append(action)
+
+
+@contextmanager
+def _committing() -> Iterator[None]:
+    waiting: list[Callable[[], None]] = []
+    token = _afterwards.set(waiting)
+    try:
+        yield
+    finally:
+        _afterwards.reset(token)
+        for action in waiting:
+            action()
 
 
 @contextmanager
@@ -82,21 +130,27 @@ class LocalTransactionManager:
     def commit(self) -> None:
         """Commit on every enlisted resource, in the order they enlisted, after all of them agreed.
 
+        Channels of ours commit together, when it is the first one's turn: on one persistence manager by one write.
+
         Raises:
             TransactionRolledBackError: a resource could not; all of it is rolled back.
             TransactionInDoubtError: a resource failed after another had committed; the rest is rolled back.
             IllegalStateError: no transaction is open.
         """
         transaction = self._end("commit")
+        with _committing():
+            self._commit(transaction)
+
+    def _commit(self, transaction: _Transaction) -> None:
         name, resources = transaction.transaction_id, list(transaction.resources)
         done = 0
         try:
-            for resource in resources:
-                if isinstance(resource, PreparingResource):
-                    resource.prepare_transaction(name)
-            for resource in resources:
-                resource.commit_transaction(name)
-                done += 1
+            _prepare(resources, name)
+            steps = _steps(resources)
+            resources = [resource for step in steps for resource in step]
+            for step in steps:
+                _commit_step(step, name)
+                done += len(step)
         except BaseException as error:
             self._roll_back(resources[done:], name)
             if not isinstance(error, Exception):
@@ -170,3 +224,40 @@ class LocalTransactionManager:
             except Exception as error:
                 failed = failed or error
         return failed
+
+
+def _prepare(resources: Sequence[TransactionResource], transaction_id: str) -> None:
+    for resource in resources:
+        if isinstance(resource, PreparingResource):
+            resource.prepare_transaction(transaction_id)
+
+
+def _steps(resources: Sequence[TransactionResource]) -> list[list[TransactionResource]]:
+    """What commits together, in the order of enlisting."""
+    steps: list[list[TransactionResource]] = []
+    recording: list[TransactionResource] = []
+    for resource in resources:
+        if not isinstance(resource, RecordingResource):
+            steps.append([resource])
+        else:
+            if not recording:
+                steps.append(recording)
+            recording.append(resource)
+    return steps
+
+
+def _commit_step(step: Sequence[TransactionResource], transaction_id: str) -> None:
+    together = [resource for resource in step if isinstance(resource, RecordingResource)]
+    if not together:
+        (resource,) = step
+        resource.commit_transaction(transaction_id)
+        return
+    with ExitStack() as locks:
+        for resource in sorted(together, key=id):  # so that two commits cannot wait for each other
+            locks.enter_context(resource.lock)
+        _prepare(step, transaction_id)
+        write_together([resource.commit_writing(transaction_id) for resource in together])
+        for resource in together:
+            resource.commit_recorded(transaction_id)
+    for resource in together:
+        after_commit(resource.offer_committed)

@@ -9,6 +9,7 @@ from jbm_kafka.ports import (
     GroupDescription,
     GroupFenced,
     GroupKind,
+    GroupMember,
     KafkaClientError,
     KafkaRecord,
     PositionOutOfRange,
@@ -92,6 +93,15 @@ class MemoryAdmin:
         with self._cluster.changed:
             self._cluster.tick()
             return len(self._cluster.group(group).members)
+
+    def members(self, group: str, topic: str) -> Sequence[GroupMember]:
+        self._process.check()
+        with self._cluster.changed:
+            self._cluster.tick()
+            members = self._cluster.group(group).members.values()
+            return [
+                GroupMember(m.member_id, "", "", frozenset(m.assigned if m.topic == topic else ())) for m in members
+            ]
 
     def groups(self) -> Mapping[str, GroupDescription]:
         self._process.check()

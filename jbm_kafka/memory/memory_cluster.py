@@ -204,9 +204,14 @@ class MemoryCluster:
     def delete_groups(self, names: Sequence[str]) -> None:
         with self.changed:
             for name in names:
-                if self.group(name).members:
+                group = self.group(name)
+                if group.members:
                     raise KafkaClientError(f"delete groups {name}: The group is not empty")
-                del self._groups[name]
+                group.committed.clear()  # and it goes on to number its members: their ids never come twice
+                for state in self._transactional.values():
+                    for transaction in (state.transaction, state.unmarked):
+                        if transaction is not None:
+                            transaction.forget_offsets(name)
 
     def expire_member(self, group: str, member_id: str) -> None:
         """The group's session with the member ends now; the member hears of it at its next `consume`."""
@@ -246,6 +251,10 @@ class MemoryCluster:
             state.epoch += 1
             state.timeout_ms = timeout_ms
             return state.epoch
+
+    def transactional_ids(self) -> Mapping[str, TransactionalId]:
+        """All that a producer ever had."""
+        return self._transactional
 
     def transactional(self, transactional_id: str) -> TransactionalId:
         return self._transactional[transactional_id]

@@ -12,6 +12,7 @@ from jbm_kafka.memory.memory_process import Process, ProcessCrashed
 from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
 from jbm_kafka.memory.memory_sender import MemorySender
 from jbm_kafka.memory.memory_tail_reader import MemoryTailReader
+from jbm_kafka.memory.memory_transaction_log import MemoryTransactionLog
 from jbm_kafka.ports import GroupListener
 
 __all__ = ["CommitFault", "Faults", "MemoryCluster", "MemoryKafka", "ProcessCrashed"]
@@ -67,6 +68,10 @@ class MemoryKafka:
     def tail_reader(self) -> MemoryTailReader:
         self._process.check()
         return MemoryTailReader(self._process)
+
+    def transaction_log(self) -> MemoryTransactionLog:
+        self._process.check()
+        return MemoryTransactionLog(self._process)
 
     def admin(self) -> MemoryAdmin:
         self._process.check()

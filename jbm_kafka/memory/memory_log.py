@@ -82,6 +82,11 @@ class Transaction:
     marks_due_ms: int = 0
     """Monotonic; when the brokers have written its marks."""
 
+    def forget_offsets(self, group: str) -> None:
+        """The group is deleted: what the transaction would commit of it comes to nothing."""
+        for place in [place for place in self.offsets if place[0] == group]:
+            del self.offsets[place], self.offset_numbers[place]
+
 
 @dataclass(slots=True)
 class _Entry:

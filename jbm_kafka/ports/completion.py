@@ -32,6 +32,10 @@ class Completion:
         if self._callback is not None:
             self._callback(error)
 
+    def wait_done(self, timeout_s: float) -> bool:
+        """True when it is completed or failed in time; which of them, `wait` says."""
+        return self._event.wait(timeout_s)
+
     def wait(self, timeout_s: float, *, about: str) -> None:
         """Return when completed.
 

@@ -37,6 +37,10 @@ class SidecarConfig:
     transaction_timeout_ms: int = 10_000
     """A crash in the middle of a checkpoint stalls readers of the touched partitions that long, not longer."""
     reserve_offsets: int = RESERVE_OFFSETS
+    is_in_memory: bool = False
+    """No command of the terminal reaches it."""
+    command_look_ms: int = 1_000
+    """How often it is looked whether an administrator asks anything: docs/decisions/0034."""
 
     @property
     def join_timeout_s(self) -> float:

@@ -65,6 +65,31 @@ class GroupDescription:
     """It has no members; its committed offsets stay for some days."""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """A member of a consumer group as its coordinator lists it now."""
+
+    member_id: str
+    client_id: str
+    host: str
+    """Its address as the brokers see it; "" where there are none."""
+    partitions: frozenset[int]
+    """Those of the topic that was asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction as its coordinator has recorded it last: begun, and not ended in every partition."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+    """`Ongoing`; or `PrepareCommit`, `PrepareAbort`: decided, and not yet marked in all its partitions."""
+    began_at_ms: int
+    timeout_ms: int
+    """Its coordinator aborts it so long after its beginning, or some seconds later, if it is still `Ongoing`."""
+
+
 class KafkaClientError(Exception):
     """Base of what an implementation raises. `str()` is one line for a user, with topic or group and cause."""
 
@@ -343,6 +368,7 @@ class KafkaAdmin(Protocol):
         """
 
     def group_members(self, group: str) -> int: ...
+    def members(self, group: str, topic: str) -> Sequence[GroupMember]: ...
     def groups(self) -> Mapping[str, GroupDescription]:
         """Every group of the cluster that these credentials may describe, by name, of whatever kind.
 
@@ -365,8 +391,32 @@ class KafkaAdmin(Protocol):
     def close(self) -> None: ...
 
 
-class Kafka(Protocol):
-    """Makes the parts above for one cluster (`bootstrap` and client settings are the implementation's)."""
+@dataclass(frozen=True, slots=True)
+class FoundTransactions:
+    """What the coordinators say of the transactions on one partition."""
+
+    transactions: tuple[OpenTransaction, ...]
+    """Those that wrote to it, or were about to, and have not ended, the oldest first."""
+    is_whole: bool
+    """All that is recorded was looked at. Else, on a very busy cluster, only the latest."""
+
+
+class TransactionLog(Protocol):
+    """What the coordinators of transactions have recorded. One thread."""
+
+    def open_on(self, topic: str, partition: int) -> FoundTransactions:
+        """The transactions on the partition that have not ended.
+
+        Raises:
+            AccessRefused: these credentials may not read what the coordinators have recorded.
+            KafkaClientError: it cannot be read.
+        """
+
+    def close(self) -> None: ...
+
+
+class GroupConsumers(Protocol):
+    """Makes members of groups, and readers of their logs."""
 
     def group_consumer(
         self, *, group: str, topic: str, partitions: int, listener: GroupListener, session_timeout_ms: int,
@@ -376,10 +426,17 @@ class Kafka(Protocol):
         `rebalance_timeout_ms`: longer than `on_revoked` ever takes; a member that lives but answers later is put out.
         """
 
+    def log_reader(self) -> LogReader:
+        """Reads what a member would, and more."""
+
+
+class Kafka(GroupConsumers, Protocol):
+    """Makes the parts above for one cluster (`bootstrap` and client settings are the implementation's)."""
+
     def transactional_producer(
         self, transactional_id: str, *, transaction_timeout_ms: int
     ) -> TransactionalProducer: ...
     def sender(self) -> Sender: ...
-    def log_reader(self) -> LogReader: ...
     def tail_reader(self) -> TailReader: ...
+    def transaction_log(self) -> TransactionLog: ...
     def admin(self) -> KafkaAdmin: ...

@@ -10,6 +10,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from jbm_kafka.core.reference import EVERYONE
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
@@ -28,6 +30,11 @@ def _nobody() -> None:
 class Link:
     """One consumer's connection to its group worker."""
 
+    client_id: str = ""
+    """Of its connection, for people."""
+    mode: str = ""
+    """Of its session, for people."""
+
     def __init__(
         self,
         *,
@@ -43,6 +50,10 @@ class Link:
         """What the channels know the receiver by: all consumers of a session share its units."""
         self.prefetch = prefetch
         self.one_per_unit = one_per_unit
+        self.selector: Selector | None = None
+        """Which messages its consumer gets; None: every one. Told before it is attached, and never changed."""
+        self.chooses = EVERYONE
+        """The bit of its selector in the channels; the group worker's."""
         self.lock = lock
         self.filled = filled
         """A condition on the lock; both are shared by the links of one session."""
@@ -72,8 +83,7 @@ class Link:
         self._is_asking_alone = False
         self.receives = 0
         """How often the application asked for a message; the group worker looks whether it changes."""
-        self._receives_seen = -1
-        self._active_at_ms = 0
+        self._receives_seen, self._active_at_ms = -1, 0
         self.is_waiting = False
         """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
         self.barrier = UnitBarrier()

@@ -6,22 +6,27 @@ serves many sessions at once; each receiver has a link of its own, and the provi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
 from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.subscription import Source, Subscription
+from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports.clock import Clock
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.kafka import KafkaClientError, KafkaRecord, Outgoing, SendReport
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.link_owner import LinkOwner
+from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.unit_of_work import UnitOfWork
+
+Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,27 @@ class TopicInfo:
     """The brokers measure a record as its producer compressed it, or better compressed."""
     recorded_partitions: int = 0
     """The count that the registry has; 0: there is no registry."""
+    places: UnitPlaces | None = None
+    """What the registry has of its units, with that count; None: there is no registry."""
 
     @property
     def unit_partitions(self) -> int:
         """Units are routed by this count: not by the topic's own, which Kafka's tools may raise at any time."""
         return self.recorded_partitions or self.partitions
+
+    @property
+    def takes_units(self) -> bool:
+        """Units may be sent there: their count is the topic's, or is about to be."""
+        is_moving = self.places is not None and self.places.next_partitions > 0
+        return self.partitions == self.unit_partitions or is_moving
+
+    def partition(self, unit: bytes) -> int | None:
+        """Where a unit's next message goes; None: that must be recorded first (`Provider.place_unit`)."""
+        return partition_for(unit, self.unit_partitions) if self.places is None else self.places.partition(unit)
+
+    def home(self, unit: bytes) -> int:
+        """Where a unit's messages are, as far as our senders sent them."""
+        return partition_for(unit, self.unit_partitions) if self.places is None else self.places.home(unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +117,20 @@ class Provider(Protocol):
     def known_topic(self, name: str, /) -> TopicInfo | None:
         """What `ensure` told last of a destination of this name; None when it must be asked again."""
 
+    def check_sendable(self, destination: Destination) -> None:
+        """Return when messages may be sent to a destination that `ensure` has told.
+
+        Raises:
+            IllegalStateError: somebody has paused producing.
+        """
+
+    def place_unit(self, name: str, unit: bytes) -> int:
+        """The partition of a unit of a known destination, recorded where it must be; see TopicInfo.partition.
+
+        Raises:
+            OrderError: it cannot be, and nothing may be sent.
+        """
+
     def hold_client_id(self, client_id: str, connection_id: str) -> None:
         """Have the client id for this connection alone, until `close` (CONN-2).
 
@@ -121,6 +156,28 @@ class Provider(Protocol):
             InvalidDestinationError: there is none of this name.
             IllegalStateError: it is in use.
         """
+
+    def use_selector(self, queue: Queue, selector: str) -> None:
+        """One consumer more of the queue has this selector, in normal form, or none; until `end_use_of_selector`.
+
+        Told when it is made, also on a stopped connection: all of a process are compared with those of others (SEL-2).
+        """
+
+    def end_use_of_selector(self, queue: Queue, selector: str) -> None:
+        """One consumer less has it, and nothing that it received is unacknowledged."""
+
+    def create_temporary(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
+        """A new temporary destination; it is this connection's, until `delete_temporary`.
+
+        Raises:
+            JMSError: it cannot be made.
+        """
+
+    def delete_temporary(self, destination: TemporaryQueue | TemporaryTopic) -> None:
+        """End one of this connection; it has no receivers."""
+
+    def take_replies(self, queue: TemporaryQueue, take: Callable[[KafkaRecord], None]) -> None:
+        """Have each record that comes for the queue taken, on a thread of the provider's, instead of by receivers."""
 
     def attach(self, source: Source, link: Link) -> LinkOwner:
         """Begin to serve a receiver; again when its owner has ended. A subscription was subscribed to before.
@@ -155,6 +212,12 @@ class Provider(Protocol):
 
     def flush(self, timeout_s: float) -> bool:
         """True when every plain send was reported."""
+
+    def begin_close(self) -> Patience:
+        """The connection closes, and waits for Kafka so long."""
+
+    def give_up_sends(self) -> None:
+        """Fail now what is not confirmed, and send no more."""
 
     def close(self) -> None:
         """Flush the sends and let go of everything. Again: nothing happens."""

@@ -30,5 +30,11 @@ class HeldStore(Protocol):
     def take(self, channel: str, gate: bytes, count_max: int) -> Sequence[KafkaRecord]:
         """Remove and return the lowest offsets of one gate, in order; ChannelLost: it cannot be read."""
 
+    def read(self, channel: str, gate: bytes, begin: int, count_max: int) -> Sequence[KafkaRecord]:
+        """The lowest offsets of one gate from `begin` on, in order; they stay. ChannelLost: it cannot be read."""
+
+    def remove(self, channel: str, gate: bytes, offsets: Sequence[int]) -> None:
+        """Drop these rows of one gate; ChannelLost: it refuses."""
+
     def clear(self, channel: str) -> None: ...
     def close(self) -> None: ...

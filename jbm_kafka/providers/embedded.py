@@ -37,7 +37,7 @@ def connect(installation: Installation) -> SidecarProvider:
         installation,
         running,
         compresses=compression in TRUSTED_COMPRESSION,
-        let_go=lambda: sidecars.release(running),
+        let_go=lambda patience: sidecars.release(running, patience),
     )
 
 

@@ -25,6 +25,7 @@ from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.ports.clock import Clock, SystemClock
 from jbm_kafka.ports.installation import Installation
+from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
@@ -36,6 +37,8 @@ CHECKPOINT_INTERVAL_MS = 2
 """Where the factory says nothing: a checkpoint costs next to nothing here, and tests wait for its effects."""
 LINGER_MS = 100
 """How long membership outlives the last receiver: joining is quick here."""
+COMMAND_LOOK_MS = 20
+"""A look costs next to nothing here."""
 SETTLE_S = 0.5
 """How long a look waits for what was begun before it. In a world where nobody goes on it is some milliseconds."""
 POLL_S = 0.001
@@ -71,9 +74,9 @@ def connect(installation: Installation) -> SidecarProvider:
         world.let_go()
         raise
 
-    def let_go() -> None:
+    def let_go(patience: Patience) -> None:
         try:
-            world.sidecars.release(running)
+            world.sidecars.release(running, patience)
         finally:
             world.let_go()
 
@@ -87,7 +90,7 @@ class WorldProvider(SidecarProvider):
     """
 
     def __init__(
-        self, world: World, installation: Installation, running: RunningSidecar, let_go: Callable[[], None]
+        self, world: World, installation: Installation, running: RunningSidecar, let_go: Callable[[Patience], None]
     ) -> None:
         super().__init__(installation, running, compresses=False, let_go=let_go)
         self._world = world
@@ -145,7 +148,7 @@ class World:
             del _worlds[self.name]
 
     def _begin(self, installation: Installation) -> RunningSidecar:
-        config = replace(installation.config, linger_ms=LINGER_MS)
+        config = replace(installation.config, linger_ms=LINGER_MS, is_in_memory=True, command_look_ms=COMMAND_LOOK_MS)
         if "checkpoint_interval_ms" not in installation.given:
             config = replace(config, checkpoint_interval_ms=CHECKPOINT_INTERVAL_MS)
         kafka = MemoryKafka(self.cluster)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.ports import Clock, Kafka
 from jbm_kafka.ports.installation import Installation
+from jbm_kafka.ports.patience import Patience
 from jbm_kafka.sidecar.sidecar import Sidecar
 
 Key = tuple[str, str, str | None]
@@ -58,14 +59,14 @@ class SharedSidecars:
             found.users += 1
             return found
 
-    def release(self, running: RunningSidecar) -> None:
-        """One user less; the last one closes it."""
+    def release(self, running: RunningSidecar, patience: Patience) -> None:
+        """One user less; the last one closes it, and waits for Kafka so long."""
         with self._turn(running.installation.key):
             running.users -= 1
             if running.users:
                 return
             del self._running[running.installation.key]
-            running.sidecar.close()
+            running.sidecar.close(patience)
 
     def keys(self) -> frozenset[Key]:
         """What is running now."""

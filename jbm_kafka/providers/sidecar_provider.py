@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
 from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.core.errors import JMSError, JMSSecurityError, MessageTooLargeError, SendTimeoutError
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
+from jbm_kafka.core.errors import (
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    MessageTooLargeError,
+    SendTimeoutError,
+)
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.ports import (
     AccessRefused,
     KafkaClientError,
+    KafkaRecord,
     Outgoing,
     RecordTooLarge,
     SendReport,
@@ -23,13 +31,18 @@ from jbm_kafka.ports import (
 from jbm_kafka.ports.client_errors import told_as_jms_errors
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.provider import Seen, TopicInfo, Traits
+from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.provider import Seen, Temporary, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.providers.plain_sends import PlainSends
 from jbm_kafka.providers.shared_sidecars import RunningSidecar
 from jbm_kafka.sidecar.browse import browse
+from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.group_worker import GroupWorker, transfer_of
+from jbm_kafka.sidecar.hands import Hands
 from jbm_kafka.sidecar.topics import gone
+
+connections = logging.getLogger("jbm_kafka.connections")
 
 FLUSH_TIMEOUT_S = 60.0
 
@@ -38,12 +51,18 @@ class SidecarProvider:
     """Implements `Provider`: one connection's way to the sidecar, and its own producers for plain sends."""
 
     def __init__(
-        self, installation: Installation, running: RunningSidecar, *, compresses: bool, let_go: Callable[[], None]
+        self,
+        installation: Installation,
+        running: RunningSidecar,
+        *,
+        compresses: bool,
+        let_go: Callable[[Patience], None],
     ) -> None:
         """`let_go` is called at the end: the connection does not use the sidecar any more."""
         self._installation = installation
         self._kafka = running.kafka
-        self._let_go = let_go
+        self._let_go: Callable[[Patience], None] | None = let_go
+        """None: it was closed."""
         self.sidecar = running.sidecar
         self.clock = running.clock
         config = running.installation.config
@@ -57,13 +76,21 @@ class SidecarProvider:
         """See Provider; here, and no method, for every send asks it."""
         self._plain = PlainSends(self._kafka.sender)
         self._lock = threading.Lock()
-        self._is_closed = False
+        self._patience: Patience | None = None
         self._client_id: tuple[str, str] | None = None
         """And the connection that has it."""
 
     def ensure(self, destination: Destination) -> TopicInfo:
         """The destination's topic; see Sidecar.ensure."""
         return self.sidecar.ensure(destination)
+
+    def check_sendable(self, destination: Destination) -> None:
+        """Return when messages may be sent there; see Topics.check_sendable."""
+        self.sidecar.topics.check_sendable(destination)
+
+    def place_unit(self, name: str, unit: bytes) -> int:
+        """Where a unit's next message goes, recorded where it must be; see Topics.place."""
+        return self.sidecar.topics.place(name, unit)
 
     def hold_client_id(self, client_id: str, connection_id: str) -> None:
         """Have the client id for this connection alone; see ClientIds."""
@@ -76,11 +103,34 @@ class SidecarProvider:
 
     def end_use(self, subscription: Subscription) -> None:
         """One consumer less."""
-        self.sidecar.end_use(subscription)
+        if self._patience is None:
+            self.sidecar.end_use(subscription)
+        else:
+            self._patience.run(lambda: self.sidecar.end_use(subscription), FLUSH_TIMEOUT_S)
 
     def unsubscribe(self, client_id: str, name: str) -> None:
         """End a durable subscription."""
         self.sidecar.unsubscribe(client_id, name)
+
+    def use_selector(self, queue: Queue, selector: str) -> None:
+        """One consumer more has it; see SelectorSets."""
+        self.sidecar.selector_sets.use(queue, selector)
+
+    def end_use_of_selector(self, queue: Queue, selector: str) -> None:
+        """One consumer less has it."""
+        self.sidecar.selector_sets.end_use(queue, selector)
+
+    def create_temporary(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
+        """A new temporary destination of this connection."""
+        return self.sidecar.create_temporary(kind, connection_id, number)
+
+    def delete_temporary(self, destination: TemporaryQueue | TemporaryTopic) -> None:
+        """End one of this connection."""
+        self.sidecar.delete_temporary(destination)
+
+    def take_replies(self, queue: TemporaryQueue, take: Callable[[KafkaRecord], None]) -> None:
+        """Have each record of the queue taken, by the thread that reads it."""
+        self.sidecar.temporaries.call(queue, take)
 
     def attach(self, source: Source, link: Link) -> GroupWorker:
         """Begin to serve a receiver."""
@@ -111,12 +161,12 @@ class SidecarProvider:
         return self._seen(queue, include=include, selector=selector)
 
     def _seen(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
+        namespace = self._installation.config.namespace
         found = browse(
             self._kafka,
-            queue,
-            namespace=self._installation.config.namespace,
+            ChannelGroup.of_queue(queue, namespace=namespace),
             now_ms=self.clock.now_ms(),
-            group_worker=self.sidecar.group_worker_of(queue),
+            hands=Hands(self._kafka, namespace=namespace, ours=self.sidecar.group_worker_of(queue)),
             include_all=include == "all",
             selector=selector,
         )
@@ -137,6 +187,9 @@ class SidecarProvider:
 
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
         """What the caller of a send should see. A topic that has gone is forgotten: the next send looks for it."""
+        if isinstance(error, UnknownTopic) and destination.is_temporary:
+            self.sidecar.topics.forget_temporary()
+            return InvalidDestinationError(f"{destination}: {error}; nothing was sent", destination=destination.name)
         if isinstance(error, UnknownTopic):
             self.sidecar.topics.forget(destination.name)
             return gone(destination.name, about=str(destination))
@@ -152,16 +205,33 @@ class SidecarProvider:
         """True when every plain send was reported."""
         return self._plain.flush(timeout_s)
 
+    def begin_close(self) -> Patience:
+        """How long closing waits for Kafka."""
+        self._patience = Patience(self.sidecar.is_answered)
+        return self._patience
+
+    def give_up_sends(self) -> None:
+        """Fail now what is not confirmed, and send no more."""
+        self._plain.close(0.0)
+
     def close(self) -> None:
         """Flush the sends and let the sidecar go; the last connection ends it."""
         with self._lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-        self._plain.close(FLUSH_TIMEOUT_S)
-        if self._client_id is not None:
-            self.sidecar.client_ids.release(*self._client_id)
-        self._let_go()
+            let_go, self._let_go = self._let_go, None
+        if let_go is None:
+            return
+        patience = self._patience or self.begin_close()
+        patience.wait(self._plain.flush, FLUSH_TIMEOUT_S)
+        self._plain.close(0.0)
+        client_id = self._client_id
+        if client_id is not None:
+            patience.run(lambda: self.sidecar.client_ids.release(*client_id), FLUSH_TIMEOUT_S)
+        let_go(patience)
+        if patience.is_over:
+            connections.warning(
+                "closed without Kafka, which does not answer: what was not confirmed counts as not sent, and what was "
+                "not recorded as settled is delivered again"
+            )
 
 
 def _too_large(error: RecordTooLarge, destination: Destination) -> MessageTooLargeError:

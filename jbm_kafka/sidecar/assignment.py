@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from jbm_kafka.core.changes import TimePassed
+from jbm_kafka.core.changes import Selected, TimePassed
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
@@ -23,7 +23,7 @@ from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.partition_lines import tell_assigned, tell_given_up, tell_lost, tell_open, tell_revoked
-from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.recovery import Opener
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import Workers
 
@@ -44,7 +44,7 @@ class Assignment:
         flow: Flow,
         membership: Membership,
         *,
-        opener: ChannelOpener,
+        opener: Opener,
         workers: Workers,
         go_on: Callable[[], None],
         is_ending: Callable[[], bool],
@@ -68,13 +68,18 @@ class Assignment:
         self._undecided: list[OwnedChannel] = []
         """Dropped while a checkpoint of theirs was under way: who waits for it is told when its end is known."""
 
+    @property
+    def closed(self) -> Mapping[int, JMSError]:
+        """Partitions that are ours and of which nothing more is read, and why."""
+        return self._closed
+
     # -- coming ----------------------------------------------------------------------------------------------------
 
     def on_assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
         """Recover each channel beside; its partition starts when it is open."""
         if self._is_leaving:
             return {}
-        if partitions or not self._data.channels:
+        if (partitions or not self._data.channels) and not self._data.group.is_temporary:
             tell_assigned(self._data.group, partitions)
         self._open(partitions, assigned_at_ms=self._data.clock.monotonic_ms())
         return {}
@@ -102,11 +107,15 @@ class Assignment:
         del self._data.opening[channel.partition]
         clock = self._data.clock
         channel.state.apply(TimePassed(clock.now_ms(), clock.set_back_ms))
+        if self._data.settings is not None:  # changed while the channel was being recovered, maybe
+            channel.settings = self._data.settings
         channel.recovered()
+        if self._data.selections.is_selecting:
+            channel.state.apply(Selected(self._data.selections.present))
         self._data.channels[channel.partition] = channel
         consumer.seek(channel.partition, channel.state.read_position)
         self._data.notify_links()
-        if not self._data.opening and assigned_at_ms is not None:
+        if not self._data.opening and assigned_at_ms is not None and not self._data.group.is_temporary:
             tell_open(self._data.group, len(self._data.channels), clock.monotonic_ms() - assigned_at_ms)
 
     def _stays_closed(self, partition: int, token: object, cause: str) -> None:
@@ -251,7 +260,7 @@ class Assignment:
         kept = [channel for channel in channels if not channel.is_lost]
         for channel in kept:
             self.drop(channel)
-        if kept:
+        if kept and not data.group.is_temporary and not data.is_abandoned:
             tell_given_up(data.group, [channel.partition for channel in kept], data.clock.monotonic_ms() - begun_ms)
 
     def on_lost(self, partitions: Sequence[int]) -> None:
@@ -309,6 +318,8 @@ class Assignment:
         copies_limit_ms = begun_ms + min(config.revoke_drain_ms, config.leave_drain_ms)
         is_ending = False
         while True:
+            if self._data.is_abandoned:
+                return
             now_ms = clock.monotonic_ms()
             if not is_ending and self._is_ending():
                 is_ending, limit_ms = True, min(limit_ms, now_ms + config.leave_drain_ms)
@@ -331,6 +342,8 @@ class Assignment:
         clock = self._data.clock
         deadline_ms = clock.monotonic_ms() + LAST_CHECKPOINT_MS
         while any(is_waited_for(channel) for channel in channels):
+            if self._data.is_abandoned:
+                return
             if clock.monotonic_ms() > deadline_ms:
                 group_id = self._data.group.group_id
                 log.warning("group %s: the last checkpoint did not finish; the next owner repeats a little", group_id)

@@ -1,32 +1,30 @@
-"""What a queue holds, computed from its topic and its changelog (LOG-3); nothing is joined, nothing consumed.
+"""What a queue or subscription holds, computed from its topic and its changelog (LOG-3); nothing is joined or consumed.
 
-Of partitions that this process owns, what sessions have in hand is told as well.
+What is in hand its owners tell, where they are asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from typing import cast
 
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaRecord, LogReader
-from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import Seen
-from jbm_kafka.sidecar.group_worker import GroupWorker
-from jbm_kafka.sidecar.intake import reference_of
+from jbm_kafka.sidecar.browse_order import Arrival, MergedLog, in_order_of_receiving
+from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.hand import NOTHING, Hand
+from jbm_kafka.sidecar.hands import Hands
+from jbm_kafka.sidecar.intake import reference_of, what_it_has
 from jbm_kafka.store.changelog_reader import ChangelogScope
-from jbm_kafka.store.recovery import recover_channels
+from jbm_kafka.store.recovery import RecoveredChannel, recover_channels, recover_unrecorded
 
 READ_TIMEOUT_S = 30.0
-CHUNK = 10_000
-"""Offsets read at a time and partition, so that a browse of a long queue needs little memory."""
-HAND_TIMEOUT_S = 2.0
 
 
 class NoJournal:
@@ -47,36 +45,42 @@ class NoJournal:
 
 def browse(
     kafka: Kafka,
-    queue: Queue,
+    group: ChannelGroup,
     *,
-    namespace: str,
     now_ms: int,
-    group_worker: GroupWorker | None,
+    hands: Hands | None,
     include_all: bool,
     selector: Selector | None = None,
 ) -> Iterator[Seen]:
-    """The messages of a queue, partition by partition in log order, as of now.
+    """The messages of a queue or subscription as of now, in the order of receiving (browse_order).
 
     What is deliverable does not depend on the selector: one that it leaves out holds its unit all the same (UNIT-6).
+
+    Args:
+        hands: who finds out what is in hand; None: nobody, and it looks as if it waited.
     """
     admin, reader = kafka.admin(), kafka.log_reader()
     try:
-        topic = queue.kafka_topic(namespace)
+        topic = group.topic
         description = admin.describe([topic])[topic]
+        places = range(description.partitions)
         scope = ChangelogScope(
-            group=queue.group_id(namespace),
+            group=group.group_id,
             topic=topic,
-            topic_id=description.topic_id,
-            changelog_topic=queue.changelog_topic(namespace),
+            topic_id=group.log_id(description.topic_id),
+            changelog_topic=group.changelog_topic,
+            begins=group.begins(description.topic_id),
         )
+        # Before the changelog is read: what a receiver has and settles meanwhile would be in neither.
+        found = {} if hands is None else hands.of(group, _open_partitions(scope, places, admin), admin)
         states = _states(scope, description.partitions, admin, reader)
         ends = admin.end_positions(topic, list(states), stable=True)
-        in_hand = {} if group_worker is None else _in_hand(group_worker)
-        for partition, state in states.items():
-            held = in_hand.get(partition, frozenset())
-            for seen in _partition(reader, topic, partition, state, ends[partition], held, now_ms):
-                if (include_all or seen.is_deliverable) and _is_selected(seen.record, selector):
-                    yield seen
+        has = None if group.subscription is None else what_it_has(group.subscription)
+        looks = {p: _Look(state, found.get(p, NOTHING), has, now_ms) for p, state in states.items()}
+        records = MergedLog(reader, topic, {p: (state.read_position, ends[p]) for p, state in states.items()})
+        for seen in in_order_of_receiving(_arrivals(records, looks)):
+            if (include_all or seen.is_deliverable) and _is_selected(seen.record, selector):
+                yield seen
     finally:
         reader.close()
         admin.close()
@@ -86,77 +90,73 @@ def _is_selected(record: KafkaRecord, selector: Selector | None) -> bool:
     return selector is None or selector.matches(partial(record_value, record))
 
 
+def _open_partitions(scope: ChangelogScope, places: Collection[int], admin: KafkaAdmin) -> Collection[int]:
+    """Where anything may be held."""
+    committed = admin.committed(scope.group, scope.topic, list(places))
+    ends = admin.end_positions(scope.topic, list(places), stable=True)
+    return [p for p in places if ends[p] > (committed[p].position if p in committed else scope.begins.get(p, 0))]
+
+
 def _states(scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader) -> dict[int, ChannelState]:
     known = admin.describe([scope.changelog_topic]).get(scope.changelog_topic)
     recorded = list(range(0 if known is None else min(known.partitions, partitions)))
-    states: dict[int, ChannelState] = {}
+    others = list(range(len(recorded), partitions))
+    found: dict[int, RecoveredChannel] = {}
     if recorded:
-        found = recover_channels(
-            scope, recorded, admin=admin, reader=reader, journal=NoJournal(), timeout_s=READ_TIMEOUT_S
+        found.update(
+            recover_channels(scope, recorded, admin=admin, reader=reader, journal=NoJournal(), timeout_s=READ_TIMEOUT_S)
         )
-        for partition, recovered in found.items():
-            state = states[partition] = ChannelState()
-            for entry in recovered.entries:
-                state.apply(entry)
-    for partition in range(len(recorded), partitions):
-        states[partition] = ChannelState()
+    if others:
+        found.update(recover_unrecorded(scope, others, admin=admin))
+    states: dict[int, ChannelState] = {}
+    for partition, recovered in found.items():
+        state = states[partition] = ChannelState()
+        for entry in recovered.entries:
+            state.apply(entry)
     return states
 
 
-def _in_hand(group_worker: GroupWorker) -> Mapping[int, frozenset[int]]:
-    """What sessions of this process hold, by partition."""
-    found: dict[int, frozenset[int]] = {}
-    done = Completion()
-
-    def look() -> None:
-        for partition, channel in group_worker.data.channels.items():
-            found[partition] = frozenset(o for hand in channel.state.in_hand.values() for o in hand)
-        done.complete()
-
-    if group_worker.is_alive:
-        group_worker.post(look)
-        done.wait(HAND_TIMEOUT_S, about=f"browse {group_worker.data.group}")
-    return found
+def _arrivals(records: MergedLog, looks: Mapping[int, _Look]) -> Iterator[Arrival]:
+    for record in records:
+        place = record.partition() or 0
+        found = looks[place].at(place, record)
+        if found is not None:
+            yield found
 
 
-def _partition(
-    reader: LogReader,
-    topic: str,
-    partition: int,
-    state: ChannelState,
-    end: int,
-    in_hand: frozenset[int],
-    now_ms: int,
-) -> Iterator[Seen]:
-    units_seen: set[bytes] = set()
-    position = state.read_position
-    while position < end:
-        upto = min(position + CHUNK, end)
-        for record in reader.read(topic, {partition: (position, upto)}, timeout_s=READ_TIMEOUT_S):
-            offset = cast(int, record.offset())
-            if offset < state.end_position and offset not in state.unsettled:
-                continue
-            yield _seen(record, state, in_hand, units_seen, now_ms)
-        position = upto
+class _Look:
+    """At one partition, in the order of its log."""
 
+    def __init__(self, state: ChannelState, hand: Hand, has: Callable[[Reference], bool] | None, now_ms: int) -> None:
+        self._state = state
+        self._hand = hand
+        self._has = has
+        self._now_ms = now_ms
+        self._units: set[bytes] = set()
+        """Those with an earlier message."""
 
-def _seen(
-    record: KafkaRecord, state: ChannelState, in_hand: frozenset[int], units_seen: set[bytes], now_ms: int
-) -> Seen:
-    reference = reference_of(record)
-    past = state.past.get(reference.offset)
-    due_at_ms = max(reference.delivery_time_ms, 0 if past is None else past.due_at_ms)
-    is_held = reference.offset in in_hand
-    is_gone = not is_held and is_expired(reference.expiration_ms, now_ms)
-    is_first = reference.unit is None or reference.unit not in units_seen
-    # One that is expired leaves as soon as anybody receives, and what follows in its unit does not wait for it.
-    if reference.unit is not None and not is_gone:
-        units_seen.add(reference.unit)
-    may_go = is_first and not is_held and due_at_ms <= now_ms and not is_gone
-    return Seen(
-        record=record,
-        state=MessageState.DELIVERED if is_held else MessageState.NEW,
-        attempts=0 if past is None else past.attempts,
-        due_at_ms=due_at_ms if due_at_ms > now_ms else 0,
-        is_deliverable=may_go,
-    )
+    def at(self, partition: int, record: KafkaRecord) -> Arrival | None:
+        """What is to be seen of the next record; None: it is settled, or not for this subscription."""
+        reference, state, now_ms = reference_of(record), self._state, self._now_ms
+        offset, unit = reference.offset, reference.unit
+        if offset < state.end_position and offset not in state.unsettled:
+            return None
+        if self._has is not None and not self._has(reference):
+            return None
+        past = state.past.get(offset)
+        due_at_ms = max(reference.delivery_time_ms, 0 if past is None else past.due_at_ms)
+        is_delivered, is_leaving = offset in self._hand.delivered, offset in self._hand.leaving
+        is_gone = not is_delivered and is_expired(reference.expiration_ms, now_ms)
+        is_first = unit is None or unit not in self._units
+        # One that is expired leaves as soon as anybody receives, and what follows in its unit does not wait for it.
+        if unit is not None and not is_gone:
+            self._units.add(unit)
+        may_go = is_first and not is_delivered and not is_leaving and due_at_ms <= now_ms and not is_gone
+        seen = Seen(
+            record=record,
+            state=MessageState.DELIVERED if is_delivered else MessageState.NEW,
+            attempts=0 if past is None else past.attempts,
+            due_at_ms=due_at_ms if due_at_ms > now_ms else 0,
+            is_deliverable=may_go,
+        )
+        return Arrival(partition, reference, seen)

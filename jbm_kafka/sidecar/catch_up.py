@@ -20,13 +20,19 @@ class CatchUp:
         """Complete when each partition of ours was read up to its end, and the link has got what it asked for."""
         self._watchers.append((link, ends, done))
 
-    def tell_watchers(self) -> None:
-        """At the end of a turn, after hand-over."""
+    def tell_watchers(self, *, is_paused: bool = False) -> None:
+        """At the end of a turn, after hand-over; `is_paused`: nothing will come, however far it is read."""
         if not self._watchers or not self._data.is_settled:
             return
         self._watchers = [row for row in self._watchers if not row[2].is_done]  # its receive has ended
-        if any(channel.waits_for_mark or channel.state.gates.awaiting_load for channel in self._data.channels.values()):
+        if is_paused:
+            for _, _, done in self._watchers:
+                done.complete()
+            self._watchers = []
             return
+        for channel in self._data.channels.values():
+            if channel.waits_for_mark or channel.state.gates.awaiting_load or channel.state.shelf.is_awaited:
+                return
         left = []
         for link, ends, done in self._watchers:
             if self._is_read(ends) and link.is_answered():

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord
-from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.core.subscription import Subscription
+from jbm_kafka.core.destination import Destination, Queue, with_namespace
+from jbm_kafka.core.subscription import Source, Subscription, destination_of
+from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +21,14 @@ class ChannelGroup:
     topic: str
     changelog_topic: str
     partitions: int
-    """How many the topic had when the group was joined."""
+    """How many the topic had when the group was joined; 0 for one that only looks."""
     subscription: Subscription | None = None
     """None: a queue's."""
     record: SubscriptionRecord | None = None
     """What the registry says of the subscription."""
 
     @classmethod
-    def of_queue(cls, queue: Queue, *, namespace: str, partitions: int) -> ChannelGroup:
+    def of_queue(cls, queue: Queue, *, namespace: str, partitions: int = 0) -> ChannelGroup:
         """The group of a queue's receivers."""
         return cls(
             destination=queue,
@@ -39,7 +40,7 @@ class ChannelGroup:
 
     @classmethod
     def of_subscription(
-        cls, subscription: Subscription, record: SubscriptionRecord, *, namespace: str, partitions: int
+        cls, subscription: Subscription, record: SubscriptionRecord, *, namespace: str, partitions: int = 0
     ) -> ChannelGroup:
         """The group of a subscription's receivers."""
         return cls(
@@ -51,6 +52,23 @@ class ChannelGroup:
             subscription=subscription,
             record=record,
         )
+
+    @classmethod
+    def of_temporary(cls, source: Source, *, namespace: str) -> ChannelGroup:
+        """The receivers of a temporary queue or of a subscription of a temporary topic; Kafka knows no such group."""
+        return cls(
+            destination=destination_of(source),
+            group_id=source.group_id(namespace),
+            topic=with_namespace(TEMPORARY_TOPIC, namespace),
+            changelog_topic="",
+            partitions=1,
+            subscription=source if isinstance(source, Subscription) else None,
+        )
+
+    @property
+    def is_temporary(self) -> bool:
+        """Nothing of it is recorded: its part of a checkpoint is applied and not written (decision 33)."""
+        return self.destination.is_temporary
 
     @property
     def incarnation(self) -> str:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
 from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
+from jbm_kafka.ports.patience import Patience
 from jbm_kafka.sidecar.backoff import FENCED_PAUSE_MS, Backoff
 from jbm_kafka.sidecar.checkpoint_parts import FrozenGroup, Participant, Transfer
 from jbm_kafka.sidecar.freezing import freeze_all
@@ -31,6 +33,8 @@ GATHER_MS_MAX = 10
 """How long a checkpoint waits at most for the sessions that were in the last one."""
 ATTEMPTS_MAX = 8
 """Tries of one round before its transfers are given up; what group workers have dirty is tried again for ever."""
+GROUPS_MAX = 16
+"""Dirty groups of one checkpoint; as many more may come with its transfers (decision 45)."""
 
 
 @dataclass(slots=True)
@@ -41,6 +45,8 @@ class _Round:
     fenced: frozenset[Participant] = frozenset()
     failure: str = ""
     """Why the latest try failed, as Kafka said it."""
+    was_cut_off: bool = False
+    """The latest try was not committed, and nobody refused anything: it may have been too large for its time."""
 
 
 class Checkpointer:
@@ -56,8 +62,14 @@ class Checkpointer:
         """Set after every change that may be work; cleared before looking for some."""
         self._dirty: dict[Participant, None] = {}
         """In the order told, so that one history always comes to the same end."""
+        self._due: dict[Participant, None] = {}
+        """What was dirty when the interval was over; what one checkpoint leaves of it the next takes, at once."""
+        self._groups_max = GROUPS_MAX
+        """Fewer after a checkpoint that was cut off."""
         self._is_awaited = False
         self._transfers: deque[Transfer] = deque()
+        self._under_way: list[Transfer] = []
+        """Those of the latest round."""
         self._expected = 1
         """How many transfers the last round committed: their sessions are likely to come again soon."""
         self._gather_until_ms = 0
@@ -95,14 +107,19 @@ class Checkpointer:
         if is_late or is_due:
             self._wake.set()
 
-    def stop(self, timeout_s: float) -> None:
-        """Finish what is submitted, then end."""
+    def stop(self, patience: Patience, timeout_s: float) -> None:
+        """Finish what is submitted, then end; when Kafka takes it no more, tell who waits, and leave it."""
         with self._lock:
             self._is_stopping = True
         self._wake.set()
-        if self._worker is not None:
-            self._worker.wait_end(timeout_s)
-        self._writer.close()
+        if self._worker is None or patience.wait(self._worker.wait_end, timeout_s):
+            self._writer.close(deletes_marks=not patience.is_over)
+            return
+        self._worker.abandon()
+        with self._lock:
+            transfers = [*self._under_way, *self._transfers]
+        for transfer in transfers:
+            transfer.done.complete(JMSError(f"{transfer.about}: Kafka did not answer, so its outcome is not known"))
 
     # -- the checkpoint thread -----------------------------------------------------------------------------------
 
@@ -144,21 +161,27 @@ class Checkpointer:
             if 0 < len(self._transfers) < self._expected and gather_ms > 0 and not self._is_stopping:
                 return Wait(gather_ms / 1000, self._wake)
             wait_ms = last_ms + self._interval_ms - now_ms
-            if self._transfers or (self._dirty and (self._is_awaited or wait_ms <= 0)):
+            if self._transfers or self._due or (self._dirty and (self._is_awaited or wait_ms <= 0)):
                 return None
             return Wait(wait_ms / 1000 if self._dirty else None, self._wake)
 
     def _take_work(self) -> tuple[list[Participant], list[Transfer]]:
-        """Who is dirty and what is to commit."""
+        """Who is dirty and what is to commit, as much of both as one checkpoint takes."""
         with self._lock:
-            group_workers, transfers = list(self._dirty), list(self._transfers)
-            self._dirty.clear()
-            self._transfers.clear()
-            self._is_awaited = False
+            if not self._due:
+                self._due, self._dirty = self._dirty, {}
+                self._is_awaited = False
+            group_workers = list(islice(self._due, self._groups_max))
+            for group_worker in group_workers:
+                del self._due[group_worker]
+            transfers = _fitting(self._transfers, self._groups_max)
+            for _ in transfers:
+                self._transfers.popleft()
+            self._under_way = transfers
             self._expected = len(transfers) or self._expected
             return group_workers, transfers
 
-    def _checkpoint(self, dirty: Sequence[Participant], transfers: list[Transfer]) -> Steps:
+    def _checkpoint(self, dirty: list[Participant], transfers: list[Transfer]) -> Steps:
         """Try until it is committed or nothing is left to commit."""
         left = _Round(transfers=transfers, fenced=self._backoff.now())
         for attempt in range(ATTEMPTS_MAX):
@@ -168,12 +191,30 @@ class Checkpointer:
             group_workers = [group_worker for group_worker in wanted if group_worker not in left.fenced]
             if (yield from self._try(group_workers, left)):
                 break
+            if left.was_cut_off:
+                dirty = self._cut_down(dirty, left)
             yield Wait(RETRY_PAUSE_S) if attempt else GO_ON
         else:
             why = f"Kafka did not take it in {ATTEMPTS_MAX} tries" + (f": {left.failure}" if left.failure else "")
             for transfer in left.transfers:
                 transfer.done.complete(TransactionRolledBackError(f"{transfer.about}: {why}"))
         yield from self._put_back(dirty, left)
+
+    def _cut_down(self, dirty: list[Participant], left: _Round) -> list[Participant]:
+        """Half as much from now on, and what is too much in this round goes with the next; returns who stays dirty.
+
+        Kafka ends a transaction that takes too long. As large as before it would be ended each time again, and nothing
+        be recorded any more.
+        """
+        left.was_cut_off = False
+        self._groups_max = max(self._groups_max // 2, 1)
+        transfers = _fitting([t for t in left.transfers if not t.done.is_done], self._groups_max)
+        later = [t for t in left.transfers if t not in transfers and not t.done.is_done]
+        with self._lock:
+            self._due = dict.fromkeys([*dirty[self._groups_max :], *self._due])
+            self._transfers.extendleft(reversed(later))
+            self._under_way = left.transfers = transfers
+        return dirty[: self._groups_max]
 
     def _put_back(self, dirty: Sequence[Participant], left: _Round) -> Steps:
         """What a fenced group worker could not take part in waits for its next turn."""
@@ -204,7 +245,8 @@ class Checkpointer:
             self._backoff.fenced(silent)
             return False
         frozen = [part for part in frozen if part.channels]
-        if not frozen and not any(transfer.sends for transfer in transfers):
+        if not _recorded(frozen) and not any(transfer.sends for transfer in transfers):
+            self._finish(frozen, durable=True)
             for transfer in transfers:
                 transfer.done.complete()
             return True
@@ -213,8 +255,9 @@ class Checkpointer:
     def _commit(
         self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], checkpoint_id: str, left: _Round
     ) -> Generator[Wait, None, bool]:
+        recorded = _recorded(frozen)
         try:
-            yield from self._writer.commit(frozen, transfers, checkpoint_id)
+            yield from self._writer.commit(recorded, transfers, checkpoint_id)
         except GroupFenced as error:
             left.failure = str(error)
             self._finish(frozen, durable=False)
@@ -227,13 +270,14 @@ class Checkpointer:
             left.failure = str(error)
             self._finish(frozen, durable=False)
             yield GO_ON
-            left.fenced |= self._find_culprits(frozen, transfers, error)
+            left.fenced |= self._find_culprits(recorded, transfers, error)
             return False
         except OutcomeUnknown as error:
             left.failure = str(error)
             log.info("the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
-            if not (yield from self._writer.find_out(frozen, checkpoint_id)):
+            if not (yield from self._writer.find_out(recorded, checkpoint_id)):
                 self._finish(frozen, durable=False)
+                left.was_cut_off = True
                 return False
         except KafkaClientError as error:
             left.failure = str(error)
@@ -245,9 +289,10 @@ class Checkpointer:
             self._finish(frozen, durable=False)
             raise
         self.checkpoints += 1
+        self._groups_max = min(self._groups_max + 1, GROUPS_MAX)
         self._backoff.took_part(part.participant for part in frozen)
         yield GO_ON
-        self._writer.write_journal(frozen)
+        self._writer.write_journal(recorded)
         yield GO_ON
         self._finish(frozen, durable=True)
         for transfer in transfers:
@@ -280,6 +325,22 @@ class Checkpointer:
         if not named:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)
         return frozenset(group_workers)
+
+
+def _fitting(transfers: Iterable[Transfer], groups_max: int) -> list[Transfer]:
+    """The first of them that settle messages of no more groups in all; at least one, if there is one."""
+    taken, participants = list[Transfer](), set[Participant]()
+    for transfer in transfers:
+        participants.update(transfer.participants)
+        if taken and len(participants) > groups_max:
+            break
+        taken.append(transfer)
+    return taken
+
+
+def _recorded(frozen: Sequence[FrozenGroup]) -> Sequence[FrozenGroup]:
+    """Those of which something is written. Temporary destinations' live and end with the others, in memory only."""
+    return [part for part in frozen if not part.group.is_temporary]
 
 
 def _taken(transfer: Transfer) -> TransactionRolledBackError:

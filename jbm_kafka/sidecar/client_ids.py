@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from jbm_kafka.codec.registry_records import ClientRecord, client_key, decode_client, encode_client
 from jbm_kafka.core.errors import InvalidClientIDError, JMSError
-from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports import KafkaClientError, Unreachable
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.sidecar.holder import Holder
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog
@@ -54,7 +54,8 @@ class ClientIds:
         try:
             self._registry.update(lambda values: {client_key(client_id): None} if _has(values, client_id, mine) else {})
         except (KafkaClientError, JMSError) as error:
-            log.warning("client id %r is free when this process ends, and not before: %s", client_id, error)
+            level = logging.INFO if isinstance(error, Unreachable) else logging.WARNING
+            log.log(level, "client id %r is free when this process ends, and not before: %s", client_id, error)
         with self._lock:
             self._held.pop(client_id, None)
 

@@ -7,7 +7,7 @@ ARRIVALS_LOW = 4_000
 RECORD_OVERHEAD_BYTES = 700
 """Measured cost of one waiting record besides its body: message object, headers, reference, gate entry."""
 GATE_BYTES = 400
-"""A unit that waits, or a delayed message, whose messages are all in the held store: gate, timer, their places."""
+"""A unit that waits and whose messages are all in the held store: gate, timer, their places."""
 LINE_BYTES = 700
 """What a gate costs besides when something of it is in memory."""
 ENOUGH_AHEAD = 1_000

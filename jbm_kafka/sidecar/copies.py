@@ -1,15 +1,15 @@
-"""Copies of messages that leave for a dead-letter or expiry address: the record to produce (REDELIVER-4)."""
+"""Copies of messages that leave for a dead-letter or expiry address (REDELIVER-4), or are moved: what to produce."""
 
 from __future__ import annotations
 
 import zlib
 from typing import cast
 
-from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
+from jbm_kafka.codec.bodies import BodyShape, decode_body
+from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers, moved_headers
 from jbm_kafka.codec.identity import message_id_of
-from jbm_kafka.core.departure import EXPIRED, Departure
+from jbm_kafka.core.departure import EXPIRED, MOVED, OUT_OF_ATTEMPTS, UNDECODABLE, Departure
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.ports import Headers, KafkaRecord, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
 
@@ -34,9 +34,7 @@ def copy_of(
     record = cast(KafkaRecord, leaving.reference.record)
     headers = _headers(leaving, record, source, now_ms, subscription)
     key = record.key() or None
-    partition = (
-        leaving.reference.offset % target.partitions if key is None else partition_for(key, target.unit_partitions)
-    )
+    partition = leaving.reference.offset % target.partitions if key is None else target.home(key)
     value = record.value()
     size = RECORD_OVERHEAD_BYTES + len(key or b"") + sum(len(n.encode()) + len(v or b"") + 8 for n, v in headers)
     fits = value is None or size + len(value) <= target.max_message_bytes
@@ -48,10 +46,26 @@ def copy_of(
     ), fits
 
 
+def as_told(leaving: Departure) -> Departure:
+    """With the reason that its letter, its event and the log tell: of used-up attempts, that the body is unreadable.
+
+    That follows from the record alone, so whoever has it tells the same.
+    """
+    record = cast(KafkaRecord | None, leaving.reference.record)
+    if leaving.reason != OUT_OF_ATTEMPTS or record is None:
+        return leaving
+    shape, _, fault = decode_body(record.headers(), record.value())
+    if fault is None or shape is not BodyShape.BYTES:
+        return leaving
+    return Departure(leaving.reference, leaving.attempts, UNDECODABLE, leaving.last_error)
+
+
 def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_ms: int, subscription: str) -> Headers:
     partition, offset = cast(int, record.partition()), leaving.reference.offset
     message_id = message_id_of(record.headers(), cast(str, record.topic()), partition, offset)
     timestamp_ms = max(record.timestamp()[1], 0)
+    if leaving.reason == MOVED:
+        return moved_headers(record.headers(), message_id=message_id, timestamp_ms=timestamp_ms)
     if leaving.reason == EXPIRED:
         return expired_headers(
             record.headers(),

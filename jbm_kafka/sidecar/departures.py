@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.departure import DEPARTS_BY, Departure, route_of
 from jbm_kafka.core.entries import MessageEvent, MessageFate
@@ -18,15 +19,15 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.checkpoint_parts import Settling
 from jbm_kafka.sidecar.config import COPY_RETRY_MS
-from jbm_kafka.sidecar.copies import copy_of
+from jbm_kafka.sidecar.copies import as_told, copy_of
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.message_lines import MessageLines
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
 log = logging.getLogger(__name__)
 
-Submit = Callable[[str, Outgoing, Settling, Completion], None]
-"""Gives the checkpointer a transfer of the group: whose it is, the copy, what it settles, who is told its end."""
+Submit = Callable[[str, Sequence[Outgoing], Settling, Completion], None]
+"""Gives the checkpointer a transfer of the group: whose it is, the copies, what it settles, who is told its end."""
 
 
 class Departures:
@@ -49,6 +50,7 @@ class Departures:
 
     def send(self, channel: OwnedChannel, leaving: Departure, *, is_first_try: bool = True) -> None:
         """Send one message, or, without an address for it, note that it is gone."""
+        leaving = as_told(leaving)
         address, fate = route_of(leaving.reason, channel.settings)
         event = event_of(fate, leaving.reference, leaving.attempts, address, leaving.reason)
         offset = leaving.reference.offset
@@ -56,7 +58,7 @@ class Departures:
             if offset in channel.state.in_hand.get(DEPARTING, {}):
                 channel.state.apply(Acknowledged(DEPARTING, [offset], transition=DEPARTS_BY[fate]))
             channel.note(event)
-            self._tell_left(channel, leaving, None)
+            self.tell_left(channel, leaving, None)
             return
         done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, address, error)))
         try:
@@ -66,7 +68,7 @@ class Departures:
             return
         copy = self._copy(channel, leaving, address, target, trusts_compression=is_first_try)
         settling = Settling(channel=channel, session=DEPARTING, offsets=(offset,), events=(event,))
-        self._submit(f"{channel.topic}[{channel.partition}] offset {offset} to {address}", copy, settling, done)
+        self._submit(f"{channel.topic}[{channel.partition}] offset {offset} to {address}", [copy], settling, done)
 
     def _copy(
         self, channel: OwnedChannel, leaving: Departure, address: str, target: TopicInfo, *, trusts_compression: bool
@@ -92,7 +94,7 @@ class Departures:
     def _sent(self, channel: OwnedChannel, leaving: Departure, address: str, error: Exception | None) -> None:
         """The copy is durable, and so is the end of the original; or it could not be written."""
         if error is None:
-            self._tell_left(channel, leaving, address)
+            self.tell_left(channel, leaving, address)
             return
         if channel.is_lost:
             return
@@ -116,7 +118,8 @@ class Departures:
             for offset in channel.state.in_hand.get(DEPARTING, {})
         )
 
-    def _tell_left(self, channel: OwnedChannel, leaving: Departure, address: str | None) -> None:
+    def tell_left(self, channel: OwnedChannel, leaving: Departure, address: str | None) -> None:
+        """It is gone for good: the log says so."""
         self.lines.left(channel.topic, channel.partition, leaving, address, self._data.clock.monotonic_ms())
 
     def retry(self, now_ms: int) -> None:
@@ -130,8 +133,9 @@ class Departures:
                 self.send(channel, leaving, is_first_try=False)
 
 
-def event_of(fate: MessageFate, reference: Reference, attempts: int, target: str | None, reason: str) -> MessageEvent:
+def event_of(fate: MessageFate, reference: Reference, attempts: int, address: str | None, reason: str) -> MessageEvent:
     """What jbm.events tells of one message."""
+    target = None if address is None else str(destination_at(address))
     return MessageEvent(
         fate=fate, offset=reference.offset, unit=reference.unit, attempts=attempts, target=target, reason=reason
     )

@@ -57,7 +57,8 @@ class Dispatch:
             return
         self._turn += 1
         channels = [channel for channel in self._data.channels.values() if not channel.is_closing]
-        self._ready = _in_turn([channel for channel in channels if _has_some_for_all(channel)], self._turn)
+        wanted = self._data.wanted()
+        self._ready = _in_turn([channel for channel in channels if _has_some_for(channel, wanted)], self._turn)
         self._own.clear()
         for channel in channels:
             self._note_own(channel)
@@ -69,9 +70,19 @@ class Dispatch:
             else:
                 self.is_hungry = True
 
+    def take_back(self) -> None:
+        """Instead of `grant` while the queue is paused: nobody gets anything, and what nobody has read goes back."""
+        self.is_hungry = False
+        for link in self._data.links.values():
+            if link.buffer:
+                self._settle.return_unread(link)
+
     def _grant_link(self, link: Link, own: Sequence[OwnedChannel]) -> None:
         """From the channels that have something for anybody, and from those that go on with its session's units."""
-        channels = self._ready + [channel for channel in own if channel not in self._ready]
+        ready, is_selecting = self._ready, self._data.selections.is_selecting
+        if is_selecting:
+            ready = [channel for channel in ready if _has_some_for(channel, link.chooses)]
+        channels = ready + [channel for channel in own if channel not in ready]
         credit = link.credit
         # Even portions first, so that one full channel does not feed a link alone while others wait.
         portion = max(credit // max(len(self._data.channels), 1), 1)
@@ -83,7 +94,7 @@ class Dispatch:
                 credit -= granted
                 if not granted:
                     channels.remove(channel)
-                    if channel in self._ready and channel not in own:
+                    if channel in self._ready and channel not in own and not is_selecting:
                         # What nobody holds, nobody else could get either: it is not looked at again for each of them.
                         self._ready = [other for other in self._ready if other is not channel]
         if credit > 0:
@@ -103,12 +114,13 @@ class Dispatch:
                 now_ms=now_ms,
                 one_per_unit=link.one_per_unit,
                 attempts_max=channel.attempts_max,
+                chooses=link.chooses,
             )
             if offer.changes_something:
                 state.apply(offer.change)
                 if offer.change.blocked:
                     self._note_own(channel)
-                granted += self._hand_over(link, channel, offer)
+                granted += self._hand_over(link, channel, offer, now_ms)
             is_at_mark = offer.needs_offered
             if is_at_mark or not offer.change.heads:
                 break
@@ -125,12 +137,14 @@ class Dispatch:
                 if channel not in mine:
                     mine.append(channel)
 
-    def _hand_over(self, link: Link, channel: OwnedChannel, offer: Offer) -> int:
+    def _hand_over(self, link: Link, channel: OwnedChannel, offer: Offer, now_ms: int) -> int:
         if offer.leaving:
             self._departures.send_all(channel, [(reference, reason) for reference, reason in offer.leaving])
         references = offer.references
         if not references:
             return 0
+        in_hand = channel.state.in_hand
+        channel.hand_overs.note(link, now_ms, references, in_hand, is_ascending=not offer.change.heads)
         deliveries = _presented(self._lease(link, channel), channel, references)
         # What was refused to be announced is refused by `deliver` too: nothing is carried out in between.
         if link.records_first and link.announce(deliveries):
@@ -182,9 +196,9 @@ class Dispatch:
                 self._settle.return_deliveries(link, link.take_unread(if_idle=True))
 
 
-def _has_some_for_all(channel: OwnedChannel) -> bool:
+def _has_some_for(channel: OwnedChannel, chooses: int) -> bool:
     """It has messages that are not held back by what some session has in hand, as far as is known without looking."""
-    return bool(channel.state.arrivals or channel.state.gates.free)
+    return bool(channel.state.arrivals or channel.state.gates.free_for(chooses))
 
 
 def _in_turn(items: list[T], turn: int) -> list[T]:

@@ -16,7 +16,7 @@ from jbm_kafka.core.changes import Fetched
 from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.intake import is_from, references_by_partition
+from jbm_kafka.sidecar.intake import references_by_partition, what_it_has
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
@@ -34,15 +34,16 @@ class Fetching:
         self._routes = routes
         self._repeated = repeated
         self._breaks = 0
-        subscription = data.group.subscription
-        has_no_local = subscription is not None and subscription.no_local
-        self._leaves_out = subscription.leaves_out if subscription is not None and has_no_local else None
-        """Of whom it takes nothing, told as `JBMSender` tells them: what is left out counts as never there."""
+        self._has = None if data.group.subscription is None else what_it_has(data.group.subscription)
+        """Tells what a subscription has of its topic; None: everything. The rest counts as never there."""
 
     def ahead(self) -> int:
-        """How many messages are read and, as far as is known without looking at their units, may be handed over."""
-        channels = self._data.channels.values()
-        return sum(len(channel.state.arrivals) + len(channel.state.gates.free) for channel in channels)
+        """How many messages are read and, as far as is known without looking at their units, may be handed over.
+
+        With selectors: to those who ask for some.
+        """
+        channels, wanted = self._data.channels.values(), self._data.wanted()
+        return sum(len(channel.state.arrivals) + channel.state.gates.free_for(wanted) for channel in channels)
 
     def waits_beside(self) -> bool:
         """Nobody waits for a message, and somebody may soon ask for something else: a commit, or to be told that his
@@ -68,6 +69,8 @@ class Fetching:
             return False
         self._fetched_at_ms = now_ms
         count = max(numbers.FETCH_COUNT_MIN, min(credit - ahead, numbers.FETCH_COUNT_MAX))
+        if self._data.selections.is_selecting and not has_enough:
+            count = numbers.FETCH_COUNT_MAX  # few of them may be chosen
         records = consumer.consume(count, 0 if ahead else rest_s)
         breaks = consumer.breaks()
         if breaks != self._breaks:
@@ -95,8 +98,9 @@ class Fetching:
                     continue
             self._routes.look(partition, references)
             end = references[-1].offset + 1
-            if self._leaves_out is not None:
-                references = [each for each in references if not is_from(each, self._leaves_out)]
+            if self._has is not None:
+                references = [each for each in references if self._has(each)]
+            self._data.selections.look(references)
             channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
             change = Fetched(begin=begin, end=end, references=references)
             channel.state.apply(self._repeated.sift(channel, change, identified, now_ms) if identified else change)

@@ -1,20 +1,24 @@
 """Keeps a group worker within its memory: pauses partitions that are far ahead, moves what waits at gates to disk.
 
 A partition whose messages can be handed over pauses; one whose messages wait behind blocked units goes on, and what
-waits there leaves memory, so a blocked unit does not stop others (LOG-9). What cannot leave is small: a gate for each
-unit that waits and for each delayed message. Partitions with more of those than the budget allows pause too.
+waits there leaves memory, so a blocked unit does not stop others (LOG-9). What waits alone, for a time or a selector,
+leaves with its gate. What cannot leave is small: a gate for each unit that waits and for each message that waits after
+it came back. Partitions with more of those than the budget allows pause too.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 from typing import cast
 
 from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
-from jbm_kafka.core.spilling import Spillable, spillable
+from jbm_kafka.core.spilling import Spillable, shelvable, spillable
+from jbm_kafka.core.unit_of_order import Gate
 from jbm_kafka.ports import GroupConsumer, HeldStore, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
+from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.spilled import SpilledMessages
 
@@ -24,6 +28,8 @@ Channels = Mapping[int, OwnedChannel]
 
 CONSUMER_BYTES_MIN = 1 << 20
 """A client with less fetches a large message alone, and is slow."""
+SHELVED_COUNT = 4_000
+"""Messages shelved in a turn at most: less than a tenth of a second, for the group worker has others to serve."""
 LOOK_EVERY = 64
 """Turns until gates are looked at again though the last look found too little to spill; looking costs a walk."""
 
@@ -44,23 +50,27 @@ class Flow:
         """Paused, for what waits there takes too much memory and cannot be spilled."""
         self._refused: set[OwnedChannel] = set()
         """Paused, for the held store did not take what waits there; nothing until it does."""
+        self._goes_on = False
+        """There was more to shelve than a turn has time for."""
         self._turns_to_look = 0
         self._look_beyond = 0
         """Look earlier when so much waits: a fruitless look must not let the group worker grow unseen."""
 
-    def keep_within_memory(self, channels: Channels, consumer: GroupConsumer) -> Sequence[OwnedChannel]:
+    def keep_within_memory(self, data: GroupData, consumer: GroupConsumer) -> Sequence[OwnedChannel]:
         """Once a turn. Returns channels of which the held store lost what it had: they must be opened anew."""
         unreadable: list[OwnedChannel] = []
+        channels: Channels = data.channels
         self._look_at_share()
         waiting_bytes = 0
         for channel in list(channels.values()):
             waiting_bytes += _waiting_bytes(channel)
-            if channel.state.gates.awaiting_load and not self._load(channel, room_bytes=self._low - waiting_bytes):
+            is_missed = channel.state.gates.awaiting_load or channel.state.shelf.is_awaited
+            if is_missed and not self._load(channel, data, room_bytes=self._low - waiting_bytes):
                 unreadable.append(channel)
         if unreadable:
             channels = {partition: channel for partition, channel in channels.items() if channel not in unreadable}
         self._turns_to_look -= 1
-        limit = self._low if self._refused else self._waiting_bytes_max
+        limit = self._low if self._refused or self._goes_on else self._waiting_bytes_max
         if waiting_bytes > limit and (self._turns_to_look <= 0 or waiting_bytes > self._look_beyond):
             self._spill(channels, waiting_bytes - self._low)
             left = sum(_waiting_bytes(channel) for channel in channels.values())
@@ -69,8 +79,12 @@ class Flow:
                 self._note_overfull(channels)
         elif self._overfull or self._refused:
             self._note_shrunk(channels, waiting_bytes)
-        self._pause_or_resume(channels, consumer)
+        self._pause_or_resume(channels, consumer, data.wanted())
         return unreadable
+
+    def doubt_store(self, channel: OwnedChannel) -> None:
+        """What the store holds of it may be gone on from elsewhere."""
+        self._spilled.doubt(channel)
 
     def forget(self, channel: OwnedChannel) -> None:
         """The channel is gone; so is what the store held of it."""
@@ -89,9 +103,9 @@ class Flow:
         """Down to where is spilled, and up to where is loaded: apart from the limit, or each message would move."""
         return self._waiting_bytes_max * 3 // 4
 
-    def _pause_or_resume(self, channels: Channels, consumer: GroupConsumer) -> None:
+    def _pause_or_resume(self, channels: Channels, consumer: GroupConsumer, wanted: int) -> None:
         for channel in channels.values():
-            ahead = len(channel.state.arrivals) + len(channel.state.gates.free)
+            ahead = len(channel.state.arrivals) + channel.state.gates.free_for(wanted)
             is_full = channel in self._overfull or channel in self._refused
             is_full = is_full or self._arrivals_too_large(channel, len(channels))
             if not channel.is_paused and (ahead > numbers.ARRIVALS_HIGH or is_full):
@@ -120,12 +134,17 @@ class Flow:
         for size, _, channel, row in found:
             if excess_bytes <= 0:
                 break
-            excess_bytes -= size
+            excess_bytes -= size if row.kept else size + numbers.LINE_BYTES
             rows.setdefault(channel, []).append(row)
-        self._turns_to_look = LOOK_EVERY if excess_bytes > 0 else 0
-        for channel, mine in rows.items():
+        alone: dict[OwnedChannel, Sequence[Gate]] = {}
+        self._goes_on = False
+        if excess_bytes > 0:
+            alone, excess_bytes = self._choose_alone(channels, excess_bytes)
+        self._turns_to_look = LOOK_EVERY if excess_bytes > 0 and not self._goes_on else 0
+        for channel in rows.keys() | alone.keys():
             try:
-                self._spilled.spill(channel, mine)
+                self._spilled.spill(channel, rows.get(channel, ()))
+                self._spilled.shelve(channel, alone.get(channel, ()))
             except ResourceAllocationError as error:
                 self._turns_to_look = LOOK_EVERY
                 if not self._refused:
@@ -134,10 +153,30 @@ class Flow:
             else:
                 self._refused.discard(channel)
 
-    def _load(self, channel: OwnedChannel, *, room_bytes: int) -> bool:
+    def _choose_alone(self, channels: Channels, excess_bytes: int) -> tuple[dict[OwnedChannel, Sequence[Gate]], int]:
+        """What waits alone, of each channel in proportion, what is wanted last first; and what excess is left then."""
+        found = {channel: shelvable(channel.state) for channel in channels.values()}
+        count = sum(len(gates) for gates in found.values())
+        if not count:
+            return {}, excess_bytes
+        freed_bytes = sum(len(gates) * _alone_bytes(channel) for channel, gates in found.items())
+        part = min(excess_bytes / freed_bytes, SHELVED_COUNT / count, 1.0)
+        self._goes_on = part < 1.0 and excess_bytes > freed_bytes * part
+        chosen: dict[OwnedChannel, Sequence[Gate]] = {
+            channel: gates[: ceil(len(gates) * part)] for channel, gates in found.items()
+        }
+        return chosen, excess_bytes - sum(len(gates) * _alone_bytes(channel) for channel, gates in chosen.items())
+
+    def _load(self, channel: OwnedChannel, data: GroupData, *, room_bytes: int) -> bool:
         """False when the held store cannot give back what it took."""
+        message_bytes, wanted = _message_bytes(channel), data.wanted()
         try:
-            self._spilled.load(channel, room=room_bytes // _message_bytes(channel))
+            if channel.state.gates.awaiting_load:
+                room = room_bytes // message_bytes
+                self._spilled.load(channel, room=room, selections=data.selections, wanted_by=wanted)
+            if channel.state.shelf.is_awaited:
+                room = room_bytes // _alone_bytes(channel)
+                self._spilled.bring_back(channel, room=room, selections=data.selections, wanted_by=wanted)
         except ChannelLost as error:
             log.warning("%s: %s; the channel is recovered from its changelog and its topic", channel.name, error)
             return False
@@ -157,11 +196,11 @@ class Flow:
 
     def _warn(self, channel: OwnedChannel) -> None:
         gates = channel.state.gates
-        if len(gates.free) > len(gates.by_key) // 2:
+        if gates.free_for(gates.present) > len(gates.by_key) // 2:
             return  # a backlog like any other: its messages only wait for receivers
         log.warning(
-            "%s: %d units and delayed messages wait, more than the memory budget has room for; the partition is not "
-            "read further until they are fewer. Set memory_budget_bytes higher if that is too few",
+            "%s: %d units and messages that came back wait, more than the memory budget has room for; the partition is "
+            "not read further until they are fewer. Set memory_budget_bytes higher if that is too few",
             channel.name,
             len(gates.by_key),
         )
@@ -177,6 +216,11 @@ class Flow:
 
 def _message_bytes(channel: OwnedChannel) -> int:
     return numbers.RECORD_OVERHEAD_BYTES + channel.mean_body_bytes
+
+
+def _alone_bytes(channel: OwnedChannel) -> int:
+    """What a message costs that waits alone at a gate."""
+    return numbers.GATE_BYTES + numbers.LINE_BYTES + _message_bytes(channel)
 
 
 def _waiting_bytes(channel: OwnedChannel) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.ports import GroupConsumer
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.mailbox import Mailbox
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.selections import Selections
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
 
 
@@ -24,12 +26,18 @@ class GroupData:
         """Commands to the owner thread; what any thread may use."""
         self.channels: dict[int, OwnedChannel] = {}
         """By partition: those that are open."""
+        self.settings: ResolvedSettings | None = None
+        """What was told last of settings that changed while this runs; None: nothing yet."""
         self.opening: dict[int, object] = {}
         """Partitions whose channels are being recovered, each with the token of its assignment."""
         self.links: dict[str, Link] = {}
         """By id: the receivers that are served."""
+        self.selections = Selections()
+        """Of a queue's receivers. What a subscription does not choose it never has."""
         self.consumer: GroupConsumer | None = None
         """None before the group is joined."""
+        self.is_abandoned = False
+        """The process leaves, and Kafka does not answer: nothing is waited for."""
 
     @property
     def is_settled(self) -> bool:
@@ -39,6 +47,15 @@ class GroupData:
     def credit(self) -> int:
         """How many more messages the receivers want together."""
         return sum([link.credit for link in self.links.values()])
+
+    def links_changed(self) -> None:
+        """A receiver came or went, maybe with a selector of its own."""
+        if self.group.subscription is None:
+            self.selections.take(self.links.values(), [channel.state for channel in self.channels.values()])
+
+    def wanted(self) -> int:
+        """The bits of the receivers who would take more now; of all when nobody would."""
+        return self.selections.wanted_by(self.links.values())
 
     def links_of(self, session_id: str) -> Iterator[Link]:
         """A session's receivers."""

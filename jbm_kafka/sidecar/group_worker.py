@@ -7,13 +7,16 @@ every few milliseconds while anybody is active; how it waits meanwhile: fetching
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jbm_kafka.core.errors import InvalidSettingError, JMSError
+from jbm_kafka.codec.command_records import EXPLAIN, Command
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.errors import IllegalStateError, InvalidSettingError, JMSError
+from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import (
     GroupConsumer,
-    Kafka,
+    GroupConsumers,
     KafkaClientError,
     Outgoing,
     PartitionGone,
@@ -25,7 +28,6 @@ from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.assignment import Assignment
 from jbm_kafka.sidecar.catch_up import CatchUp
@@ -39,12 +41,16 @@ from jbm_kafka.sidecar.fetching import Fetching
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.membership import Membership
+from jbm_kafka.sidecar.operator_departures import OperatorDepartures, Reply
 from jbm_kafka.sidecar.owned_channel import owned
-from jbm_kafka.sidecar.recovery import ChannelOpener
+from jbm_kafka.sidecar.owner_commands import OwnerCommands
+from jbm_kafka.sidecar.owner_questions import OwnerQuestions
+from jbm_kafka.sidecar.recovery import Opener
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
+from jbm_kafka.sidecar.targets import TargetTopics
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
 log = logging.getLogger(__name__)
@@ -54,10 +60,10 @@ log = logging.getLogger(__name__)
 class GroupWorkerParts:
     """What a group worker is given."""
 
-    kafka: Kafka
+    kafka: GroupConsumers
     clock: SlewedClock
     config: SidecarConfig
-    opener: ChannelOpener
+    opener: Opener
     workers: Workers
     flow: Callable[[], Flow]
     chance: Callable[[], float]
@@ -65,8 +71,9 @@ class GroupWorkerParts:
     """Tells the checkpointer that there is work, and whether somebody waits for it."""
     submit: Callable[[Transfer], None]
     """Gives the checkpointer a transfer."""
-    target_of: Callable[[str], TopicInfo]
-    """The topic of a dead-letter or expiry address; None while it is not known."""
+    targets: TargetTopics
+    is_paused: Callable[[str], bool]
+    """Nothing of the destination of this name may be handed over."""
     look_at_topics: Callable[[], None]
     """Asks whether topics are what they were."""
 
@@ -77,14 +84,15 @@ class GroupWorker:
     def __init__(self, *, group: ChannelGroup, parts: GroupWorkerParts) -> None:
         self.data = GroupData(group, clock=parts.clock, config=parts.config)
         self.flow = parts.flow()
-        self.departures = Departures(self.data, submit=self._submit, target_of=parts.target_of)
+        self.departures = Departures(self.data, submit=self._submit, target_of=parts.targets.topic_of)
         self.settle = Settle(self.data, self.departures, chance=parts.chance)
         self.dispatch = Dispatch(self.data, self.settle, self.departures)
+        self.repeated = RepeatedMessages(self.departures.lines, self.data.clock)
         self.fetching = Fetching(
             self.data,
             note_break=ConnectionLines(group, parts.clock, parts.look_at_topics).broke,
-            routes=UnitRoutes(str(group), self._unit_partitions),
-            repeated=RepeatedMessages(self.departures.lines, self.data.clock),
+            routes=UnitRoutes(str(group), self._unit_places),
+            repeated=self.repeated,
         )
         self.catch_up = CatchUp(self.data)
         self.checkpoint_part = CheckpointPart(
@@ -101,6 +109,22 @@ class GroupWorker:
             go_on=self._go_on,
             is_ending=lambda: self._is_stopping,
             give_up=self._give_up,
+        )
+        taking_out = OperatorDepartures(
+            self.data,
+            self.settle,
+            self.departures,
+            log_reader=parts.kafka.log_reader,
+            workers=parts.workers,
+            submit=self._submit,
+            target_of=parts.targets.topic_of,
+            repeated=self.repeated,
+            doubt_store=self.flow.doubt_store,
+            reopen=self.assignment.reopen,
+        )
+        self.commands = OwnerCommands(self.data, self.departures, taking_out)
+        self._questions = OwnerQuestions(
+            self.data, closed=self.assignment.closed, is_paused=lambda: parts.is_paused(group.destination.name)
         )
         self.failure: Exception | None = None
         self._parts = parts
@@ -142,10 +166,21 @@ class GroupWorker:
         if link is not None:
             act(link)
 
+    def command(self, command: Command, reply: Reply) -> None:
+        """Carry out what an administrator asks, if its partition is ours."""
+        if command.verb == EXPLAIN:
+            self.post(lambda: self._questions.answer(command, reply))
+        else:
+            self.post(lambda: self.commands.carry_out(command, reply))
+
     def stop(self) -> None:
         """Leave the group in order; returns at once, `join` waits."""
         self._is_stopping = True
         self.data.mailbox.wake()
+
+    def abandon(self) -> None:
+        """It waits for Kafka no longer while it leaves: what is not recorded never will be, and is told so."""
+        self.data.is_abandoned = True
 
     def join(self, timeout_s: float) -> bool:
         """True when the owner thread has ended."""
@@ -237,12 +272,13 @@ class GroupWorker:
         for channel in self.data.channels.values():
             channel.pass_time(now_ms, set_back_ms)
         self.departures.retry(now_ms)
+        self.commands.go_on()
         self.departures.lines.tell_counts(self.data.clock.monotonic_ms())
         self.dispatch.pass_time()
 
     def keep_within_memory(self, consumer: GroupConsumer) -> None:
         """Pause, spill and load; open anew what the held store has lost."""
-        for channel in self.flow.keep_within_memory(self.data.channels, consumer):
+        for channel in self.flow.keep_within_memory(self.data, consumer):
             consumer.resume([channel.partition])  # the channel that opens anew is not paused
             self.assignment.reopen(channel)
 
@@ -251,6 +287,12 @@ class GroupWorker:
         if any(channel.needs_checkpoint for channel in self.data.channels.values()):
             awaited = any(channel.is_awaited for channel in self.data.channels.values())
             self._parts.note_dirty(self.checkpoint_part, awaited)
+
+    def use_settings(self, settings: ResolvedSettings) -> None:
+        """Go by these from now on, whatever was counted under others."""
+        self.data.settings = settings
+        for channel in self.data.channels.values():
+            channel.settings = settings
 
     def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
         """Complete when every partition was read up to its position and the link has got what it asked for."""
@@ -274,18 +316,24 @@ class GroupWorker:
     def _rest_s(self) -> float:
         return self.fetching.rest_s(is_hungry=self.dispatch.is_hungry)
 
-    def _unit_partitions(self) -> int:
-        info = self._parts.target_of(self.data.group.destination.name)
-        return 0 if info is None else info.unit_partitions
-
     def _serve(self, consumer: GroupConsumer) -> None:
         """What a turn does with what was read and settled."""
         self.pass_time()
-        self.dispatch.grant()
+        is_paused = self._parts.is_paused(self.data.group.destination.name)
+        if is_paused:
+            self.dispatch.take_back()
+        else:
+            self.dispatch.grant()
         self.keep_within_memory(consumer)
         self.tell_checkpointer()
         self.dispatch.deliver()
-        self.catch_up.tell_watchers()
+        self.catch_up.tell_watchers(is_paused=is_paused)
+
+    def _unit_places(self) -> UnitPlaces | None:
+        if self.data.group.is_temporary:
+            return None  # where a unit is, its destination decides
+        info = self._parts.targets.known(self.data.group.destination.name)
+        return None if info is None else info.places or UnitPlaces(info.unit_partitions)
 
     def _go_on(self) -> None:
         """What goes on while a rebalance waits: all but reading, for the partitions that stay."""
@@ -295,17 +343,20 @@ class GroupWorker:
         else:
             self._serve(self.data.consumer)
 
-    def _submit(self, about: str, copy: Outgoing, settling: Settling, done: Completion) -> None:
+    def _submit(self, about: str, copies: Sequence[Outgoing], settling: Settling, done: Completion) -> None:
         self._parts.submit(
-            Transfer(about=about, sends=(copy,), settlings=((self.checkpoint_part, settling),), done=done)
+            Transfer(about=about, sends=copies, settlings=((self.checkpoint_part, settling),), done=done)
         )
 
     def _give_up(self, error: Exception) -> None:
         """Something beside the owner thread failed for good."""
-        self._fail(JMSError(f"{self.data.group}: {error}", destination=str(self.data.group)))
+        if not isinstance(error, IllegalStateError):
+            error = JMSError(f"{self.data.group}: {error}", destination=str(self.data.group))
+        self._fail(error)
 
     def _attach(self, link: Link) -> None:
         self.data.links[link.link_id] = link
+        self.data.links_changed()
         self.assignment.tell_closed(link)
         if self.failure is not None:
             link.fail(self.failure)
@@ -321,6 +372,7 @@ class GroupWorker:
         self.settle.return_unread(link)
         self.settle.end_taps(link)
         del self.data.links[link_id]
+        self.data.links_changed()
         if not any(self.data.links_of(link.session_id)):
             # A commit whose outcome its session never learnt may have left messages in its hand.
             self.settle.return_all(link.session_id)

@@ -15,15 +15,18 @@ from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.ports import GroupConsumer, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.ports.patience import Patience
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 
 log = logging.getLogger(__name__)
 
+HOLDER_PREFIX = "jbm.holder."
 JOIN_TIMEOUT_S = 30.0
 """Stock brokers delay a first join by 3 s."""
 POLL_S = 0.2
 LOOK_S = 0.01
 STOP_TIMEOUT_S = 10.0
+ANSWER_S = 1.0
 RETRY_S = 2.0
 MEMORY_BYTES = 2**20
 
@@ -82,11 +85,13 @@ class Holder:
         """
         return frozenset(each for each in holders if each == self.name or self._admin.group_members(each) > 0)
 
-    def stop(self) -> None:
+    def stop(self, patience: Patience) -> None:
         """Leave: whatever is still held by this name is free."""
+        if patience.is_over and self._worker is not None:
+            self._worker.abandon()
         self._stopping.set()
         if self._worker is not None:
-            self._worker.wait_end(STOP_TIMEOUT_S)
+            patience.wait(self._worker.wait_end, STOP_TIMEOUT_S)
 
     def _has_joined(self) -> bool:
         consumer = self._consumer
@@ -95,7 +100,7 @@ class Holder:
     def _begin(self) -> None:
         if not self.name:
             number = int(self._chance() * 2**52)
-            self.name = with_namespace(f"jbm.holder.{number:013x}", self._config.namespace)
+            self.name = with_namespace(f"{HOLDER_PREFIX}{number:013x}", self._config.namespace)
         self._failure, self._consumer = None, None
         self._worker = self._workers.start("jbm-holder", self._run())
 
@@ -126,8 +131,13 @@ class Holder:
             consumer.close()
 
     def _forget(self) -> None:
-        """The group has no offsets; left alone it would go by itself, some brokers keep it for days."""
+        """The group has no offsets; left alone it would go by itself, some brokers keep it for days.
+
+        Not while Kafka is silent: librdkafka 2.16 was seen to abort the process by an assertion
+        (rd_kafka_enq_once_del_source_return) when the broker came back after the time of such a question.
+        """
         try:
+            self._admin.check_answered(ANSWER_S)
             self._admin.delete_groups([self.name])
         except KafkaClientError as error:
             log.debug("group %s stays until the broker forgets it: %s", self.name, error)

@@ -50,4 +50,5 @@ def _has_nothing_to_do(group_worker: GroupWorker) -> bool:
         and not any(link.dispositions for link in data.links.values())
         and not any(channel.needs_checkpoint or channel.freeze for channel in data.channels.values())
         and not group_worker.departures.is_sending
+        and not group_worker.commands.is_leaving
     )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, cast
 
 from jbm_kafka.codec.bodies import BODY_HEADER, body_kind
 from jbm_kafka.codec.one_header import last_value
+from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.codec.scan import DECIDING_HEADERS, MESSAGE_ID_HEADER, Header, scan
 from jbm_kafka.core.duplicate_window import Identified
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, Reference
+from jbm_kafka.core.selectors.selector import parse_selector
+from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import KafkaRecord
 
 SENDER_HEADER = "JBMSender"
@@ -78,7 +82,24 @@ def reference_of(record: KafkaRecord) -> Reference:
     )
 
 
-def is_from(reference: Reference, senders: Callable[[bytes], bool]) -> bool:
+def what_it_has(subscription: Subscription) -> Callable[[Reference], bool] | None:
+    """Whether a message is for this subscription: its selector chooses it, and `no_local` does not leave it out.
+
+    None: everything is.
+    """
+    selector, no_local = parse_selector(subscription.selector), subscription.no_local
+    if selector is None and not no_local:
+        return None
+
+    def has(reference: Reference) -> bool:
+        if no_local and _is_from(reference, subscription.leaves_out):
+            return False
+        return selector is None or selector.matches(partial(record_value, cast(KafkaRecord, reference.record)))
+
+    return has
+
+
+def _is_from(reference: Reference, senders: Callable[[bytes], bool]) -> bool:
     """Whether one of these sent it, by what it tells itself."""
     sender = last_value(cast(KafkaRecord, reference.record).headers(), SENDER_HEADER)
     return sender is not None and senders(sender)

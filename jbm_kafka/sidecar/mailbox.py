@@ -30,4 +30,5 @@ class Mailbox:
     def carry_out(self) -> None:
         """Carry out what is there now, in the order posted; what that posts comes next time. The owner only."""
         for _ in range(len(self._commands)):
-            self._commands.popleft()()
+            if self._commands:  # one that ends the owner carries out the others itself
+                self._commands.popleft()()

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.bursts import Burst, Bursts
-from jbm_kafka.core.departure import EXPIRED, Departure
+from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, Departure
 from jbm_kafka.ports import KafkaRecord
 
 log = logging.getLogger("jbm_kafka.messages")
@@ -62,11 +62,11 @@ class MessageLines:
     def held(self, topic: str, partition: int, offset: int, attempts: int) -> None:
         """A message is out of attempts, and stays for an operator: seldom, for its unit sends no more after it."""
         log.warning(
-            "%s[%d] offset %d failed %d times and is held with its unit, as on_dead_letter='hold' asks",
+            "%s[%d] offset %d failed %s and is held with its unit, as on_dead_letter='hold' asks",
             topic,
             partition,
             offset,
-            attempts,
+            "once" if attempts == 1 else f"{attempts} times",
         )
 
     def tell_counts(self, now_ms: int) -> None:
@@ -91,12 +91,14 @@ def _tell(bursts: Iterable[Burst[_Kind]]) -> None:
 
 
 def _level(kind: _Kind) -> int:
-    return logging.INFO if kind.reason in (EXPIRED, REPEATED) else logging.WARNING
+    return logging.INFO if kind.reason in (EXPIRED, REPEATED, MOVED, OPERATOR) else logging.WARNING
 
 
 def _fate(kind: _Kind, attempts: int = 0) -> str:
     if kind.reason == REPEATED:
         return "repeats a duplicate id and is settled unseen"
+    if kind.reason in (MOVED, OPERATOR):
+        return "was removed by an operator" if kind.address is None else f"was moved to {kind.address} by an operator"
     return f"{_why(kind.reason, attempts)} {_where(kind.address)}"
 
 

@@ -20,6 +20,7 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.installation import RESERVE_OFFSETS
 from jbm_kafka.sidecar.account import Account, ranges_of
+from jbm_kafka.sidecar.hand_overs import HandOvers
 
 
 class OwnedChannel:
@@ -79,6 +80,8 @@ class OwnedChannel:
         self._account = Account()
         self._frozen_account = Account()
         """That of the taken freeze."""
+        self.hand_overs = HandOvers()
+        """Since when receivers have what they have."""
 
     @property
     def name(self) -> str:
@@ -133,7 +136,8 @@ class OwnedChannel:
         """Let delays end; `set_back_ms` as in `SlewedClock`."""
         state = self.state
         timers = state.gates.timers
-        if state.set_back_ms != set_back_ms or state.time_ms == 0 or (timers and timers[0][0] <= now_ms):
+        is_due = (timers and timers[0][0] <= now_ms) or state.shelf.next_at_ms <= now_ms
+        if is_due or state.set_back_ms != set_back_ms or state.time_ms == 0:
             state.apply(TimePassed(now_ms, set_back_ms))
 
     def raise_reserve(self, now_ms: int, *, is_at_mark: bool = False) -> None:

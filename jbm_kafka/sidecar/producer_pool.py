@@ -128,14 +128,15 @@ class ProducerPool:
         if producer is not None:
             producer.close()
 
-    def close(self) -> None:
-        """Let all go, and with them the offsets that keep their marks."""
+    def close(self, *, deletes_marks: bool = True) -> None:
+        """Let all go, and with them the offsets that keep their marks: Kafka would forget them in a week."""
         self._is_closed = True
         for member in self.members:
             producer, member.producer = member.producer, None
             if producer is not None:
                 producer.close()
-        self._delete_marks([member.mark_group for member in self.members if member.is_marked])
+        if deletes_marks:
+            self._delete_marks([member.mark_group for member in self.members if member.is_marked])
 
     def _delete_marks(self, groups: list[str]) -> None:
         if not groups:

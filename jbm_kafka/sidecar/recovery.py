@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
+from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.ports.patience import Patience
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
@@ -24,6 +27,26 @@ log = logging.getLogger(__name__)
 READ_TIMEOUT_S = 60.0
 """A dead owner's open transaction holds a changelog back for its timeout plus the broker's scan: 20 s by default."""
 RETRY_S = 0.5
+
+
+class Opener(Protocol):
+    """Opens channels for group workers."""
+
+    def open(
+        self,
+        group: ChannelGroup,
+        partitions: Sequence[int],
+        *,
+        opened: Callable[[OwnedChannel], None],
+        closed: Callable[[int, str], None],
+        failed: Callable[[Exception], None],
+        is_wanted: Callable[[int], bool],
+    ) -> None:
+        """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left.
+
+        `closed` is told, with the cause, of a partition that cannot be opened: its changelog is damaged, or only a
+        newer version can read it. `failed` is told of a bug, and why nothing of the group may be opened.
+        """
 
 
 class ChannelOpener:
@@ -39,7 +62,9 @@ class ChannelOpener:
         config: SidecarConfig,
         settings_of: Callable[[str], ResolvedSettings],
         workers: Workers,
+        check: Callable[[ChannelGroup], None] = lambda group: None,
     ) -> None:
+        """`check` is asked first, and raises IllegalStateError where this process may not open the group's channels."""
         self._kafka = kafka
         self._journal = journal
         self._topics = topics
@@ -47,6 +72,7 @@ class ChannelOpener:
         self._config = config
         self._settings_of = settings_of
         self._workers = workers
+        self._check = check
         self._under_way: list[Worker] = []
         self._closing = threading.Event()
 
@@ -60,11 +86,7 @@ class ChannelOpener:
         failed: Callable[[Exception], None],
         is_wanted: Callable[[int], bool],
     ) -> None:
-        """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left.
-
-        `closed` is told, with the cause, of a partition that cannot be opened: its changelog is damaged, or only a
-        newer version can read it. `failed` is told of a bug.
-        """
+        """See Opener."""
 
         def run() -> Steps:
             damaged: set[int] = set()
@@ -79,7 +101,12 @@ class ChannelOpener:
                     _tell_damaged(group, error)
                     damaged.add(error.partition)
                     closed(error.partition, str(error))
+                except IllegalStateError as error:
+                    failed(error)
+                    return
                 except KafkaClientError as error:
+                    if self._closing.is_set():
+                        return
                     place = f"group {group.group_id}: recovery of partitions {wanted}"
                     log.warning("%s: %s; it is tried again", place, error)
                     yield Wait(RETRY_S, self._closing)
@@ -95,15 +122,17 @@ class ChannelOpener:
         self._under_way = [worker for worker in self._under_way if worker.is_alive]
         self._under_way.append(self._workers.start(f"jbm-recovery-{group.group_id}", run()))
 
-    def close(self) -> None:
+    def close(self, patience: Patience, timeout_s: float = READ_TIMEOUT_S) -> None:
         """Start nothing more, and let what is under way end."""
         self._closing.set()
         for worker in self._under_way:
-            worker.wait_end(READ_TIMEOUT_S)
+            if not patience.wait(worker.wait_end, timeout_s):
+                worker.abandon()
 
     def _recover(
         self, group: ChannelGroup, partitions: Sequence[int], closed: Callable[[int, str], None]
     ) -> list[OwnedChannel]:
+        self._check(group)
         info = self._topics.refresh(group.destination)
         scope = ChangelogScope(
             group=group.group_id,

@@ -11,9 +11,13 @@ from jbm_kafka.codec.destination_record import (
     destination_key,
     encode_destination,
 )
-from jbm_kafka.codec.registry_records import decode_topic, encode_topic, topic_key
+from jbm_kafka.codec.pause_record import pause_key
+from jbm_kafka.codec.registry_records import decode_topic, encode_topic, selectors_key, topic_key
+from jbm_kafka.codec.unit_place_records import is_place_readable, moving_key, path_key, paths_of
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
 from jbm_kafka.ports import Kafka, KafkaAdmin, TopicDescription
+from jbm_kafka.sidecar.pauses import Pauses
+from jbm_kafka.sidecar.places import Places
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog
 
 log = logging.getLogger(__name__)
@@ -25,6 +29,8 @@ class Registry:
     def __init__(self, kafka: Kafka, admin: KafkaAdmin, topic: str) -> None:
         self.log = RegistryLog(kafka, admin, topic, is_taken=self._is_taken)
         """All that it says, for those who know the other kinds of records."""
+        self.pauses = Pauses(self.log)
+        self.places = Places(self.log)
         self._topic = topic
 
     def recorded(self, name: str, topic_id: str) -> int | None:
@@ -98,14 +104,21 @@ class Registry:
         self.refresh()
         keys = self._keys(name, topic_id)
         if keys:
+            keys += [key for key in (pause_key(name), moving_key(name)) if self.log.get(key) is not None]
+            keys += [path_key(name, unit) for unit in paths_of(self.log.values(), name)]
+        if keys:
             self.log.write(dict.fromkeys(keys))
 
     def _keys(self, name: str, topic_id: str | None) -> list[bytes]:
         """Of the records that tell of this topic, or, of None, of any of that name."""
-        count, kind = destination_key(name), topic_key(name)
+        count, kind, selectors = destination_key(name), topic_key(name), selectors_key(name)
         if topic_id is None:
-            return [key for key in (count, kind) if self.log.get(key) is not None]
-        found = {count: self.recorded(name, topic_id) is not None, kind: self.is_topic(name, topic_id)}
+            return [key for key in (count, kind, selectors) if self.log.get(key) is not None]
+        found = {
+            count: self.recorded(name, topic_id) is not None,
+            kind: self.is_topic(name, topic_id),
+            selectors: self.log.get(selectors) is not None,
+        }
         return [key for key, is_told in found.items() if is_told]
 
     def refresh(self) -> None:
@@ -121,9 +134,9 @@ class Registry:
         self.log.close()
 
     def _is_taken(self, key: bytes, value: bytes) -> bool:
-        """A destination's record that cannot be read leaves the count that was known before it."""
+        """A record of where units are that cannot be read leaves what was known before it."""
         try:
-            decode_destination(key, value)
+            is_place_readable(key, value)
         except (CorruptRecordError, NewerRecordError) as error:
             log.warning("topic %s: the record of key %r is passed over: %s", self._topic, key, error)
             return False

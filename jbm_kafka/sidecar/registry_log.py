@@ -15,6 +15,7 @@ from jbm_kafka.ports import (
     Kafka,
     KafkaAdmin,
     KafkaClientError,
+    KafkaRecord,
     OutcomeUnknown,
     Outgoing,
     TailReader,
@@ -59,6 +60,10 @@ class RegistryLog:
         self._reader: TailReader | None = None
         """Of the topic with this id, once it held anything; it stays open, so that a look reads only what is new."""
         self._values: dict[bytes, bytes] = {}
+        self.version = 0
+        """Another number after anything that was read: who derives something looks whether it is still the same."""
+        self.read_at_s = float("-inf")
+        """When a reading to the end began last, monotonic: what was recorded before is known."""
         self._lock = threading.RLock()
         self._pause = threading.Event()
         """Never set: who lost waits on it."""
@@ -80,6 +85,21 @@ class RegistryLog:
         """
         with self._lock:
             self._refresh(TIMEOUT_S, stable=True)
+
+    def follow(self) -> None:
+        """Take what has come meanwhile, and wait for nothing: not for an answer, nor for another thread that reads.
+
+        Nothing comes before anything was read by `refresh`. What cannot be read is left to the next `refresh`.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                while self._reader is not None and self._take_all(self._reader.poll(COUNT_MAX, 0.0)):
+                    pass
+            except KafkaClientError as error:
+                log.debug("topic %s: nothing can be read on: %s", self.topic, error)
+                self._let_go()
+            finally:
+                self._lock.release()
 
     def write(self, changes: Changes) -> None:
         """Write without comparing, and read what counts now.
@@ -176,6 +196,11 @@ class RegistryLog:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _refresh(self, timeout_s: float, *, stable: bool) -> None:
+        began_s = time.monotonic()
+        self._read_all(timeout_s, stable=stable)
+        self.read_at_s = began_s
+
+    def _read_all(self, timeout_s: float, *, stable: bool) -> None:
         described = self._admin.describe([self.topic]).get(self.topic)
         if described is None and self._values:
             self._admin.create_topic(self.topic, partitions=1, config=CONFIG)
@@ -185,6 +210,7 @@ class RegistryLog:
         before: dict[bytes, bytes] = {}
         if described.topic_id != self._topic_id:
             before, self._values = self._values, {}
+            self.version += 1
             self._topic_id = described.topic_id
             self._let_go()
         self._read_on(timeout_s, stable=stable)
@@ -217,15 +243,21 @@ class RegistryLog:
     def _read_to(self, reader: TailReader, end: int, timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s
         while reader.positions()[0] < end:
-            for record in reader.poll(COUNT_MAX, POLL_S):
-                self._take(record.key(), record.value())
+            self._take_all(reader.poll(COUNT_MAX, POLL_S))
             if time.monotonic() > deadline_s:
                 position = reader.positions()[0]
                 raise Unreachable(f"topic {self.topic}: read to {position}, not to {end}, within {timeout_s:g} s")
 
+    def _take_all(self, records: Sequence[KafkaRecord]) -> bool:
+        """True when there were any."""
+        for record in records:
+            self._take(record.key(), record.value())
+        return bool(records)
+
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         if key is None:
             return
+        self.version += 1
         if value is None:
             self._values.pop(key, None)
         elif self._is_taken(key, value):

@@ -11,41 +11,53 @@ import random
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TypeVar
 
-from jbm_kafka.core.address_settings import AddressSettingsRepository, ResolvedSettings
-from jbm_kafka.core.destination import Destination, Queue, with_namespace
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.codec.command_records import Command
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, with_namespace
+from jbm_kafka.core.errors import IllegalStateError, JMSError
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
+from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.checkpointer import Checkpointer
 from jbm_kafka.sidecar.client_ids import ClientIds
 from jbm_kafka.sidecar.collector import give_messages_time_to_die
+from jbm_kafka.sidecar.command_watch import CommandWatch
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.holder import Holder
 from jbm_kafka.sidecar.idleness import wait_idle
+from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S, Leaving, is_answered
+from jbm_kafka.sidecar.live_settings import LiveSettings
+from jbm_kafka.sidecar.operator_departures import Reply
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.sidecar.selector_sets import SelectorSetParts, SelectorSets
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Workers
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.subscription_remains import Remains
 from jbm_kafka.sidecar.subscriptions import SubscriptionParts, Subscriptions
 from jbm_kafka.sidecar.targets import Targets
+from jbm_kafka.sidecar.temporaries import Temporaries, TemporariesParts
 from jbm_kafka.sidecar.topic_watch import TopicWatch
-from jbm_kafka.sidecar.topics import MARGIN_BYTES, Topics, dead_letter_queue
+from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.sidecar.transaction import TransactionWriter
 
 log = logging.getLogger(__name__)
 
-STOP_TIMEOUT_S = 20.0
+Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
+SHIPPED_QUEUES = (Queue("DLQ"), Queue("ExpiryQueue"))
+"""Made in any case: the settings that hold unless others are given name them."""
 CLIENTS_EXPECTED = 4
 """What Kafka clients may prefetch is divided over so many group workers: a client cannot be told later to keep less."""
 
@@ -70,16 +82,17 @@ class Sidecar:
         self.config = config
         self._stores = stores
         self._admin = kafka.admin()
-        registry = Registry(kafka, self._admin, with_namespace("jbm.registry", config.namespace))
+        registry = self._registry = Registry(kafka, self._admin, with_namespace("jbm.registry", config.namespace))
         self._holder = self._new_holder(registry.log.topic)
         self.client_ids = ClientIds(registry.log, self._holder)
         self._subscriptions = Subscriptions(self._subscription_parts(registry))
-        self.topics = Topics(self._admin, namespace=config.namespace, registry=registry)
-        self._watch = TopicWatch(
-            topics=self.topics, workers=self._workers, clock=clock, looked=self._tell_group_workers
-        )
-        self._targets = Targets(topics=self.topics, ensure=self._ensure_target, workers=self._workers)
-        self._repository = AddressSettingsRepository(config.address_settings)
+        self.selector_sets = SelectorSets(self._selector_set_parts(registry))
+        self.topics = self._new_topics(registry)
+        self._watch = self._new_watch()
+        self._commands = self._new_command_watch()
+        self._settings = LiveSettings(registry.log, config.address_settings)
+        self._targets = self._new_targets(registry)
+        self.temporaries = Temporaries(self._temporaries_parts())
         self._group_workers: dict[str, GroupWorker] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -103,16 +116,42 @@ class Sidecar:
         self.checkpointer = Checkpointer(
             writer=self._writer, clock=clock, interval_ms=config.checkpoint_interval_ms, workers=self._workers
         )
-        self._opener = ChannelOpener(
-            kafka=kafka,
+        self._opener = self._new_opener(stores)
+        self._is_started = False
+
+    def _new_command_watch(self) -> CommandWatch:
+        return CommandWatch(
+            kafka=self._kafka,
+            admin=self._admin,
+            topic=self.topics.commands_topic,
+            look_ms=self.config.command_look_ms,
+            carry_out=self._command,
+        )
+
+    def _new_opener(self, stores: Stores) -> ChannelOpener:
+        return ChannelOpener(
+            kafka=self._kafka,
             journal=stores.journal,
             topics=self.topics,
-            clock=clock,
-            config=config,
+            clock=self._clock,
+            config=self.config,
             settings_of=self.settings_of,
             workers=self._workers,
+            check=self._check_selectors,
         )
-        self._is_started = False
+
+    def _new_topics(self, registry: Registry) -> Topics:
+        config = self.config
+        return Topics(self._admin, namespace=config.namespace, registry=registry, is_in_memory=config.is_in_memory)
+
+    def _new_targets(self, registry: Registry) -> Targets:
+        return Targets(
+            topics=self.topics,
+            ensure=self.ensure,
+            workers=self._workers,
+            settings=self._settings,
+            registry=registry.log,
+        )
 
     def _new_holder(self, topic: str) -> Holder:
         return Holder(
@@ -122,6 +161,15 @@ class Sidecar:
             topic=topic,
             workers=self._workers,
             chance=self._chance,
+        )
+
+    def _new_watch(self) -> TopicWatch:
+        return TopicWatch(
+            topics=self.topics,
+            workers=self._workers,
+            clock=self._clock,
+            looked=self._tell_group_workers,
+            follow=self._follow_settings,
         )
 
     def _subscription_parts(self, registry: Registry) -> SubscriptionParts:
@@ -138,11 +186,36 @@ class Sidecar:
             stop_group_worker=self._stop_group_worker,
         )
 
+    def _selector_set_parts(self, registry: Registry) -> SelectorSetParts:
+        return SelectorSetParts(
+            registry=registry.log,
+            holder=self._holder,
+            admin=self._admin,
+            workers=self._workers,
+            namespace=self.config.namespace,
+            linger_ms=self.config.linger_ms,
+            own_members=self._own_members,
+            stop_group_worker=self._stop_group_worker,
+        )
+
+    def _temporaries_parts(self) -> TemporariesParts:
+        return TemporariesParts(
+            kafka=self._kafka,
+            admin=self._admin,
+            topics=self.topics,
+            holder=self._holder,
+            workers=self._workers,
+            clock=self._clock,
+            config=self.config,
+            chance=self._chance,
+            settings_of=self.settings_of,
+        )
+
     # -- destinations --------------------------------------------------------------------------------------------
 
     def settings_of(self, name: str) -> ResolvedSettings:
         """The address settings in force for a destination."""
-        return self._repository.resolve(name)
+        return self._settings.resolve(settings_name(name))
 
     def ensure(self, destination: Destination, *, message_bytes_min: int = 0) -> TopicInfo:
         """The destination's topic, made when the configuration says so, with room for messages of that size.
@@ -150,11 +223,15 @@ class Sidecar:
         Raises:
             InvalidDestinationError, JMSError: it cannot be used; the text says why.
         """
-        shipped = destination.name in ("DLQ", "ExpiryQueue")
+        shipped = destination in SHIPPED_QUEUES
         if not self._watch.is_started:
             self._watch.start()
+        is_new = self.topics.known(destination.name) is None
         try:
-            return self.topics.ensure(
+            self._settings.load()
+            if destination.is_temporary:
+                return self.temporaries.ensure(destination)
+            found = self.topics.ensure(
                 destination,
                 create=self.config.auto_create or shipped,
                 partitions=self.settings_of(destination.name).partitions,
@@ -162,27 +239,9 @@ class Sidecar:
             )
         except KafkaClientError as error:
             raise as_jms_error(error, str(destination), destination=destination.name) from None
-
-    def _ensure_target(self, address: str, message_bytes_min: int) -> TopicInfo:
-        known = self.topics.destination(address)
-        return self.ensure(known or dead_letter_queue(address), message_bytes_min=message_bytes_min)
-
-    def _ensure_targets(self, source: Destination, info: TopicInfo) -> None:
-        """Dead-letter and expiry addresses must be there before the first message needs them, with room for any.
-
-        A copy of a copy is no larger, what told of the hop before is replaced; and two addresses that are each other's
-        would grow for ever.
-        """
-        settings = self.settings_of(source.name)
-        size = info.max_message_bytes + (0 if self._repository.takes_copies(source.name) else MARGIN_BYTES)
-        for address in (settings.dead_letter_address, settings.expiry_address):
-            if address is not None:
-                try:
-                    self.ensure(dead_letter_queue(address), message_bytes_min=size)
-                except InvalidDestinationError as error:
-                    raise InvalidDestinationError(
-                        f"the dead-letter or expiry address {address!r} cannot be used: {error}", destination=address
-                    ) from None
+        if is_new:
+            self._settings.warn_of_differences([destination.name])
+        return found
 
     # -- receivers -----------------------------------------------------------------------------------------------
 
@@ -190,13 +249,18 @@ class Sidecar:
         """Serve a receiver; the process joins the group of the queue or subscription for it.
 
         Raises:
+            IllegalStateError: other processes receive from the queue with other selectors.
             InvalidDestinationError, JMSError: it cannot be used.
         """
         self._check()
         destination = destination_of(source)
         info = self.ensure(destination)
-        self._ensure_targets(destination, info)
+        self._targets.ensure_of(destination, info)
+        with self._lock:
+            self._start()
         group = self._group_of(source, info)
+        if isinstance(source, Queue) and not source.is_temporary:
+            self.selector_sets.claim(source, is_joining=not self._own_members(group.group_id))
         ending = self._group_workers.get(group.group_id)
         if ending is not None and ending.data.group.incarnation != group.incarnation:
             ending.stop()  # of a subscription that has ended
@@ -204,10 +268,10 @@ class Sidecar:
             # Not under the lock: what it waits for may be a commit of this process, which needs the lock.
             ending.join(STOP_TIMEOUT_S)
         with self._lock:
-            self._start()
             group_worker = self._group_workers.get(group.group_id)
+            self._commands.start(self._workers)
             if group_worker is None or not group_worker.is_running:
-                group_worker = self._group_workers[group.group_id] = GroupWorker(group=group, parts=self._parts())
+                group_worker = self._group_workers[group.group_id] = GroupWorker(group=group, parts=self._parts(group))
                 group_worker.attach(link)
                 group_worker.start()
             else:
@@ -216,6 +280,8 @@ class Sidecar:
 
     def _group_of(self, source: Source, info: TopicInfo) -> ChannelGroup:
         namespace = self.config.namespace
+        if destination_of(source).is_temporary:
+            return self.temporaries.group_of(source)
         if isinstance(source, Queue):
             return ChannelGroup.of_queue(source, namespace=namespace, partitions=info.partitions)
         record = self._subscriptions.record_of(source)
@@ -231,11 +297,17 @@ class Sidecar:
         info = self.ensure(subscription.topic)
         with self._lock:
             self._start()
-        self._subscriptions.subscribe(subscription, info)
+        if subscription.topic.is_temporary:
+            self.temporaries.subscribe(subscription)
+        else:
+            self._subscriptions.subscribe(subscription, info)
 
     def end_use(self, subscription: Subscription) -> None:
         """One consumer less, and nothing of it is unacknowledged."""
-        self._subscriptions.end_use(subscription)
+        if subscription.topic.is_temporary:
+            self.temporaries.end_use(subscription)
+        else:
+            self._subscriptions.end_use(subscription)
 
     def unsubscribe(self, client_id: str, name: str) -> None:
         """End a durable subscription.
@@ -248,11 +320,40 @@ class Sidecar:
             self._start()
         self._subscriptions.unsubscribe(client_id, name)
 
+    # -- temporary destinations --------------------------------------------------------------------------------------
+
+    def create_temporary(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
+        """A new temporary destination of this connection; see Temporaries.create."""
+        self._check()
+        if not self._watch.is_started:
+            self._watch.start()
+        with self._lock:
+            self._start()
+        return self.temporaries.create(kind, connection_id, number)
+
+    def delete_temporary(self, destination: TemporaryQueue | TemporaryTopic) -> None:
+        """End it with all that it holds. It has no receivers."""
+        for group_worker in list(self._group_workers.values()):
+            if group_worker.data.group.destination == destination:
+                self._stop_group_worker(group_worker.data.group.group_id)
+                self._group_workers.pop(group_worker.data.group.group_id, None)
+        self.temporaries.delete(destination)
+
     def _stop_group_worker(self, group_id: str) -> None:
         group_worker = self._group_workers.get(group_id)
         if group_worker is not None:
             group_worker.stop()
             group_worker.join(STOP_TIMEOUT_S)
+
+    def _own_members(self, group_id: str) -> int | None:
+        group_worker = self._group_workers.get(group_id)
+        if group_worker is None or not group_worker.is_alive:
+            return 0
+        return 1 if group_worker.has_joined else None
+
+    def _check_selectors(self, group: ChannelGroup) -> None:
+        if isinstance(group.destination, Queue):
+            self.selector_sets.check(group.destination)
 
     def _tell_group_workers(self, info: TopicInfo) -> None:
         """A topic may be another than it was."""
@@ -260,6 +361,26 @@ class Sidecar:
             if group_worker.data.group.topic == info.topic:
                 log_id = group_worker.data.group.log_id(info.topic_id)
                 group_worker.post(partial(group_worker.assignment.topic_is, log_id, info.partitions))
+
+    def _follow_settings(self) -> None:
+        """What the registry says of settings and pauses holds for the next hand-over, failure and send."""
+        has_changed = self._settings.follow()
+        self.topics.follow_pauses()
+        if not has_changed:
+            return
+        self._settings.warn_of_differences(self.topics.names())
+        for group_worker in list(self._group_workers.values()):
+            destination = group_worker.data.group.destination
+            try:
+                self._targets.ensure_of(destination, self.ensure(destination))
+            except JMSError as error:
+                log.warning("%s: its settings were changed in the registry, and %s", destination, error)
+            group_worker.post(partial(group_worker.use_settings, self.settings_of(destination.name)))
+
+    def _command(self, command: Command, reply: Reply) -> None:
+        group_worker = self._group_workers.get(command.group)
+        if group_worker is not None and group_worker.is_alive:
+            group_worker.command(command, reply)
 
     def group_worker_of(self, source: Source) -> GroupWorker | None:
         """The group worker that serves the queue or subscription here, if there is one."""
@@ -290,25 +411,30 @@ class Sidecar:
         """True once everything that was asked before is carried out and recorded, and what must leave has left."""
         return wait_idle(lambda: list(self._group_workers.values()), timeout_s)
 
-    def close(self) -> None:
-        """Leave every group in order, finish the last checkpoint, close the stores. Again: nothing happens."""
+    def is_answered(self, timeout_s: float) -> bool:
+        """Kafka answers within so many seconds; a refusal is an answer."""
+        return is_answered(self.topics, timeout_s)
+
+    def close(self, patience: Patience | None = None) -> None:
+        """Leave every group in order, finish the last checkpoint, close the stores. Again: nothing happens.
+
+        All that waits for Kafka does so within one limit, and not after `patience` with it is over.
+        """
+        patience = patience or Patience(self.is_answered)
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
             group_workers = list(self._group_workers.values())
-        for group_worker in group_workers:
-            group_worker.stop()
-        for group_worker in group_workers:
-            if not group_worker.join(STOP_TIMEOUT_S):
-                log.warning("%s: its thread did not end in %g s", group_worker.data.group, STOP_TIMEOUT_S)
-        self._watch.stop()
-        self._opener.close()
-        self.checkpointer.stop(STOP_TIMEOUT_S)
+        leaving = Leaving(patience)
+        leaving.end_group_workers(group_workers)
+        for part in (self._commands, self._watch, self.temporaries):
+            part.stop(patience)
+        self._opener.close(patience, leaving.left_s)
+        self.checkpointer.stop(patience, leaving.left_s)
         self._stores.close()
-        self._holder.stop()
-        self.topics.close()
-        self._admin.close()
+        self._holder.stop(patience)
+        leaving.let_clients_go([self.topics.close, self._admin.close])
 
     def _check(self) -> None:
         if os.getpid() != self._process:
@@ -333,13 +459,16 @@ class Sidecar:
             give_messages_time_to_die()
             self.checkpointer.start()
 
+    def _is_paused(self, name: str) -> bool:
+        return self._registry.pauses.of(name).consumption is not None
+
     def _share_bytes(self) -> int:
         """What each group worker has of the memory budget, as of now; asked by the group workers' threads."""
         group_workers = sum(group_worker.is_alive for group_worker in list(self._group_workers.values()))
         return self.config.memory_budget_bytes // max(group_workers, 1)
 
-    def _parts(self) -> GroupWorkerParts:
-        return GroupWorkerParts(
+    def _parts(self, group: ChannelGroup) -> GroupWorkerParts:
+        parts = GroupWorkerParts(
             kafka=self._kafka,
             clock=self._clock,
             config=self.config,
@@ -353,6 +482,8 @@ class Sidecar:
             chance=self._chance,
             note_dirty=self.checkpointer.note_dirty,
             submit=self.checkpointer.submit,
-            target_of=self._targets.topic_of,
+            targets=self._targets,
+            is_paused=self._is_paused,
             look_at_topics=self._watch.look_now,
         )
+        return self.temporaries.parts_of(group, parts) if group.is_temporary else parts

@@ -10,17 +10,18 @@ from jbm_kafka.core.changes import Spilled, Unspilled
 from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.reference import GateKey, Reference
 from jbm_kafka.core.spilling import Spillable
+from jbm_kafka.core.unit_of_order import Gate
 from jbm_kafka.ports import HeldStore, KafkaRecord
 from jbm_kafka.sidecar.intake import reference_of
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.selections import Selections
+from jbm_kafka.sidecar.shelved import PUT_COUNT, ShelvedMessages
 
 LOAD_COUNT = 256
 """Messages of a gate that come back at once when there is room."""
 LOAD_GATES = 256
 """Gates served in a turn: each is a search in the store, and the group worker has others to serve."""
 LOAD_GATES_LEAST = 64
-PUT_COUNT = 1_000
-"""Messages put at once: single ones are slow to write, and all at once stand in memory twice."""
 
 
 class SpilledMessages:
@@ -28,9 +29,11 @@ class SpilledMessages:
 
     def __init__(self, store: HeldStore) -> None:
         self._store = store
+        self._shelved = ShelvedMessages(store)
         self._used_by: set[OwnedChannel] = set()
         self._doubtful: set[OwnedChannel] = set()
-        """The store refused rows of theirs, and may have kept some that never left memory."""
+        """The store may have rows that are not of messages which wait there: it refused some and kept others, or an
+        operator took them out."""
 
     def spill(self, channel: OwnedChannel, rows: Sequence[Spillable]) -> None:
         """Move these out of memory.
@@ -54,8 +57,8 @@ class SpilledMessages:
                     channel.state.apply(Spilled(key=put.gate.key, kept=put.kept))
                 batch, begin = [], end
 
-    def load(self, channel: OwnedChannel, *, room: int) -> None:
-        """Fetch back what gates need next, as far as there is room for so many messages.
+    def load(self, channel: OwnedChannel, *, room: int, selections: Selections, wanted_by: int) -> None:
+        """Fetch back what gates need next, as far as there is room for so many messages, and see who chooses it.
 
         Without room a few, lest all wait for ever that room gives; not even those while others may be handed over.
 
@@ -63,14 +66,34 @@ class SpilledMessages:
             ChannelLost: what is in the store cannot be had any more; the channel is to be recovered.
         """
         gates = channel.state.gates
-        gates_max = min(max(room, LOAD_GATES_LEAST - len(gates.free)), LOAD_GATES)
+        gates_max = min(max(room, LOAD_GATES_LEAST - gates.free_for(wanted_by)), LOAD_GATES)
         if gates_max <= 0:
             return
         keys = (key for key in gates.awaiting_load if not (gates.by_key[key].waiting or gates.by_key[key].due_at_ms))
         wanted = list(islice(keys, gates_max))
         for key in wanted:
             count = min(max(room // len(wanted), 1), LOAD_COUNT, gates.by_key[key].spilled)
-            channel.state.apply(Unspilled(key=key, references=self._take(channel, key, count)))
+            references = self._take(channel, key, count)
+            selections.look(references)
+            channel.state.apply(Unspilled(key=key, references=references))
+
+    def shelve(self, channel: OwnedChannel, gates: Sequence[Gate]) -> None:
+        """Move these out of memory, with their only messages.
+
+        Raises:
+            ResourceAllocationError: as of `spill`.
+        """
+        self._used_by.add(channel)
+        self._shelved.shelve(channel, gates)
+
+    def bring_back(self, channel: OwnedChannel, *, room: int, selections: Selections, wanted_by: int) -> None:
+        """Fetch back what stands on the shelf and is due or chosen, as far as there is room; without room as `load`.
+
+        Raises:
+            ChannelLost: as of `load`.
+        """
+        least = LOAD_GATES_LEAST - channel.state.gates.free_for(wanted_by)
+        self._shelved.bring_back(channel, room=max(room, least), selections=selections)
 
     def _take(self, channel: OwnedChannel, key: GateKey, count: int) -> list[Reference]:
         taken: list[Reference] = []
@@ -83,6 +106,11 @@ class SpilledMessages:
                 references = [reference for reference in references if not _was_handed_over(channel, reference.offset)]
             taken += references
         return taken
+
+    def doubt(self, channel: OwnedChannel) -> None:
+        """Some of its messages may have gone on while the store has them."""
+        if channel in self._used_by:
+            self._doubtful.add(channel)
 
     def forget(self, channel: OwnedChannel) -> None:
         """The channel is gone; so is what the store held of it."""

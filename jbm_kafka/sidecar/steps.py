@@ -36,6 +36,9 @@ class Worker(Protocol):
     def wait_end(self, timeout_s: float) -> bool:
         """True when its last step was made in time."""
 
+    def abandon(self) -> None:
+        """It makes no further step: that which is under way is its last, however long it takes."""
+
 
 class Workers(Protocol):
     """Whoever runs pieces of work beside each other."""
@@ -67,6 +70,7 @@ class ThreadWorker:
     def __init__(self, name: str, steps: Steps) -> None:
         self._steps = steps
         self._never = threading.Event()
+        self._is_abandoned = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -78,7 +82,12 @@ class ThreadWorker:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
+    def abandon(self) -> None:
+        self._is_abandoned = True
+
     def _run(self) -> None:
         for wait in self._steps:
-            if wait is not GO_ON:
+            if wait is not GO_ON and not self._is_abandoned:
                 (wait.signal or self._never).wait(wait.timeout_s)
+            if self._is_abandoned:
+                return

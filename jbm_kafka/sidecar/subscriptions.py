@@ -101,16 +101,16 @@ class Subscriptions:
         holders = (me,) if me else ()
         if found is not None:
             others = tuple(sorted(self._parts.holder.living(each for each in found.holders if each != me)))
-            is_same = (found.subscription.topic, found.subscription.no_local) == (wanted.topic, wanted.no_local)
+            is_same = found.subscription.choice == wanted.choice
             is_used = bool(others or self._uses[group])
             if is_same and (wanted.is_durable or is_used):
                 holders = (*others, *holders)
                 return {} if found.holders == holders else self._written(group, replace(found, holders=holders))
             if is_used:
                 raise IllegalStateError(
-                    f"{wanted}: the subscription of this name is in use, and it is one of {found.subscription.topic}"
-                    f"{' with no_local' if found.subscription.no_local else ''}; close its consumers before it is "
-                    f"changed, or choose another name",
+                    f"{wanted}: the subscription of this name is in use, and it is one of "
+                    f"{found.subscription.choice_text}; close its consumers before it is changed, or choose another "
+                    f"name",
                     name=wanted.name,
                 )
             if found.incarnation == mine:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 from jbm_kafka.ports import Clock, KafkaClientError, Unreachable
+from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import Topics
@@ -34,8 +35,16 @@ STOP_TIMEOUT_S = 10.0
 class TopicWatch:
     """From the first `start` to `stop`; any thread."""
 
-    def __init__(self, *, topics: Topics, workers: Workers, clock: Clock, looked: Callable[[TopicInfo], None]) -> None:
-        """`looked` is told at each look what each topic is."""
+    def __init__(
+        self,
+        *,
+        topics: Topics,
+        workers: Workers,
+        clock: Clock,
+        looked: Callable[[TopicInfo], None],
+        follow: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`looked` is told at each look what each topic is; `follow` is called every second, and waits for nothing."""
         self._topics = topics
         self._workers = workers
         self._clock = clock
@@ -43,6 +52,7 @@ class TopicWatch:
         """Since when the cluster does not answer, monotonic."""
         self._tell_again_ms = self._clock.monotonic_ms()
         self._looked = looked
+        self._follow = follow
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._is_stopping = False
@@ -60,13 +70,13 @@ class TopicWatch:
         """Something happened after which topics may be others, such as the loss of a connection."""
         self._wake.set()
 
-    def stop(self) -> None:
+    def stop(self, patience: Patience) -> None:
         """End, once a look that is under way has ended."""
         with self._lock:
             self._is_stopping = True
         self._wake.set()
         if self._worker is not None:
-            self._worker.wait_end(STOP_TIMEOUT_S)
+            patience.wait(self._worker.wait_end, STOP_TIMEOUT_S)
 
     def _run(self) -> Steps:
         is_answered, looked_ms = True, self._clock.monotonic_ms()
@@ -81,6 +91,12 @@ class TopicWatch:
             # A look has more time than that: a slow cluster is looked at, too.
             if (is_answered and not self._is_there()) or is_due:
                 is_answered, looked_ms = self._look(), now_ms
+            try:
+                self._follow()
+                if self._topics.follow_places():
+                    self._wake.set()
+            except Exception:
+                log.exception("what the registry says could not be taken over; it is tried again")
 
     def _is_there(self) -> bool:
         """True when the cluster answers soon; whatever else is wrong a look tells."""

@@ -4,42 +4,41 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
-from jbm_kafka.core.destination import Destination, Queue, Topic, colliding_name, with_namespace
-from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
-from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaClientError, TopicDescription, Unreachable
+from jbm_kafka.core.destination import Destination, Topic, colliding_name, name_fault, with_namespace
+from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError, OrderError
+from jbm_kafka.core.likely_name import likely_name
+from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
+from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaClientError, Outgoing, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.sidecar.own_topics import OwnTopics, commands_topic, events_topic, registry_topic, size_of
 from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.sidecar.topic_configs import (
+    DEFAULT_MAX_MESSAGE_BYTES,
+    DESTINATION_CONFIG,
+    SYSTEM_PARTITIONS,
+    TEMPORARY_CONFIG,
+)
 
 log = logging.getLogger(__name__)
-
-MARGIN_BYTES = 128 * 1024
-"""Room for what we add to a record, above what its source takes (docs/topics.md)."""
-DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
-"""The broker's default."""
-
-DESTINATION_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-CHANGELOG_CONFIG: Mapping[str, str] = {
-    "cleanup.policy": "compact",
-    "segment.bytes": str(32 * 2**20),
-    "min.cleanable.dirty.ratio": "0.1",
-    "delete.retention.ms": str(7 * 24 * 3_600_000),
-    "retention.ms": "-1",
-}
-EVENTS_CONFIG: Mapping[str, str] = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3_600_000)}
-REGISTRY_CONFIG: Mapping[str, str] = {"cleanup.policy": "compact"}
-SYSTEM_PARTITIONS = 16
 
 
 class Topics:
     """Any thread; what is known is kept until `refresh` or `forget`."""
 
-    def __init__(self, admin: KafkaAdmin, *, namespace: str, registry: Registry | None = None) -> None:
+    def __init__(
+        self, admin: KafkaAdmin, *, namespace: str, registry: Registry | None = None, is_in_memory: bool = False
+    ) -> None:
+        """`is_in_memory`: no command of the terminal reaches it, so none is advised."""
         self._admin = admin
+        self._own = OwnTopics(admin, namespace)
+        self._is_in_memory = is_in_memory
         self._registry = registry
+        self._places = None if registry is None else registry.places
         self._namespace = namespace
         self._known: dict[str, TopicInfo] = {}
         self._destinations: dict[str, Destination] = {}
@@ -47,20 +46,24 @@ class Topics:
         self._forgotten: dict[str, TopicInfo] = {}
         """What was known of topics that a send found gone; `known` tells it until more is."""
         self._lock = threading.Lock()
-        self._has_system_topics = False
-        """They were asked for: a process that only sends needs none."""
-        self._told: set[str] = set()
-        """What cannot be changed, each told once: topics that are too small, faults of our own ones."""
+        self._paused: frozenset[str] = frozenset()
+        """Names of the known where nothing may be sent now: asked for every message, so it is computed at each look."""
+        self._temporary: TopicInfo | None = None
 
     @property
     def events_topic(self) -> str:
         """Where checkpoints tell what they did."""
-        return with_namespace("jbm.events", self._namespace)
+        return events_topic(self._namespace)
+
+    @property
+    def commands_topic(self) -> str:
+        """Where administrators ask, and owners answer."""
+        return commands_topic(self._namespace)
 
     @property
     def registry_topic(self) -> str:
         """Where a checkpoint without channels leaves its marker."""
-        return with_namespace("jbm.registry", self._namespace)
+        return registry_topic(self._namespace)
 
     def known(self, name: str) -> TopicInfo | None:
         """What was found earlier, without asking the cluster."""
@@ -70,8 +73,21 @@ class Topics:
         """The queue or topic of this name, if it is known."""
         return self._destinations.get(name)
 
+    def names(self) -> list[str]:
+        """Of the destinations that are known."""
+        return list(self._destinations)
+
+    def present(self, name: str) -> TopicInfo | None:
+        """As `known`, but nothing of a topic that a send found gone. Copies go there also while sending is paused."""
+        return self._known.get(name)
+
     def usable(self, name: str) -> TopicInfo | None:
-        """As `known`, but nothing of a topic that a send found gone, or that refused one."""
+        """As `known`, but nothing of a topic that a send found gone, that refused one, or where sending is paused.
+
+        Nothing at all when what is known was read too long ago.
+        """
+        if name in self._paused or (self._places is not None and self._places.is_stale):
+            return None
         return self._known.get(name)
 
     def forget(self, topic: str) -> None:
@@ -86,34 +102,7 @@ class Topics:
         Raises:
             JMSError: it cannot be put right; the text names the remedy.
         """
-        self._has_system_topics = True
-        wanted = {
-            self.events_topic: (SYSTEM_PARTITIONS, EVENTS_CONFIG),
-            self.registry_topic: (1, REGISTRY_CONFIG),
-        }
-        found = self._admin.describe(list(wanted), with_config=True)
-        for name, (partitions, config) in wanted.items():
-            topic = found.get(name)
-            if topic is None:
-                self._admin.create_topic(name, partitions=partitions, config=config)
-                continue
-            if topic.partitions < partitions:
-                _repair(
-                    f"topic {name} has {topic.partitions} partitions and needs {partitions}",
-                    lambda name=name, count=partitions: self._admin.add_partitions(name, count),  # type: ignore[misc]
-                )
-            self._ensure_policy(topic, config)
-
-    def _ensure_policy(self, found: TopicDescription, config: Mapping[str, str]) -> None:
-        """Give a topic of ours its cleanup policy back, with the retention that goes with it."""
-        policy, wanted = found.config.get("cleanup.policy", "delete"), config["cleanup.policy"]
-        if policy == wanted:
-            return
-        changes = {name: config[name] for name in ("cleanup.policy", "retention.ms") if name in config}
-        _repair(
-            f"topic {found.name} has cleanup.policy={policy} and needs {wanted}",
-            lambda: self._admin.alter_config(found.name, changes),
-        )
+        self._own.ensure_system_topics()
 
     def check_exists(self, destination: Destination) -> None:
         """Ask the cluster; nothing is made for a queue.
@@ -124,7 +113,7 @@ class Topics:
         topic = destination.kafka_topic(self._namespace)
         found = self._admin.describe([topic]).get(topic)
         if found is None:
-            raise _missing(destination)
+            raise self._missing(destination)
         self._check_kind(destination, found)
 
     def ensure(
@@ -140,6 +129,7 @@ class Topics:
         """
         if destination.is_temporary:
             destination.kafka_topic(self._namespace)  # raises; a queue may be known by the same name
+        self.renew()
         info = self._known.get(destination.name)
         if info is not None and info.max_message_bytes >= message_bytes_min:
             if destination.kind != self._destinations[destination.name].kind:
@@ -149,14 +139,41 @@ class Topics:
             found = self._describe(destination)
             if found is None:
                 if not create:
-                    raise _missing(destination)
+                    raise self._missing(destination)
                 self._create(destination, partitions, message_bytes_min)
                 found = self._describe(destination)
             if found is None:
                 raise JMSError(f"{destination}: its topic was created and is not to be seen; try again")
-            if _size(found) < message_bytes_min:
-                found = self._enlarged(found, message_bytes_min, is_ours=_is_ours(found))
+            if size_of(found) < message_bytes_min:
+                found = self._own.enlarged(found, message_bytes_min, is_ours=_is_ours(found))
             return self._accept(destination, found)
+
+    def temporary(self, *, create: bool = False) -> TopicInfo:
+        """The topic of all temporary destinations.
+
+        Raises:
+            InvalidDestinationError: there is none, and so nobody has a temporary destination.
+            KafkaClientError: no answer, or it cannot be made.
+        """
+        found = self._temporary
+        if found is None:
+            name = with_namespace(TEMPORARY_TOPIC, self._namespace)
+            topic = self._admin.describe([name], with_config=True).get(name)
+            if topic is None and create:
+                self._admin.create_topic(name, partitions=SYSTEM_PARTITIONS, config=TEMPORARY_CONFIG)
+                topic = self._admin.describe([name], with_config=True).get(name)
+            if topic is None:
+                raise InvalidDestinationError(
+                    f"there is no Kafka topic {name}: no process has a temporary destination in this cluster and "
+                    f"namespace, or somebody deleted it",
+                    destination=name,
+                )
+            found = self._temporary = _info(topic)
+        return found
+
+    def forget_temporary(self) -> None:
+        """A send found its topic gone."""
+        self._temporary = None
 
     def refresh(self, destination: Destination) -> TopicInfo:
         """Ask the cluster again, and create missing changelog partitions.
@@ -192,10 +209,11 @@ class Topics:
         Raises:
             KafkaClientError: no answer.
         """
-        self._look_at_ours()
+        self._own.look(list(self._destinations.values()))
         if self._registry is not None:
             self._registry.refresh()
         known = dict(self._known)
+        self.follow_pauses()
         found = self._admin.describe([info.topic for info in known.values()])
         infos = []
         for name, info in known.items():
@@ -204,7 +222,8 @@ class Topics:
                 continue
             recorded = 0 if self._registry is None else self._registry.recorded(name, now.topic_id)
             is_same = (now.topic_id, now.partitions) == (info.topic_id, info.partitions)
-            if not is_same or recorded != info.recorded_partitions:
+            places = None if self._places is None else self._places.of(name, now.topic_id)
+            if not is_same or recorded != info.recorded_partitions or places != info.places:
                 try:
                     info = self.refresh(self._destinations[name])
                 except JMSError as error:  # gone again, or it cannot be a destination any more
@@ -213,18 +232,88 @@ class Topics:
             infos.append(info)
         return infos
 
-    def _look_at_ours(self) -> None:
-        if not self._has_system_topics:
+    def renew(self) -> None:
+        """Read the registry, when what was read of it is too old to go by.
+
+        Raises:
+            KafkaClientError: no answer.
+        """
+        if self._places is not None and self._places.is_stale:
+            self._places.renew()
+            self.follow_places()
+
+    def follow_places(self) -> bool:
+        """Go by what the registry said last of where units are. True: a topic has to be looked at for it."""
+        if self._places is None:
+            return False
+        has_grown = False
+        for name, info in list(self._known.items()):
+            places = self._places.of(name, info.topic_id)
+            if places is None or places == info.places:
+                continue
+            if places.partitions > info.partitions:
+                has_grown = True
+                continue
+            with self._lock:
+                if self._known.get(name) is info:
+                    self._take(name, replace(info, places=places, recorded_partitions=places.partitions))
+        return has_grown
+
+    def place(self, name: str, unit: bytes) -> int:
+        """Where the next message of a known destination's unit goes, recorded first where it must be.
+
+        Raises:
+            OrderError: it cannot be recorded, and nothing may be sent.
+        """
+        info = self.known(name)
+        assert info is not None, name
+        assert self._places is not None, name
+        partition = self._places.claimed(name, info.topic_id, unit)
+        self.follow_places()
+        return partition
+
+    def place_all(self, records: Sequence[Outgoing]) -> None:
+        """Have records, which were routed when they were sent, go where their units are now.
+
+        Raises:
+            KafkaClientError: that cannot be read or recorded now.
+        """
+        moved = [record for record in records if record.key and record.topic in self.moved]
+        if not moved or self._places is None:
             return
-        changelogs = [each.changelog_topic(self._namespace) for each in list(self._destinations.values())]
-        try:
-            self.ensure_system_topics()
-            for found in self._admin.describe(changelogs, with_config=True).values():
-                self._ensure_policy(found, CHANGELOG_CONFIG)
-        except JMSError as error:
-            if str(error) not in self._told:
-                self._told.add(str(error))
-                log.warning("%s", error)
+        for record in moved:
+            info = self.known(record.topic)
+            if info is not None and record.key:
+                self._places.want_if_moving(record.topic, info.topic_id, record.key)
+        self._places.claim_wanted()
+        for record in moved:
+            try:
+                record.partition = self.place(record.topic, record.key or b"")
+            except OrderError as error:
+                raise KafkaClientError(str(error)) from None
+
+    @property
+    def moved(self) -> frozenset[str]:
+        """Topics of which what was routed earlier and is sent later is looked at again; see Places."""
+        return frozenset() if self._places is None else self._places.moved
+
+    def follow_pauses(self) -> None:
+        """Go by what the registry said last of where nothing may be sent."""
+        paused = frozenset(name for name in list(self._known) if self._is_paused(name))
+        if paused != self._paused:
+            self._paused = paused
+
+    def check_sendable(self, destination: Destination) -> None:
+        """Return when messages may be sent to a destination that is known.
+
+        Raises:
+            IllegalStateError: producing is paused.
+        """
+        if self._registry is not None:
+            self._registry.pauses.check_sendable(destination)
+
+    def _is_paused(self, name: str) -> bool:
+        return self._registry is not None and self._registry.pauses.of(name).production is not None
 
     def _accept(self, destination: Destination, found: TopicDescription) -> TopicInfo:
         if "compact" in found.config.get("cleanup.policy", "delete"):
@@ -234,19 +323,29 @@ class Topics:
                 destination=destination.name,
             )
         self._check_kind(destination, found)
-        self._ensure_changelog(destination, found)
-        is_log_append_time = found.config.get("message.timestamp.type") == "LogAppendTime"
-        keeps_compression = found.config.get("compression.type", "producer") in ("producer", *TRUSTED_COMPRESSION)
-        recorded = 0
-        if self._registry is not None:
-            recorded = self._registry.ensure(destination.name, found.topic_id, found.partitions)
-        info = TopicInfo(
-            found.name, found.topic_id, found.partitions, _size(found), is_log_append_time, keeps_compression, recorded
-        )
+        self._own.ensure_changelog(destination, found)
+        info = self._with_places(destination.name, found)
         self._destinations[destination.name] = destination
-        if self._known.get(destination.name) != info:  # the same one stays: what is derived from it stays good
-            self._known[destination.name] = info
+        if self._is_paused(destination.name):
+            self._paused |= {destination.name}
+        self._take(destination.name, info)
         return self._known[destination.name]
+
+    def _with_places(self, name: str, found: TopicDescription) -> TopicInfo:
+        if self._registry is None or self._places is None:
+            return _info(found)
+        recorded = self._registry.ensure(name, found.topic_id, found.partitions)
+        if recorded != found.partitions:  # perhaps that is being admitted since the registry was read
+            self._registry.refresh()
+        places = self._places.of(name, found.topic_id)
+        return _info(found, recorded if places is None else places.partitions, places)
+
+    def _take(self, name: str, info: TopicInfo) -> None:
+        before = self.known(name)
+        if self._places is not None and before is not None and before.places != info.places:
+            self._places.note_moved(info.topic)
+        if self._known.get(name) != info:  # the same one stays: what is derived from it stays good
+            self._known[name] = info
 
     def _check_kind(self, destination: Destination, found: TopicDescription) -> None:
         """A name is a queue or a topic, in one namespace; who uses it first decides."""
@@ -260,6 +359,20 @@ class Topics:
             self._registry.refresh()
         if self._registry.is_topic(destination.name, found.topic_id):
             raise _other_kind(destination)
+
+    def _missing(self, destination: Destination) -> InvalidDestinationError:
+        """What is said to who names one that is not there and is not to be made, with the one that is meant."""
+        try:
+            topics = self._admin.topic_names()
+        except KafkaClientError as error:
+            log.debug("which topics there are is not known: %s", error)
+            topics = frozenset()
+        likely = likely_name(destination.name, sorted(name for name in topics if name_fault(name) is None))
+        hint = "" if likely is None else f"did you mean {likely!r}? Or "
+        create = "make it by connecting with auto_create=True" if self._is_in_memory else _create(destination)
+        return InvalidDestinationError(
+            f"{destination}: there is no Kafka topic {destination.name!r}; {hint}{create}", destination=destination.name
+        )
 
     def _describe(self, destination: Destination) -> TopicDescription | None:
         topic = destination.kafka_topic(self._namespace)
@@ -287,42 +400,6 @@ class Topics:
                 f"{destination}: its topic cannot be created: {error}", destination=destination.name
             ) from None
 
-    def _ensure_changelog(self, destination: Destination, found: TopicDescription) -> None:
-        name = destination.changelog_topic(self._namespace)
-        size = _size(found) + MARGIN_BYTES
-        existing = self._admin.describe([name], with_config=True).get(name)
-        if existing is None:
-            config = {**CHANGELOG_CONFIG, "max.message.bytes": str(size)}
-            self._admin.create_topic(name, partitions=found.partitions, config=config)
-            return
-        if existing.partitions < found.partitions:
-            self._admin.add_partitions(name, found.partitions)
-        self._ensure_policy(existing, CHANGELOG_CONFIG)
-        if _size(existing) < size:
-            self._enlarged(existing, size, is_ours=True)
-
-    def _enlarged(self, found: TopicDescription, size: int, *, is_ours: bool) -> TopicDescription:
-        """The topic, changed to take messages of `size` if that can be; told once if it cannot."""
-        fault = "jbm-kafka did not create it"
-        if is_ours:
-            try:
-                self._admin.alter_config(found.name, {"max.message.bytes": str(size)})
-            except KafkaClientError as error:
-                fault = str(error)
-            else:
-                return replace(found, config={**found.config, "max.message.bytes": str(size)})
-        if found.name not in self._told:
-            self._told.add(found.name)
-            log.warning(
-                "topic %s takes messages of %d bytes and should take %d, and that is not changed here: %s. What is "
-                "larger cannot be copied there whole; set its max.message.bytes with Kafka's tools",
-                found.name,
-                _size(found),
-                size,
-                fault,
-            )
-        return found
-
 
 def _other_kind(destination: Destination) -> InvalidDestinationError:
     is_topic = isinstance(destination, Topic)
@@ -334,47 +411,35 @@ def _other_kind(destination: Destination) -> InvalidDestinationError:
     )
 
 
-def _missing(destination: Destination) -> InvalidDestinationError:
-    return InvalidDestinationError(
-        f"{destination}: there is no Kafka topic {destination.name!r}; create it with: jbm-kafka create "
-        f"{destination.name}, or in Python with auto_create=True by the first send or receive",
-        destination=destination.name,
-    )
-
-
-def _repair(fault: str, repair: Callable[[], None]) -> None:
-    """Put a topic of our own right, and say so.
-
-    Raises:
-        JMSError: Kafka does not allow it.
-    """
-    try:
-        repair()
-    except Unreachable:
-        raise
-    except KafkaClientError as error:
-        raise JMSError(f"{fault}; it cannot be put right from here ({error}): do so with Kafka's tools") from None
-    log.warning("%s; put right", fault)
+def _create(destination: Destination) -> str:
+    option = " --topic" if isinstance(destination, Topic) else ""
+    return f"create it with: jbm-kafka create {destination.name}{option}"
 
 
 def gone(topic: str, *, about: str) -> InvalidDestinationError:
     """What is said when a destination's topic was there and is not any more."""
     return InvalidDestinationError(
         f"{about}: its Kafka topic {topic!r} was deleted, or created again with fewer partitions; nothing was sent. "
-        f"Create it (jbm-kafka create {topic}), or send again with auto_create=True",
+        f"Create it (jbm-kafka create {topic}, or Admin.create_queue), or send again with auto_create=True",
         destination=topic,
     )
 
 
-def _size(found: TopicDescription) -> int:
-    return int(found.config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
+def _info(found: TopicDescription, recorded_partitions: int = 0, places: UnitPlaces | None = None) -> TopicInfo:
+    is_log_append_time = found.config.get("message.timestamp.type") == "LogAppendTime"
+    keeps_compression = found.config.get("compression.type", "producer") in ("producer", *TRUSTED_COMPRESSION)
+    return TopicInfo(
+        found.name,
+        found.topic_id,
+        found.partitions,
+        size_of(found),
+        is_log_append_time,
+        keeps_compression,
+        recorded_partitions,
+        places,
+    )
 
 
 def _is_ours(found: TopicDescription) -> bool:
     """It has the configuration that we give and no broker's defaults do: we created it, or somebody in our place."""
     return all(found.config.get(name) == value for name, value in DESTINATION_CONFIG.items())
-
-
-def dead_letter_queue(address: str) -> Queue:
-    """A dead-letter or expiry address is a queue."""
-    return Queue(address)

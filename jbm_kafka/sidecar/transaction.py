@@ -26,7 +26,8 @@ from jbm_kafka.ports import (
 from jbm_kafka.sidecar.checkpoint_parts import FrozenChannel, FrozenGroup, Transfer
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait
-from jbm_kafka.sidecar.topics import SYSTEM_PARTITIONS, Topics
+from jbm_kafka.sidecar.topic_configs import SYSTEM_PARTITIONS
+from jbm_kafka.sidecar.topics import Topics
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,9 @@ class TransactionWriter:
         """
         self._positions, self._has_mark = {}, False
         yield from self._pool.take()
+        if any(transfer.sends for transfer in transfers):
+            self._topics.renew()
+            self._topics.place_all([record for transfer in transfers for record in transfer.sends])
         producer = self._pool.producer
         try:
             producer.begin()
@@ -212,7 +216,7 @@ class TransactionWriter:
                 yield from self._pool.make_ready()
                 return self._is_committed(frozen, checkpoint_id)
             except KafkaClientError as error:
-                log.warning("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
+                log.info("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
                 yield Wait(FIND_OUT_PAUSE_S)
 
     def _is_committed(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> bool:
@@ -235,9 +239,9 @@ class TransactionWriter:
         """Give the producer up whose turn it is; before the next checkpoint a new one fences it."""
         self._pool.give_up()
 
-    def close(self) -> None:
+    def close(self, *, deletes_marks: bool = True) -> None:
         """Let the producers go."""
-        self._pool.close()
+        self._pool.close(deletes_marks=deletes_marks)
 
     def _abort(self, producer: TransactionalProducer) -> None:
         try:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.unit_places import UnitPlaces
 
 log = logging.getLogger(__name__)
 
@@ -23,10 +23,10 @@ UNITS_MAX = 100_000
 class UnitRoutes:
     """Of one channel group. Owner thread only."""
 
-    def __init__(self, queue: str, partitions_of: Callable[[], int]) -> None:
-        """`partitions_of` tells the count by which units are routed; 0: not known now."""
+    def __init__(self, queue: str, places_of: Callable[[], UnitPlaces | None]) -> None:
+        """`places_of` tells where units are; None: not known now."""
         self._queue = queue
-        self._partitions_of = partitions_of
+        self._places_of = places_of
         self._known: dict[int, set[bytes | None]] = {}
         self._is_told = False
 
@@ -40,11 +40,16 @@ class UnitRoutes:
         units = {reference.unit for reference in references[:LOOKED_AT_MAX]}
         if units <= known:
             return
-        count = self._partitions_of()
-        for unit in (units - known) if count else ():
-            known.add(unit)
+        places = self._places_of()
+        # While partitions are admitted, and while paths end, others may know already what this process reads soon.
+        if places is None or places.next_partitions:
+            return
+        for unit in units - known:
             assert unit is not None, self._queue
-            if (home := partition_for(unit, count)) != partition:
+            if (path := places.paths.get(unit)) is not None and path.ending:
+                continue
+            known.add(unit)
+            if (home := places.home(unit)) != partition:
                 self._tell(unit, partition, home)
                 return
 

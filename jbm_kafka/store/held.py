@@ -104,31 +104,59 @@ class RocksHeldStore:
         """
         assert count_max > 0, count_max
         place = self._channel(channel)
-        prefix = place.gate_prefix(gate)
-        bounds = ReadOptions()
-        bounds.set_iterate_upper_bound(prefix + _PAST_OFFSETS)  # never into the marks of the next gate
-        batch, family = WriteBatch(raw_mode=True), self._rocks.held_family
-        start, unpack, read_offset = len(prefix), self._packer.unpack, _OFFSET.unpack_from
-        taken: list[KafkaRecord] = []
-        held = self._rocks.held
-        assert isinstance(held, Rdict), "the held store is closed"
-        offset = -1
-        try:
-            for key, value in held.items(from_key=prefix + _OFFSET.pack(place.fronts.get(gate, 0)), read_opt=bounds):
-                (offset,) = read_offset(key, start)  # type: ignore[arg-type]
-                taken.append(unpack(offset, value))
-                batch.delete(key, family)
-                if len(taken) == count_max:
-                    break
-            if taken:
-                self._rocks.write_held(batch)
-        except Exception as error:
-            raise ChannelLost(f"held messages of {channel} in {self._rocks.path} cannot be taken: {error}") from error
+        taken = self._rows(channel, gate, place.fronts.get(gate, 0), count_max)
         if taken:
+            self._delete(channel, gate, [offset for offset, _ in taken])
             if len(place.fronts) >= FRONTS_MAX:
                 place.fronts.clear()
-            place.fronts[gate] = offset + 1
-        return taken
+            place.fronts[gate] = taken[-1][0] + 1
+        return [record for _, record in taken]
+
+    def read(self, channel: str, gate: bytes, begin: int, count_max: int) -> Sequence[KafkaRecord]:
+        """Up to `count_max` records of one gate, from this offset on; they stay. Fewer only when no more are there.
+
+        Raises:
+            ChannelLost: as of `take`.
+        """
+        assert count_max > 0, count_max
+        begin = max(begin, self._channel(channel).fronts.get(gate, 0))
+        return [record for _, record in self._rows(channel, gate, begin, count_max)]
+
+    def remove(self, channel: str, gate: bytes, offsets: Sequence[int]) -> None:
+        """Drop these rows of one gate.
+
+        Raises:
+            ChannelLost: the disk refuses; the channel is to be recovered.
+        """
+        self._delete(channel, gate, offsets)
+
+    def _rows(self, channel: str, gate: bytes, begin: int, count_max: int) -> list[tuple[int, KafkaRecord]]:
+        prefix = self._channel(channel).gate_prefix(gate)
+        bounds = ReadOptions()
+        bounds.set_iterate_upper_bound(prefix + _PAST_OFFSETS)  # never into the marks of the next gate
+        start, unpack, read_offset = len(prefix), self._packer.unpack, _OFFSET.unpack_from
+        found: list[tuple[int, KafkaRecord]] = []
+        held = self._rocks.held
+        assert isinstance(held, Rdict), "the held store is closed"
+        try:
+            for key, value in held.items(from_key=prefix + _OFFSET.pack(begin), read_opt=bounds):
+                (offset,) = read_offset(key, start)  # type: ignore[arg-type]
+                found.append((offset, unpack(offset, value)))
+                if len(found) == count_max:
+                    break
+        except Exception as error:
+            raise ChannelLost(f"held messages of {channel} in {self._rocks.path} cannot be read: {error}") from error
+        return found
+
+    def _delete(self, channel: str, gate: bytes, offsets: Sequence[int]) -> None:
+        prefix = self._channel(channel).gate_prefix(gate)
+        batch = WriteBatch(raw_mode=True)
+        for offset in offsets:
+            batch.delete(prefix + _OFFSET.pack(offset), self._rocks.held_family)
+        try:
+            self._rocks.write_held(batch)
+        except Exception as error:
+            raise ChannelLost(f"held messages of {channel} in {self._rocks.path} cannot be taken: {error}") from error
 
     def clear(self, channel: str) -> None:
         """Drop all that the channel has here; one mark, however much it is.

@@ -107,6 +107,29 @@ def recover_channels(
     return {p: _recovered(scope, p, found[p], log_begin=begins[p], log_end=ends[p]) for p in partitions}
 
 
+def recover_unrecorded(
+    scope: ChangelogScope, partitions: Sequence[int], *, admin: KafkaAdmin
+) -> Mapping[int, RecoveredChannel]:
+    """As `recover_channels`, of partitions without a changelog: not made yet, or deleted. The committed offset decides.
+
+    Raises:
+        Unreachable: no answer; try again.
+    """
+    committed = admin.committed(scope.group, scope.topic, partitions)
+    begins = admin.begin_positions(scope.topic, partitions)
+    ends = admin.end_positions(scope.topic, partitions, stable=False)
+    return {
+        p: _recovered(
+            scope,
+            p,
+            _Found(committed.get(p), ChangelogContents(), decode_values({})),
+            log_begin=begins[p],
+            log_end=ends[p],
+        )
+        for p in partitions
+    }
+
+
 def _recovered(
     scope: ChangelogScope, partition: int, found: _Found, *, log_begin: int, log_end: int
 ) -> RecoveredChannel:

@@ -96,7 +96,7 @@ def _count(value: Column) -> Column:
 
 def _message_id() -> Column:
     foreign = F.concat_ws(":", F.lit("ID:kafka"), F.col("topic"), F.col("partition"), F.col("offset"))
-    return F.coalesce(_text_header("JMSMessageID"), foreign)
+    return F.coalesce(F.nullif(_text_header("JMSMessageID"), F.lit("")), foreign)
 
 
 def _instant(number: Column) -> Column:

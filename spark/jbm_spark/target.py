@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from jbm_kafka.core.destination import Destination, with_namespace
+from jbm_kafka.core.errors import OrderError
 from jbm_kafka.jms.routing import other_count
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports.provider import TopicInfo
@@ -18,7 +19,8 @@ def target(
 
     Raises:
         InvalidDestinationError: there is no such queue.
-        OrderError: its topic has another count of partitions than its units are routed by.
+        OrderError: its topic has another count of partitions than its units are routed by; or some are being admitted,
+            or units keep theirs by paths.
         TopicError: the brokers do not answer.
         JMSSecurityError: they refuse us.
     """
@@ -36,4 +38,13 @@ def target(
         admin.close()
     if info.partitions != info.unit_partitions:
         raise other_count(info)
+    places = info.places
+    if places is not None and (places.next_partitions or places.paths):
+        raise OrderError(
+            f"{destination} gets partitions, or has got some and {len(places.paths)} units keep theirs until nothing "
+            f"of them is left, and Spark writes for longer than it could be told of changes. Write when that is over: "
+            f"jbm-kafka admit-partitions {destination.name}, and when those units are received: "
+            f"jbm-kafka end-paths {destination.name}",
+            destination=destination.name,
+        )
     return info

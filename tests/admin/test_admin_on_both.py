@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
@@ -15,17 +13,6 @@ from tests.jms.support import bodies, receive, send
 
 ORDERS = Queue("orders")
 ONCE = {"#": AddressSettings(max_delivery_attempts=1, partitions=2)}
-
-
-@pytest.fixture(params=["kafka", "memory"])
-def url(request: pytest.FixtureRequest, kafka_name: str) -> str:
-    return f"memory://{kafka_name}" if request.param == "memory" else str(request.getfixturevalue("bootstrap"))
-
-
-@pytest.fixture
-def admin(url: str, kafka_name: str) -> Iterator[Admin]:
-    with Admin(url, namespace=kafka_name) as made:
-        yield made
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from jbm_kafka.admin.counts import Tally, tallies
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.settlement import FOREVER_MS
 from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports.provider import Seen
 from tests.support.records import Record
 
@@ -18,7 +19,7 @@ def seen(*headers: Header, due_at_ms: int = 0, attempts: int = 0, offset: int = 
 def test_a_unit_that_waits_for_an_operator_is_not_counted_as_delayed() -> None:
     """It looked as if it would go on by itself."""
     rows = [seen(due_at_ms=FOREVER_MS, attempts=10), seen(due_at_ms=NOW_MS + 5, attempts=1, offset=1), seen(offset=2)]
-    assert tallies(rows, 1, NOW_MS) == {
+    assert tallies(rows, UnitPlaces(1), NOW_MS) == {
         0: Tally(held=3, delayed=1, retried=2, for_operator=1, oldest_at_ms=500),
     }
 
@@ -26,4 +27,4 @@ def test_a_unit_that_waits_for_an_operator_is_not_counted_as_delayed() -> None:
 def test_what_has_expired_and_that_nobody_receives_is_counted() -> None:
     """It was held, not delayed, and no browser showed it as deliverable: nobody could tell why."""
     rows = [seen(("JMSExpiration", b"999")), seen(("JMSExpiration", b"1001"), offset=1)]
-    assert tallies(rows, 1, NOW_MS) == {0: Tally(held=2, expired=1, oldest_at_ms=500)}
+    assert tallies(rows, UnitPlaces(1), NOW_MS) == {0: Tally(held=2, expired=1, oldest_at_ms=500)}

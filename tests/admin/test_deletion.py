@@ -17,11 +17,6 @@ from jbm_kafka.ports import KafkaAdmin
 from tests.jms.support import receive, send
 
 
-@pytest.fixture(params=["kafka", "memory"])
-def url(request: pytest.FixtureRequest, kafka_name: str) -> str:
-    return f"memory://{kafka_name}" if request.param == "memory" else str(request.getfixturevalue("bootstrap"))
-
-
 @pytest.fixture
 def namespace(kafka_name: str) -> str:
     """Of this test alone."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from jbm_kafka import AddressSettings, ConnectionFactory, Queue, Topic
@@ -11,17 +9,6 @@ from jbm_kafka.admin import Admin
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import CommittedOffset
 from tests.jms.support import bodies, eventually, receive_all
-
-
-@pytest.fixture(params=["kafka", "memory"])
-def url(request: pytest.FixtureRequest, kafka_name: str) -> str:
-    return f"memory://{kafka_name}" if request.param == "memory" else str(request.getfixturevalue("bootstrap"))
-
-
-@pytest.fixture
-def admin(url: str, kafka_name: str) -> Iterator[Admin]:
-    with Admin(url, namespace=kafka_name) as made:
-        yield made
 
 
 @pytest.fixture
@@ -81,3 +68,25 @@ def test_an_operator_may_set_a_subscription_back_also_to_before_its_beginning(
     for expected in ("before", "after"):  # the second owner begins where the first was
         with factory.create_context() as jms, jms.create_durable_consumer(prices, "audit", prefetch=1) as audit:
             assert bodies(receive_all(audit, 1)) == [expected]
+
+
+def test_a_durable_subscription_is_ended_from_outside(
+    admin: Admin, factory: ConnectionFactory, kafka_name: str
+) -> None:
+    """Also that of a client id whose program is gone; not one that somebody receives from."""
+    prices = Topic(kafka_name)
+    with factory.create_context() as jms:
+        jms.create_durable_consumer(prices, "late")
+        eventually(lambda: members(admin, prices) == {"late": 1}, "it is no member")
+        with pytest.raises(IllegalStateError, match=r"'late' of topic:.* is in use: 1 processes receive from it"):
+            admin.unsubscribe("late", client_id=kafka_name)
+    eventually(lambda: members(admin, prices) == {"late": 0}, "who has closed is a member still")
+    with pytest.raises(InvalidDestinationError, match="'late' with no client id: one of this name has client id '"):
+        admin.unsubscribe("late")
+    with pytest.raises(InvalidDestinationError, match="jbm-kafka subscriptions list shows all"):
+        admin.unsubscribe("lat", client_id=kafka_name)
+    ended = admin.unsubscribe("late", client_id=kafka_name)
+    assert (ended.name, ended.topic) == ("late", prices)
+    assert admin.subscriptions(prices) == []
+    with pytest.raises(InvalidDestinationError, match=f"did you mean '{kafka_name}'"):
+        admin.subscriptions(f"{kafka_name}x")

@@ -20,7 +20,8 @@ from jbm_kafka.cli.main import main
 TINY = Plan(
     repeats=1, warm_ups=1, partitions=3, units=20, backlog_messages=3_000, latency_s=0.2, latency_warm_up=100,
     sends=50, sends_beside_flood=20, sends_with_callback=500, forward_commits=8,
-    held_behind=500, held_others=2_000, quiet_patience_s=0,
+    held_behind=500, held_others=2_000, subscriptions=(1, 3), subscribed_copies=300, quiet_patience_s=0,
+    waiting_kinds=("unchosen",), waiting_unchosen=300, waiting_others=500,
 )  # fmt: skip
 
 
@@ -30,15 +31,19 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
     result = SHAPES[name](Cluster(bootstrap), replace(TINY, warm_ups=0), told.append)
     clients = {
         "backlog": {"raw", "share", "jbm", "body", "bound", "client", "dups-ok", "pre"},
-        "latency": {"jbm"},
+        "latency": {"jbm", "raw"},
         "send": {"flush-raw", "one-by-one", "beside-flood", "callback-raw", "callback", "groups"},
         "forward": {"raw-1", "tuned-1", "jbm-1", "raw-100", "tuned-100", "jbm-100", "32", "jbm-1-wide", "32-wide"},
         "held": {"free", "held"},
+        "subscriptions": {"1 subscriptions", "3 subscriptions"},
+        "waiting": {"unchosen, waiting", "unchosen, without"},
     }[name]
     assert {row["client"] for row in result.raw} == clients
     assert all(row.median > 0 for row in result.rows.values())
-    assert {row.count for row in result.rows.values()} == {TINY.repeats * (4 if name == "held" else 1)}
-    assert len(result.judgements) == {"backlog": 3, "latency": 4, "send": 2, "forward": 5, "held": 1}[name]
+    assert {row.count for row in result.rows.values()} == {TINY.repeats * {"held": 4, "waiting": 2}.get(name, 1)}
+    assert len(result.judgements) == {"backlog": 3, "latency": 4, "send": 2, "forward": 5, "held": 1, "waiting": 2}.get(
+        name, 0
+    )
     assert told
 
 
@@ -52,7 +57,7 @@ def test_a_warm_up_is_told_and_does_not_count() -> None:
 def test_latencies_leave_out_the_warm_up(bootstrap: str) -> None:
     result = SHAPES["latency"](Cluster(bootstrap), TINY, lambda _: None)
     assert [len(row["latencies_ms"]) for row in counted_rows(result.raw)] == [
-        rate * TINY.latency_s for rate in TINY.latency_rates
+        rate * TINY.latency_s for rate in TINY.latency_rates for _client in ("jbm", "raw")
     ]
 
 

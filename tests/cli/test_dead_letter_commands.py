@@ -197,6 +197,30 @@ def test_a_reason_for_which_nothing_leaves_is_refused_with_those_there_are(
     said = run("dead-letters", command, "--reason", reason, "--bootstrap", "127.0.0.1:1")  # nobody is asked
     assert said.code == 2
     assert said.err.splitlines()[-1] == (
-        f"Error: Invalid value for '--reason': {reason!r}: messages leave for 'max-delivery-attempts' or 'expired'"
-        + hint
+        f"Error: Invalid value for '--reason': {reason!r}: messages leave for "
+        "'max-delivery-attempts' or 'undecodable' or 'expired' or 'operator'" + hint
     )
+
+
+def test_who_looks_for_dead_letters_in_a_topic_is_told_where_to_receive_them(kafka: Run, kafka_name: str) -> None:
+    """A topic has one of each for every subscription: sent again from there a letter would come back several times."""
+    topic = f"{kafka_name}-letters"
+    assert kafka("create", topic, "--topic").code == 0
+    remedy = "receive them there, as with create_durable_consumer(topic, name), and send on what is to be tried again"
+    for command in ("list", "retry"):
+        said = kafka("dead-letters", command, "--from", f"topic:{topic}")
+        assert (said.code, said.out) == (2, "")
+        assert remedy in " ".join(said.err.split())
+        said = kafka("dead-letters", command, "--from", topic)
+        assert (said.code, said.out) == (1, "")
+        assert remedy in said.err
+        assert said.err.count("\n") == 1
+
+
+def test_a_dead_letter_address_that_is_a_topic_is_recorded_as_text(kafka: Run, kafka_name: str) -> None:
+    said = kafka("settings", "set", kafka_name, "dead_letter_address=topic:news", "expiry_address=queue:late")
+    assert (said.code, said.out) == (0, f"{kafka_name}: dead_letter_address=topic:news, expiry_address=late\n")
+    said = kafka("settings", "set", kafka_name, "dead_letter_address=topic://news")
+    assert said.code == 2
+    assert "dead_letter_address is 'topic://news': write 'topic:news'" in " ".join(said.err.split())
+    assert kafka("settings", "unset", kafka_name).code == 0

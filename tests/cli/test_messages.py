@@ -115,6 +115,16 @@ def test_a_browser_shows_what_a_selector_chooses(kafka: Run, queue: str) -> None
     assert "column 9: found '=', expected one = only" in " ".join(wrong.err.split())
 
 
+def test_what_a_selector_chooses_is_received_and_the_rest_stays(kafka: Run, queue: str) -> None:
+    for body, region in (("a", "US"), ("b", "EU")):
+        assert kafka("send", queue, "--text", body, "--property", f"region={region}").code == 0
+    assert kafka("receive", queue, "--selector", "region = 'EU'").out == "b\n"
+    none = kafka("receive", queue, "--selector", "region = 'EU'", "--timeout", "0.1")
+    assert (none.code, none.out) == (1, "")
+    assert "no message that the selector chooses came within 0.1 s" in none.err
+    assert kafka("receive", queue).out == "a\n"
+
+
 def test_nothing_to_browse_is_said(kafka: Run, queue: str) -> None:
     assert kafka("browse", queue) == Said(0, f"queue:{queue}: no messages\n", "")
     assert kafka("browse", queue, "--json") == Said(0, "", "")

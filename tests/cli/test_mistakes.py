@@ -76,8 +76,8 @@ MISTAKES: list[tuple[list[str], str]] = [
      "jbm-kafka: --kafka-property group.id cannot be set: it decides who owns a partition and how a loser is "
      "fenced; leave it out"),
     (["send", "q", "--text", "x", "--kafka-property", "sesion.timeout=1"],
-     'jbm-kafka: --kafka-property sesion.timeout: No such configuration property: "sesion.timeout" '
-     "(librdkafka's CONFIGURATION.md lists every property and its values)"),
+     'jbm-kafka: --kafka-property sesion.timeout: No such configuration property: "sesion.timeout"; '
+     "'session.timeout.ms' is meant, probably (librdkafka's CONFIGURATION.md lists every property and its values)"),
     (["send", "q", "--text", "x", "--config", "nofile.toml"],
      "jbm-kafka: nofile.toml: No such file or directory; name a config file that can be read"),
     (["send", "q", "r", "--text", "x"],
@@ -93,8 +93,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["receive", "q", "--timeout", "5s"],
      "Error: Invalid value for '--timeout': '5s' is not a number of seconds from 0 to 1e+09"),
     (["receive", "q", "--selector", "a ="],
-     "Error: --selector comes with a later version; to look at some without taking any, filter the output of "
-     "`jbm-kafka browse q --all --json`"),
+     "Error: Invalid value for '--selector': selector 'a =', column 4: found the end, expected a name, a "
+     "number, a 'text', TRUE or FALSE"),
     (["browse", "q", "--selector", "a ="],
      "Error: Invalid value for '--selector': selector 'a =', column 4: found the end, expected a name, a "
      "number, a 'text', TRUE or FALSE"),

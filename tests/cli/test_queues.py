@@ -24,7 +24,7 @@ def test_a_queue_is_created_once_and_its_partitions_are_told(kafka: Run, queue: 
     assert other.code == 1
     assert other.err == f"jbm-kafka: queue:{queue} exists with 2 partitions, not 3; another number would move units\n"
     said = kafka("create", queue, "--json", "--partitions", "2")
-    assert json.loads(said.out) == {"name": queue, "created": False, "partitions": 2}
+    assert json.loads(said.out) == {"name": queue, "kind": "queue", "created": False, "partitions": 2}
 
 
 def test_held_messages_are_counted_with_their_time_and_settled_ones_are_not(kafka: Run, queue: str) -> None:

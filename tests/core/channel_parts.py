@@ -11,7 +11,7 @@ from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import Entry, MessageFate
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offer import Offer, decide_offer
-from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
 from jbm_kafka.core.settlement import GivenBack, Return, decide_return
 from jbm_kafka.core.states import ACKNOWLEDGED
 
@@ -42,13 +42,15 @@ class Channel:
         end = references[-1].offset + 1 if end is None else end
         self.state.apply(c.Fetched(begin=self.state.read_position, end=end, references=references))
 
-    def ask(self, session: str, limit: int = 100, *, one_per_unit: bool = False) -> Offer:
-        offer = self.decide(session, limit, one_per_unit=one_per_unit)
+    def ask(self, session: str, limit: int = 100, *, one_per_unit: bool = False, chooses: int = EVERYONE) -> Offer:
+        offer = self.decide(session, limit, one_per_unit=one_per_unit, chooses=chooses)
         self.state.apply(offer.change)
         return offer
 
-    def decide(self, session: str, limit: int = 100, *, one_per_unit: bool = False) -> Offer:
-        return decide_offer(self.state, session, limit=limit, now_ms=self.now_ms, one_per_unit=one_per_unit)
+    def decide(self, session: str, limit: int = 100, *, one_per_unit: bool = False, chooses: int = EVERYONE) -> Offer:
+        return decide_offer(
+            self.state, session, limit=limit, now_ms=self.now_ms, one_per_unit=one_per_unit, chooses=chooses
+        )
 
     def got(self, session: str, limit: int = 100, *, one_per_unit: bool = False) -> list[int]:
         return [reference.offset for reference in self.ask(session, limit, one_per_unit=one_per_unit).references]

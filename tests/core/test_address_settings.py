@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.core.address_pattern import matches, specificity
-from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, ResolvedSettings
+from jbm_kafka.core.address_settings import (
+    AddressSettings,
+    AddressSettingsRepository,
+    Overridden,
+    ResolvedSettings,
+    changed_settings,
+    settings_without,
+)
+from jbm_kafka.core.destination import Queue, TemporaryTopic, Topic
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, Unset
 from jbm_kafka.core.setting_rules import RULES, TYPES
 from jbm_kafka.errors import InvalidSettingError, InvalidTypeError
@@ -146,8 +154,28 @@ def test_the_registry_wins_over_the_factory_setting_by_setting_and_differences_a
     )
     resolved = repository.resolve("orders")
     assert (resolved.max_delivery_attempts, resolved.redelivery_delay_ms) == (9, 5)
-    assert repository.overridden("orders") == {"max_delivery_attempts": (3, 9)}
-    assert repository.overridden("bills") == {}
+    assert repository.overridden("orders") == [
+        Overridden(setting="max_delivery_attempts", pattern="orders", value=3, by_pattern="#", by_value=9)
+    ]
+    assert repository.overridden("bills") == []
+
+
+def test_an_explicit_none_of_the_registry_unsets_what_the_factory_said() -> None:
+    """Of REDELIVER-6: saying nothing is not saying none."""
+    repository = AddressSettingsRepository(
+        {"orders": AddressSettings(dead_letter_address="failed", expiry_address="late")},
+        overrides={"orders": AddressSettings(dead_letter_address=None)},
+    )
+    resolved = repository.resolve("orders")
+    assert (resolved.dead_letter_address, resolved.expiry_address) == (None, "late")
+
+
+def test_settings_take_over_what_others_say_and_can_be_taken_back_by_name() -> None:
+    settings = AddressSettings(max_delivery_attempts=3, redelivery_delay_ms=5)
+    both = changed_settings(settings, AddressSettings(max_delivery_attempts=4, dead_letter_address=None))
+    assert both == AddressSettings(max_delivery_attempts=4, redelivery_delay_ms=5, dead_letter_address=None)
+    less = settings_without(both, ["dead_letter_address", "partitions", "redelivery_delay_ms"])
+    assert less == AddressSettings(max_delivery_attempts=4)
 
 
 def test_failures_on_a_dead_letter_address_never_end_in_removal() -> None:
@@ -167,6 +195,39 @@ def test_failures_on_a_dead_letter_address_never_end_in_removal() -> None:
     }
     # `late` has a dead-letter address of its own, the shipped one; there nothing is removed either.
     assert attempts == {"DLQ": -1, "orders.failed": -1, "lost": -1, "late": 10, "trash": 2, "orders.eu": 10}
+
+
+def test_an_address_is_a_queue_by_name_or_a_topic_and_one_text_in_every_form() -> None:
+    """What a factory says as a Topic and the registry as text is no difference."""
+    topic = AddressSettings(dead_letter_address=Topic("news"), expiry_address=Queue("late"))
+    assert topic == AddressSettings(dead_letter_address="topic:news", expiry_address="queue:late")
+    assert topic.given() == {"dead_letter_address": "topic:news", "expiry_address": "late"}
+    assert AddressSettings.from_mapping(topic.given()) == topic
+    repository = AddressSettingsRepository({"#": topic}, overrides={"#": topic})
+    assert repository.overridden("orders") == []
+    assert [repository.takes_copies(name) for name in ("news", "late", "topic:news", "orders")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_nothing_is_given_up_where_its_letters_would_come_back_by_way_of_a_topic() -> None:
+    """Decision 43, of REDELIVER-3: every subscription on the way would add one. A ring of queues turns one letter."""
+    endless: dict[str, str | Topic] = {"own": Topic("own"), "a": "b", "b": Topic("c"), "c": "a"}
+    counted: dict[str, str | Topic] = {
+        "outside": "a",
+        "q1": "q2",
+        "q2": "q1",
+        "news": Topic("letters"),
+        "letters": "q1",
+    }
+    repository = AddressSettingsRepository(
+        {name: AddressSettings(dead_letter_address=address) for name, address in {**endless, **counted}.items()}
+    )
+    attempts = {name: repository.resolve(name).max_delivery_attempts for name in {**endless, **counted}}
+    assert attempts == {**dict.fromkeys(endless, -1), **dict.fromkeys(counted, 10)}
 
 
 BAD_VALUES: list[tuple[str, Any, str]] = [
@@ -189,7 +250,10 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("max_redelivery_delay_ms", 0.5, "an int of milliseconds"),
     ("dead_letter_address", "", "set None to remove"),
     ("dead_letter_address", "a b", "' ' at position 1"),
-    ("dead_letter_address", 5, "the name of a queue, or None"),
+    ("dead_letter_address", 5, "it is the name of a queue, Topic(name), or None"),
+    ("dead_letter_address", "topic:", "the name is empty"),
+    ("expiry_address", "topic://news", "write 'topic:news'"),
+    ("expiry_address", TemporaryTopic("t"), "a temporary destination ends with its connection"),
     ("expiry_address", "jbm.x", "reserved"),
     ("on_dead_letter", "stop", "'continue' or 'hold'"),
     ("on_dead_letter", ["hold"], "'continue' or 'hold'"),

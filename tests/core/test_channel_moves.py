@@ -12,7 +12,7 @@ from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import REMOVED
-from jbm_kafka.core.states import ACKNOWLEDGED, MessageState, Move, Outcome, Transition, transition
+from jbm_kafka.core.states import ACKNOWLEDGED, TRANSITIONS, MessageState, Move, Outcome, Transition, transition
 from tests.core.channel_parts import START_MS, Channel, message
 
 BACK = (c.ReturnedMessage(0, attempts=1, due_at_ms=0, delay_ms=0, reason="returned"),)
@@ -76,3 +76,15 @@ def test_nothing_is_delivered_to_departing(unit: bytes | None) -> None:
 @pytest.mark.parametrize("fate", DEPARTS_BY)
 def test_a_departure_ends_in_the_outcome_that_its_event_tells(fate: MessageFate) -> None:
     assert DEPARTS_BY[fate].target is Outcome[fate.name]
+
+
+@pytest.mark.parametrize("fate", [fate for fate in MessageFate if fate is not MessageFate.RETURNED])
+def test_every_end_that_an_event_tells_is_an_outcome_of_the_table(fate: MessageFate) -> None:
+    """Of STATE-1: also of what never reaches a receiver, a repeated or a skipped message."""
+    assert Outcome[fate.name] in TRANSITIONS.values()
+
+
+def test_a_repeated_message_is_settled_by_its_row() -> None:
+    """Of STATE-1"""
+    row = c.Fetched.repeated_transition
+    assert TRANSITIONS[row.state, row.move] is row.target is Outcome.DUPLICATE

@@ -55,10 +55,10 @@ def test_a_line_shorter_than_what_is_kept_spills_nothing() -> None:
 
 
 def test_a_head_that_is_held_back_leaves_memory_until_its_time() -> None:
-    """Of LOG-9: a delayed message is but a timer."""
-    channel = Channel(message(0, delivery=START_MS + 60), message(1, b"u", delivery=START_MS + 90))
+    """Of LOG-9: a delayed unit is but a timer."""
+    channel = Channel(message(0, b"v", delivery=START_MS + 60), message(1, b"u", delivery=START_MS + 90))
     rows = spillable(channel.state)
-    assert [(row.gate.key, row.kept, row.count) for row in rows] == [(0, 0, 1), (b"u", 0, 1)]
+    assert [(row.gate.key, row.kept, row.count) for row in rows] == [(b"v", 0, 1), (b"u", 0, 1)]
     for row in rows:
         channel.state.apply(c.Spilled(row.gate.key, row.kept))
     assert channel.state.gates.waiting_count == 0
@@ -67,8 +67,8 @@ def test_a_head_that_is_held_back_leaves_memory_until_its_time() -> None:
     assert channel.got("a") == []
     assert not channel.state.gates.awaiting_load
     channel.pass_time(60)
-    assert list(channel.state.gates.awaiting_load) == [0]
-    channel.state.apply(c.Unspilled(0, [message(0, delivery=START_MS + 60)]))
+    assert list(channel.state.gates.awaiting_load) == [b"v"]
+    channel.state.apply(c.Unspilled(b"v", [message(0, b"v", delivery=START_MS + 60)]))
     assert channel.got("a") == [0]
     channel.pass_time(30)
     assert list(channel.state.gates.awaiting_load) == [b"u"]

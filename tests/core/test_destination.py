@@ -1,17 +1,22 @@
 """Names of destinations, and of what stands for them in Kafka (wire.md, Topics)."""
 
+import pickle
+
 import pytest
 
 from jbm_kafka.core.destination import (
     Destination,
     Queue,
+    TemporaryQueue,
+    TemporaryTopic,
     Topic,
     colliding_name,
+    deleted_by,
     parse_destination,
     percent_encode,
     with_namespace,
 )
-from jbm_kafka.errors import InvalidDestinationError
+from jbm_kafka.errors import IllegalStateError, InvalidDestinationError
 
 
 @pytest.mark.parametrize("name", ["orders", "DLQ", "a.b_c-d", "x" * 200, "jbm", "jbmx.y", "orders.jbm-changelog.x"])
@@ -53,8 +58,21 @@ def test_a_temporary_destination_is_named_and_stands_for_no_kafka_topic(text: st
     assert str(destination) == text
     assert destination.is_temporary
     assert isinstance(destination, Queue) == text.startswith("temporary-queue")
-    with pytest.raises(InvalidDestinationError, match="no temporary destinations"):
+    with pytest.raises(InvalidDestinationError, match="has no Kafka topic of its own"):
         destination.kafka_topic()
+
+
+def test_a_temporary_destination_that_was_not_made_here_cannot_be_deleted_here() -> None:
+    with pytest.raises(IllegalStateError, match="only the connection that made it deletes it"):
+        TemporaryQueue("a").delete()
+
+
+def test_a_temporary_destination_that_was_made_here_is_deleted_and_equals_the_one_that_a_message_names() -> None:
+    made, deleted = TemporaryTopic("a"), []
+    deleted_by(made, lambda: deleted.append(made))
+    made.delete()
+    assert deleted == [parse_destination("temporary-topic:a")]
+    assert pickle.loads(pickle.dumps(made)) == made
 
 
 def test_a_temporary_queue_is_not_the_queue_of_its_name() -> None:

@@ -179,6 +179,12 @@ def test_no_text_takes_long_or_uses_up_the_stack(text: str) -> None:
     assert time.process_time() - began < 5.0
 
 
+def test_what_no_message_can_hold_is_refused_as_no_record_could_hold_it_either() -> None:
+    with pytest.raises(InvalidSelectorError, match=r"column 6: found '\\udc80', expected a whole character") as refused:
+        parse_selector("a = '\udc80'")
+    assert refused.value.position == 6
+
+
 def test_a_selector_has_a_length_that_it_may_have() -> None:
     text = "a" * LENGTH_MAX
     assert selector(text).names == {text}

@@ -27,6 +27,7 @@ SPEC: dict[str, dict[str, str]] = {
     "DELIVERED": {
         "OFFERED": "DELIVERED",  # STATE-9, redeliver
         "ACKNOWLEDGED_IN_PART": "DELIVERED",  # STATE-4
+        "RETURNED_IN_PART": "DELIVERED",  # STATE-4, STATE-5: a receiver of a topic is gone
         "ACKNOWLEDGED": "ACKNOWLEDGED",
         "RETURNED": "NEW",  # STATE-5
         "DEAD_LETTERED": "DEAD_LETTERED",

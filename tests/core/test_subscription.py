@@ -74,6 +74,23 @@ def test_no_local_leaves_out_what_the_same_client_or_connection_sent(
     assert (DURABLE.leaves_out(sender), mine.leaves_out(sender)) == (by_client, by_connection)
 
 
+def test_of_another_choice_it_is_another_subscription() -> None:
+    """Of TOPIC-2 and TOPIC-3; and people are told which."""
+    texts = {}
+    for no_local in (False, True):
+        for selector in ("", "a = 'b'"):
+            made = Subscription(NEWS, SubscriptionKind.SHARED, "desk", no_local=no_local, selector=selector)
+            texts[made.choice] = made.choice_text
+            assert made.group_id() == SHARED.group_id()
+    assert texts == {
+        (NEWS, False, ""): "topic:news",
+        (NEWS, False, "a = 'b'"): """topic:news with the selector "a = 'b'\"""",
+        (NEWS, True, ""): "topic:news with no_local",
+        (NEWS, True, "a = 'b'"): """topic:news with no_local and the selector "a = 'b'\"""",
+    }
+    assert SHARED.choice == (NEWS, False, "")
+
+
 @pytest.mark.parametrize("name", ["", "x" * (NAME_LENGTH_MAX + 1), 5])
 def test_a_name_that_cannot_be_one_is_refused(name: Any) -> None:
     with pytest.raises(InvalidSettingError, match=r"name is .*: a subscription's name is a str of 1 to 200 characters"):

@@ -10,14 +10,14 @@ import pytest
 
 from jbm_kafka.demo.bookstore import Line
 from jbm_kafka.demo.check import Figure, check
-from jbm_kafka.demo.evidence import Entry, Evidence, Letter, Sent
+from jbm_kafka.demo.evidence import Entry, Evidence, Letter, Note, Sent
 
 DAY: list[Line] = [
-    {"kind": "order", "order": "B-1", "customer": "C-1", "items": [{"quantity": 1}]},
+    {"kind": "order", "order": "B-1", "customer": "C-1", "items": [{"quantity": 1, "cents": 900}]},
     {"kind": "cancellation", "order": "B-1", "customer": "C-1"},
-    {"kind": "order", "order": "B-2", "customer": "C-1", "items": [{"quantity": 1}], "bank_refuses": 2},
-    {"kind": "order", "order": "B-3", "customer": "C-2", "items": [{"quantity": "two dozen"}]},
-    {"kind": "order", "order": "B-4", "customer": "C-2", "items": [{"quantity": 1}]},
+    {"kind": "order", "order": "B-2", "customer": "C-1", "items": [{"quantity": 1, "cents": 900}], "bank_refuses": 2},
+    {"kind": "order", "order": "B-3", "customer": "C-2", "items": [{"quantity": "two dozen", "cents": 900}]},
+    {"kind": "order", "order": "B-4", "customer": "C-2", "items": [{"quantity": 1, "cents": 900}]},
 ]
 
 Fault = Callable[[Evidence], Evidence]
@@ -27,6 +27,11 @@ def _entry(index: int, *, is_done: bool = True, attempt: int = 1, at_ms: int) ->
     line = DAY[index]
     task = (line["kind"], line["order"])
     return Entry(is_done, task, line["customer"], "worker-1", attempt, at_ms, partition=0, offset=index)
+
+
+def _note(index: int) -> Note:
+    line = DAY[index]
+    return Note((line["kind"], line["order"]), line["customer"], 900 if line["kind"] == "order" else 0)
 
 
 def _right() -> Evidence:
@@ -43,6 +48,7 @@ def _right() -> Evidence:
             _entry(3, is_done=False, attempt=3, at_ms=4_500),
             _entry(4, at_ms=4_600),
         ],
+        audit=[_note(0), _note(1), _note(2), _note(4)],
         letters=[Letter(("order", "B-3"), "C-2", "max-delivery-attempts", 3)],
         lag=0,
     )
@@ -68,6 +74,10 @@ def _sent(change: Callable[[list[Sent]], object]) -> Fault:
         return dataclasses.replace(evidence, sent=sent)
 
     return fault
+
+
+def _audit(*indices: int) -> Fault:
+    return lambda evidence: dataclasses.replace(evidence, audit=[_note(index) for index in indices])
 
 
 def _letters(*letters: Letter) -> Fault:
@@ -126,6 +136,11 @@ def test_a_run_as_it_should_be_is_right_in_every_figure() -> None:
         (_letters(dataclasses.replace(LETTER, attempts=2)), "dead letters"),
         (_letters(dataclasses.replace(LETTER, reason="operator")), "dead letters"),
         (lambda evidence: dataclasses.replace(evidence, lag=1), "left in the queue"),
+        (_audit(0, 1, 2), "read by the audit, each once"),
+        (_audit(0, 1, 2, 4, 4), "read by the audit, each once"),
+        (_audit(0, 1, 2, 3, 4), "read by the audit, each once"),
+        (_audit(1, 0, 2, 4), "audited out of order within a customer"),
+        (_audit(0, 1, 2), "turnover in cents, by the audit"),
     ],
 )
 def test_a_planted_fault_is_found(fault: Fault, figure: str) -> None:

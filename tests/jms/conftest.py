@@ -31,12 +31,20 @@ ON_BOTH = {
     *("test_extremes", "test_individual", "test_lifecycle", "test_listeners", "test_messages", "test_one_unit"),
     *("test_polling", "test_properties", "test_receive_body", "test_redelivery", "test_send_order", "test_sending"),
     *("test_settling", "test_shared_sidecar", "test_transacted", "test_troubles", "test_unit_barriers", "test_units"),
+    "test_bookstore",
     "test_browser_selectors",
+    "test_browsers_of_processes",
+    "test_selectors",
     "test_bytes_messages",
     "test_map_and_stream",
     "test_object_messages",
     "test_duplicates",
     "test_subscriptions",
+    "test_letters_to_topics",
+    "test_subscription_selectors",
+    "test_selectors_of_processes",
+    "test_temporary_destinations",
+    "test_requests",
 }
 """The files of those tests; what is marked `kafka_only` in them excepted."""
 

@@ -188,7 +188,8 @@ RECEIVES: Mistakes = [
     (call("made", "acknowledge"), errors.IllegalStateError,
      "this message was not received by a consumer; there is nothing to settle"),
     (call("of_closed", "acknowledge"), errors.IllegalStateError,
-     "the session is closed; make a new one"),
+     "acknowledge(): the session of the message at …, offset 1 is closed; it comes again. Settle messages before "
+     "their session closes"),
     (call("settled", "nack"), errors.IllegalStateError,
      "the message at …, offset 0 was settled already; it cannot be given back"),
     (call("given_back", "acknowledge"), errors.IllegalStateError,

@@ -73,7 +73,7 @@ def copies(connection: Connection, address: Queue, of: Queue) -> list[Message]:
     """The messages at a dead-letter or expiry address that came from a queue."""
     with connection.create_session(AcknowledgeMode.AUTO) as session:
         messages = session.create_browser(address, include="all")
-        return [m for m in messages if m.properties.get("_JBM_ORIG_DESTINATION") == f"queue:{of.name}"]
+        return [m for m in messages if m.properties.get("_JBM_ORIG_DESTINATION") == str(of)]
 
 
 def eventually(holds: Callable[[], bool], about: str) -> None:

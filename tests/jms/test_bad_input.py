@@ -147,8 +147,6 @@ def test_names_that_collide_in_kafka_are_refused(session: Session, orders: Queue
 
 
 def test_what_this_version_has_not_is_said_so(connection: Connection, session: Session, orders: Queue) -> None:
-    with pytest.raises(errors.InvalidSelectorError, match="selector"):
-        session.create_consumer(orders, selector="region = 'EU'")
     with pytest.raises(errors.IllegalStateError, match="topics"):
         session.create_consumer(orders, no_local=True)
     with pytest.raises(errors.InvalidTypeError, match=r"AUTO, .*use AcknowledgeMode\.AUTO"):

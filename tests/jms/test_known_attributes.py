@@ -15,7 +15,7 @@ class Producer(KnownAttributes):
     def __init__(self) -> None:
         self.time_to_live_ms = 0
         self.priority = 4
-        self.take_no_other()
+        self._take_no_other()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka import AcknowledgeMode, ObjectMessage, Queue
+from jbm_kafka.codec.bodies import ObjectBody
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import RUN
@@ -47,6 +48,27 @@ def test_after_the_last_attempt_the_message_is_a_dead_letter_once(
     assert (letter.body, letter.unit_of_order, letter.correlation_id) == ("poison", "joe", "c")
     assert (letter.expiration, letter.delivery_time) == (0, 0)
     assert left(connection, queue) == ["next"]
+
+
+def test_of_a_body_that_nobody_could_read_the_letter_says_so(
+    connection: Connection, individual: Session, orders: Queue
+) -> None:
+    """Of REDELIVER-4, of MSG-2: it is delivered as often as any other, and the reason tells why in vain."""
+    queue = Queue(f"{orders.name}.twice")
+    made = ObjectMessage({"a": 1})
+    made._body = ObjectBody("json", b"{broken")
+    individual.create_producer(queue).send(made, unit_of_order="joe")
+    consumer = individual.create_consumer(queue)
+    for count in (1, 2):
+        message = receive(consumer)
+        assert (message.body, message.delivery_count) == (b"{broken", count)
+        message.nack()
+    eventually(lambda: bool(copies(connection, DEAD_LETTERS, of=queue)), "the letter")
+    [letter] = copies(connection, DEAD_LETTERS, of=queue)
+    assert (letter.body, letter.unit_of_order) == (b"{broken", "joe")
+    assert letter.properties["_JBM_DEAD_LETTER_REASON"] == "undecodable"
+    assert letter.properties["_JBM_DELIVERY_COUNT"] == 2
+    assert "cannot be read as JSON" in str(letter.properties["_JBM_DECODE_ERROR"])
 
 
 def test_without_a_dead_letter_address_it_is_removed(

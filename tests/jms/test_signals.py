@@ -129,9 +129,10 @@ def interrupted_after(lines: int) -> Iterator[None]:
 
 
 WORKER = """
-import signal, sys
+import faulthandler, signal, sys
 from jbm_kafka import ConnectionFactory, Queue
 
+faulthandler.enable()
 bootstrap, queue = sys.argv[1:]
 with ConnectionFactory(bootstrap).create_connection() as connection:
     consumer = connection.create_session().create_consumer(Queue(queue))
@@ -155,7 +156,11 @@ def test_sigterm_ends_a_worker_at_once_and_loses_nothing(
         seen = [worker.stdout.readline().strip() for _ in range(50)]
         begin = time.monotonic()
         worker.terminate()
-        assert worker.wait(SOON_S) == 0
+        try:
+            assert worker.wait(SOON_S) == 0
+        except subprocess.TimeoutExpired:
+            worker.send_signal(signal.SIGABRT)  # it says where each of its threads is
+            raise
         assert time.monotonic() - begin < AT_ONCE_S
         assert seen == [f"m{number}" for number in range(50)]
     finally:

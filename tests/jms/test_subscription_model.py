@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -18,6 +19,12 @@ ACTS = 60
 TOPICS = (Topic("prices"), Topic("news"))
 NAMES = ("audit", "bill", "team", "crew")
 """The first two are unshared and durable, the third is shared and durable, the last one shared."""
+CHOICES: dict[str, Callable[[int], bool]] = {
+    "": lambda number: True,
+    "odd = TRUE": lambda number: number % 2 == 1,
+    "number > 40 OR rest = 0": lambda number: number > 40 or number % 5 == 0,
+}
+"""Selectors, and what each of them chooses."""
 
 
 @dataclass
@@ -25,6 +32,7 @@ class Paper:
     """What one subscription should still give, and who receives from it."""
 
     topic: Topic
+    selector: str
     owed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """Numbers by unit, in the order sent."""
     consumers: list[MessageConsumer] = field(default_factory=list)
@@ -48,25 +56,29 @@ class Play:
         topic, unit = self._chance.choice(TOPICS), self._chance.choice("abc")
         for _ in range(self._chance.randint(1, 4)):
             self._number += 1
-            self._producer.send(topic, str(self._number), unit_of_order=unit)
+            properties = {"odd": self._number % 2 == 1, "number": self._number, "rest": self._number % 5}
+            self._producer.send(topic, str(self._number), unit_of_order=unit, properties=properties)
             for paper in self.paper.values():
-                if paper.topic == topic:
+                if paper.topic == topic and CHOICES[paper.selector](self._number):
                     paper.owed[unit].append(self._number)
 
     def open(self) -> None:
         name = self._chance.choice(NAMES)
         known = self.paper.get(name)
-        topic = known.topic if known is not None and known.consumers else self._chance.choice(TOPICS)
+        is_used = known is not None and known.consumers
+        topic = known.topic if known is not None and is_used else self._chance.choice(TOPICS)
+        is_kept = known is not None and (is_used or self._chance.random() < 0.7)
+        selector = known.selector if known is not None and is_kept else self._chance.choice(list(CHOICES))
         is_shared = name in ("team", "crew")
         if known is not None and known.consumers and not is_shared:
             return
-        if known is None or known.topic != topic:
-            known = self.paper[name] = Paper(topic)  # what another topic's held is dropped
+        if known is None or (known.topic, known.selector) != (topic, selector):
+            known = self.paper[name] = Paper(topic, selector)  # what another choice held is dropped
         create = {
             "team": self._jms.create_shared_durable_consumer,
             "crew": self._jms.create_shared_consumer,
         }.get(name, self._jms.create_durable_consumer)
-        known.consumers.append(create(topic, name))
+        known.consumers.append(create(topic, name, selector))
 
     def take(self) -> None:
         for name, paper in self.paper.items():
@@ -102,7 +114,7 @@ class Play:
                 create = (
                     self._jms.create_shared_durable_consumer if name == "team" else self._jms.create_durable_consumer
                 )
-                paper.consumers.append(create(paper.topic, name))
+                paper.consumers.append(create(paper.topic, name, f" ( {paper.selector} ) " if paper.selector else None))
             while any(paper.owed.values()):
                 self.take_one(name, paper)
             for consumer in paper.consumers:

@@ -15,9 +15,9 @@ NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED
 def test_deliver_offers_what_is_there_at_the_call_and_nothing_that_comes_meanwhile() -> None:
     """STATE-9"""
     bench = Bench()
+    bench.send("m", "n")
     receiver = bench.receiver(answer=True)
     receiver.meanwhile = lambda routable: bench.send(routable.message_id + "'")
-    bench.send("m", "n")
     assert not bench.queue.deliver()
     assert receiver.ids == ["m", "n"]
     receiver.meanwhile = lambda routable: None
@@ -28,9 +28,9 @@ def test_deliver_offers_what_is_there_at_the_call_and_nothing_that_comes_meanwhi
 def test_a_unit_s_message_that_comes_meanwhile_waits_for_the_next_pass() -> None:
     """STATE-9: although it is the next of a unit that goes on in this one."""
     bench = Bench()
+    bench.send("m", unit="u")
     receiver = bench.receiver(answer=True)
     receiver.meanwhile = lambda routable: bench.send(routable.message_id + "'", unit="u")
-    bench.send("m", unit="u")
     assert not bench.queue.deliver()
     assert receiver.ids == ["m"]
 
@@ -44,7 +44,7 @@ def test_deliver_touches_nothing_that_is_delivered_or_not_committed() -> None:
     with bench.transactions.transaction():
         bench.send("n")
         assert bench.queue.deliver(), "what is not committed is not NEW"
-    assert receiver.ids == ["m"]
+        assert receiver.ids == ["m"]
 
 
 def test_deliver_on_an_empty_channel_leaves_nothing() -> None:
@@ -270,19 +270,19 @@ class Wants:
 def test_a_message_without_its_body_holds_up_nothing_but_its_unit() -> None:
     """STATE-12"""
     bench = Bench()
-    receiver = bench.receiver(answer=True)
     bench.send("a1", "a2", unit="a")
     bench.send("m")
     bench.store.remove("a1")
+    receiver = bench.receiver(answer=True)
     assert not bench.queue.deliver()
     assert receiver.ids == ["m"]
 
 
 def test_a_receiver_that_closes_the_channel_ends_the_pass() -> None:
     bench = Bench()
+    bench.send("m", "n")
     receiver = bench.receiver(answer=True)
     receiver.meanwhile = lambda routable: bench.queue.close()
-    bench.send("m", "n")
     with pytest.raises(IllegalStateError, match="closed"):
         bench.queue.deliver()
     assert receiver.ids == ["m"]

@@ -158,9 +158,9 @@ def test_a_receiver_may_acknowledge_from_another_thread_before_it_returns() -> N
 def test_an_acknowledgement_long_before_the_delivery_is_kept_and_settles_it() -> None:
     """STATE-6: nobody is handed the message any more."""
     bench = Bench()
-    receivers = [bench.receiver("r1"), bench.receiver("r2")]
     bench.send("m")
     bench.queue.acknowledge("m", "r1")
+    receivers = [bench.receiver("r1"), bench.receiver("r2")]
     assert bench.queue.state.state_of("m") is DELIVERED
     assert bench.queue.state.nacks("m") == frozenset()
     with pytest.raises(UnknownMessageError):
@@ -219,8 +219,8 @@ def test_removing_takes_a_message_from_whoever_has_it() -> None:
 def test_a_refusal_in_handle_is_as_if_the_message_had_never_been_offered() -> None:
     """STATE-10: state, count and order are unchanged, and the next receiver is asked."""
     bench = Bench()
-    refusing, other = bench.receiver("r1", RoutableNotAcceptedError("no")), Hand("r2")
     bench.send("m", "n", unit="u")
+    refusing, other = bench.receiver("r1", RoutableNotAcceptedError("no")), Hand("r2")
     assert not bench.queue.deliver()
     assert refusing.ids == ["m"], "n must not overtake m"
     assert [reference.redelivered for reference in bench.queue.state.references(NEW)] == [False, False]

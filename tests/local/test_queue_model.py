@@ -93,10 +93,26 @@ class QueueMachine(RuleBasedStateMachine):
         self.count += 1
         name = f"m{self.count}"
         expires_ms = self.paper.now_ms + lives_ms if lives_ms else 0
+        note = Note(name, unit or name, priority, expires_ms, self.transaction)
+        self.paper.notes.append(note)
+        self.asked = []
         assert self.bench.queue.handle(
             Text(name, is_reliable=True, unit_of_order=unit, priority=priority, expiration_ms=expires_ms)
         )
-        self.paper.notes.append(Note(name, unit or name, priority, expires_ms, self.transaction))
+        self.was_offered_at_once([note])
+
+    def was_offered_at_once(self, came: list[Note]) -> None:
+        """STATE-13: what came and may go is not left lying; each message is offered to a receiver once at most."""
+        gone = [note for note in self.paper.of("new") if self.paper.is_expired(note)]
+        gone = [note for note in gone if self.bench.queue.state.state_of(note.name) is None]  # found by the way
+        self.paper.notes = [note for note in self.paper.notes if note not in gone]
+        came = [note for note in came if note in self.paper.notes]
+        left = [(note.name, name) for note in came for name in self.willing() if self.paper.may_have(note, name)]
+        assert not left, f"not offered at once: {left}"
+        assert len(set(self.asked)) == len(self.asked), f"offered twice: {self.asked}"
+
+    def willing(self) -> list[str]:
+        return [name for name in self.present if self.judges[name].answer not in ("refuse", "break", "unwanted")]
 
     @rule(data=st.data())
     def send_again(self, data: st.DataObject) -> None:
@@ -116,24 +132,24 @@ class QueueMachine(RuleBasedStateMachine):
     def end_transaction(self, commits: bool) -> None:
         sent = [note for note in self.paper.notes if note.transaction is not None]
         is_doomed = any(self.paper.is_expired(note) for note in sent)
-        if commits:
-            try:
-                self.bench.transactions.commit()
-                assert not is_doomed, "what expired was committed"
-            except TransactionRolledBackError:
-                assert is_doomed
-                commits = False
-        else:
-            self.bench.transactions.rollback()
         submitted = [note for note in self.paper.notes if note.submitted]
-        gone = submitted if commits else sent
+        lost = [note for note in submitted if note.name in self.lost_in_doubt]
+        gone = submitted if commits and not is_doomed else sent
         self.paper.notes = [note for note in self.paper.notes if note not in gone]
         for note in [*sent, *submitted]:
             note.transaction, note.submitted = None, False
-        if not commits:
-            for note in [note for note in submitted if note.name in self.lost_in_doubt]:
-                self.paper.come_back([note], delay_ms=0, lost_by=note.holder)
-        self.transaction, self.lost_in_doubt = None, set()
+        self.transaction, self.lost_in_doubt, self.asked = None, set(), []
+        if commits and not is_doomed:
+            self.bench.transactions.commit()  # and receivers ask the paper
+            self.was_offered_at_once(sent)
+            return
+        if commits:
+            with pytest.raises(TransactionRolledBackError, match="expired"):
+                self.bench.transactions.commit()
+        else:
+            self.bench.transactions.rollback()
+        for note in lost:
+            self.paper.come_back([note], delay_ms=0, lost_by=note.holder)
 
     # -- receivers ---------------------------------------------------------------------------------------------
 
@@ -165,8 +181,7 @@ class QueueMachine(RuleBasedStateMachine):
         is_done = self.bench.queue.deliver()
         self.paper.give_up()
         assert is_done == (not self.paper.of("new"))
-        willing = [name for name in self.present if self.judges[name].answer not in ("refuse", "break", "unwanted")]
-        left = [(note.name, name) for note in self.paper.notes for name in willing if self.paper.may_have(note, name)]
+        left = [(n.name, name) for n in self.paper.notes for name in self.willing() if self.paper.may_have(n, name)]
         assert not left, f"not offered: {left}"
         assert len(set(self.asked)) == len(self.asked), f"offered twice in one pass: {self.asked}"
 

@@ -9,7 +9,7 @@ from jbm_kafka.contract import Channel, CoreMessage, Filter, MessageReference, M
 from jbm_kafka.core import states
 from jbm_kafka.core.errors import IllegalStateError, RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, MemoryPersistenceManager, QueueChannel
-from tests.local.parts import Bench, Hand, Text
+from tests.local.parts import Bench, BrokenError, Hand, Text
 
 NEW = MessageState.NEW
 
@@ -129,9 +129,8 @@ def test_one_store_serves_several_channels() -> None:
     queues = [QueueChannel(name, message_store=store) for name in ("p", "q")]
     text = Text("m")
     for queue in queues:
-        receiver = Hand("r1", answer=True)
-        queue.add_receiver(receiver)
         queue.handle(text)
+        queue.add_receiver(Hand("r1", answer=True))
     assert queues[0].deliver()
     assert store.retrieve("m") is text
     assert queues[1].deliver()
@@ -170,20 +169,20 @@ def test_a_channel_can_be_the_receiver_of_another() -> None:
     store = MemoryMessageStore("s")
     source, target = (QueueChannel(name, message_store=store) for name in ("source", "target"))
     source.add_receiver(target)
-    source.handle(Text("m"))
     target.handle(Text("m"))
-    assert not source.deliver()
+    source.handle(Text("m"))
+    assert [each.message_id for each in source.get_messages(NEW)] == ["m"]
     receiver = Hand("r1", answer=True)
     target.add_receiver(receiver)
     target.deliver()
     assert source.deliver()
-    assert [each.message_id for each in target.browse()] == ["m"]
-    assert target.deliver()
-    assert receiver.flags == [False, False]
+    assert target.browse() == []
+    source.handle(Text("n"))
+    assert (receiver.ids, receiver.flags) == (["m", "m", "n"], [False, False, False])
 
 
 def test_a_synchronous_queue_returns_the_receiver_s_answer_and_stores_nothing() -> None:
-    """Of STATE-13"""
+    """STATE-13"""
     store = MemoryMessageStore("s")
     queue = QueueChannel("q", message_store=store, synchronous=True)
     assert queue.is_synchronous
@@ -203,7 +202,7 @@ def test_a_synchronous_queue_returns_the_receiver_s_answer_and_stores_nothing() 
 
 
 def test_a_synchronous_queue_asks_the_next_receiver_when_one_refuses() -> None:
-    """Of STATE-13"""
+    """STATE-13"""
     queue = QueueChannel("q", message_store=MemoryMessageStore("s"), synchronous=True, clock_ms=lambda: 1_000)
     hands = [Hand("r1", RoutableNotAcceptedError("no")), Hand("r2", True)]
     for hand in hands:
@@ -215,7 +214,7 @@ def test_a_synchronous_queue_asks_the_next_receiver_when_one_refuses() -> None:
 
 
 def test_a_synchronous_queue_refuses_what_would_have_to_wait_for_a_commit() -> None:
-    """STATE-11, of STATE-13: it holds nothing."""
+    """STATE-11, STATE-13: it holds nothing."""
     manager = LocalTransactionManager()
     queue = QueueChannel("q", message_store=MemoryMessageStore("s"), transaction_manager=manager, synchronous=True)
     queue.add_receiver(Hand("r1", True))
@@ -227,19 +226,22 @@ def test_a_synchronous_queue_refuses_what_would_have_to_wait_for_a_commit() -> N
 
 
 def test_an_asynchronous_queue_stores_and_acknowledges() -> None:
-    """Of STATE-13: it offers when asked to deliver."""
+    """STATE-13: and offers at once; what the receiver does is nothing to the sender."""
     bench = Bench()
-    receiver = bench.receiver(answer=True)
     assert not bench.queue.is_synchronous
+    receiver = bench.receiver(answer=True)
     bench.send("m")
-    assert receiver.ids == []
-    assert bench.queue.has_messages(NEW)
-    assert bench.queue.deliver()
     assert receiver.ids == ["m"]
+    assert bench.queue.browse() == []
+    for answer in (RoutableNotAcceptedError("no"), BrokenError()):
+        receiver.answer = answer
+        bench.send("n")
+        assert [each.message_id for each in bench.queue.get_messages(NEW)] == ["n"]
+        bench.queue.state.remove("n")
 
 
 def test_switching_says_whether_it_switched() -> None:
-    """Of STATE-13: not when it is so already, nor while messages are held."""
+    """STATE-13: not when it is so already, nor while messages are held."""
     bench = Bench()
     assert not bench.queue.set_synchronous(False)
     bench.send("m")

@@ -25,17 +25,19 @@ NOT_COMMITTED, NEW, DELIVERED = MessageState.NOT_COMMITTED, MessageState.NEW, Me
 def test_what_is_sent_in_a_transaction_is_neither_delivered_nor_browsed_before_its_commit() -> None:
     """STATE-2: it holds the transaction's id, and the commit makes it NEW."""
     bench = Bench()
-    receiver = bench.receiver()
     transaction_id = bench.transactions.begin()
     bench.send("m")
     assert bench.queue.state.transaction_of("m") == transaction_id
     assert [each.message_id for each in bench.queue.get_messages(NOT_COMMITTED)] == ["m"]
+    receiver = bench.receiver()
     assert bench.queue.deliver()
     assert (receiver.ids, bench.queue.browse()) == ([], [])
+    receiver.wants = lambda routable: False
     bench.transactions.commit()
     assert bench.queue.state.transaction_of("m") is None
     assert bench.queue.has_messages(NEW)
     assert not bench.queue.has_messages(NOT_COMMITTED)
+    receiver.wants = lambda routable: True
     assert bench.queue.deliver()
     assert receiver.ids == ["m"]
 
@@ -113,8 +115,8 @@ def test_an_acknowledgement_in_a_transaction_is_discarded_by_its_rollback() -> N
 def test_answering_true_within_a_transaction_is_an_acknowledgement_in_it() -> None:
     """STATE-7"""
     bench = Bench()
-    receiver = bench.receiver(answer=True)
     bench.send("m")
+    receiver = bench.receiver(answer=True)
     bench.transactions.begin()
     assert bench.queue.deliver()
     assert bench.queue.state.state_of("m") is DELIVERED
@@ -129,8 +131,8 @@ def test_answering_true_within_a_transaction_is_an_acknowledgement_in_it() -> No
 def test_an_early_acknowledgement_in_a_transaction_waits_for_the_commit() -> None:
     """STATE-6, STATE-7: and nobody else is offered the message meanwhile."""
     bench = Bench()
-    receiver = bench.receiver("r1")
     bench.send("m")
+    receiver = bench.receiver("r1")
     bench.transactions.begin()
     bench.queue.acknowledge("m", "r2")
     assert not bench.queue.deliver()

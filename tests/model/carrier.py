@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
@@ -10,7 +10,10 @@ from jbm_kafka.core.entries import Attempted, Duplicates, Entry, Held, HeldGone,
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import GateKey, Reference
-from jbm_kafka.core.spilling import Spillable
+from jbm_kafka.core.shelf import Place
+from jbm_kafka.core.spilling import Spillable, shelved
+from jbm_kafka.core.unit_of_order import Gate
+from tests.model.moves import apply_by_the_table
 
 ChangelogKey = tuple[str, int]
 
@@ -73,13 +76,22 @@ class Carrier:
         self.state = ChannelState()
         self.changelog = Changelog()
         self.held_store: dict[GateKey, list[Reference]] = {}
+        self.shelved: dict[Place, list[Reference]] = {}
         self.frozen: Freeze | None = None
+        self.look_at: Callable[[Reference], int] = lambda reference: reference.chosen_by
+        """Who chooses a message that comes back from the held store, by the selectors of now."""
 
-    def ask(self, session: str, *, limit: int, now_ms: int, one_per_unit: bool) -> Offer:
-        """Fill the gates that miss something from the held store, then decide and apply."""
+    def ask(self, session: str, *, limit: int, now_ms: int, one_per_unit: bool, chooses: int) -> Offer:
+        """Fill the gates that miss something from the held store, and look at the shelf; then decide and apply."""
         by_key = self.state.gates.by_key
         for key in [k for k in self.state.gates.awaiting_load if not (by_key[k].waiting or by_key[k].due_at_ms)]:
             self.load(key, 2)
+        shelf = self.state.shelf
+        for place in list(shelf.to_load):
+            self.bring_back(place, len(self.shelved[place]))
+        for place in list(shelf.to_ask):
+            while place in shelf.to_ask:
+                self.ask_shelf(place, 2)
         offer = decide_offer(
             self.state,
             session,
@@ -87,24 +99,69 @@ class Carrier:
             now_ms=now_ms,
             one_per_unit=one_per_unit,
             attempts_max=self.attempts_max,
+            chooses=chooses,
         )
-        self.state.apply(offer.change)
+        apply_by_the_table(self.state, offer.change)
         return offer
 
     def spill(self, row: Spillable) -> None:
         key, moved = row.gate.key, row.references()
         assert len(moved) == row.count
-        self.state.apply(c.Spilled(key=key, kept=row.kept))
+        apply_by_the_table(self.state, c.Spilled(key=key, kept=row.kept))
         self.held_store[key] = sorted([*self.held_store.get(key, ()), *moved])
 
     def load(self, key: GateKey, count: int) -> None:
         stored = self.held_store[key]
         batch, rest = stored[:count], stored[count:]
-        self.state.apply(c.Unspilled(key=key, references=batch))
+        for reference in batch:
+            reference.chosen_by = self.look_at(reference)
+        apply_by_the_table(self.state, c.Unspilled(key=key, references=batch))
         if rest:
             self.held_store[key] = rest
         else:
             del self.held_store[key]
+
+    def leave_the_store(self, offsets: set[int]) -> None:
+        """These went on from elsewhere; the held store forgets them, as the sidecar does when it meets them there."""
+        for key, stored in list(self.held_store.items()):
+            self.held_store[key] = [reference for reference in stored if reference.offset not in offsets]
+            if not self.held_store[key]:
+                del self.held_store[key]
+        for place, standing in list(self.shelved.items()):
+            self.shelved[place] = [reference for reference in standing if reference.offset not in offsets]
+            if not self.shelved[place]:
+                del self.shelved[place]
+
+    def shelve(self, gates: Sequence[Gate]) -> None:
+        moved = {gate.key: gate.waiting[0] for gate in gates}
+        for change in shelved(self.state, gates):
+            apply_by_the_table(self.state, change)
+            mine = [moved[offset] for offset in change.offsets]
+            self.shelved[change.place] = sorted([*self.shelved.get(change.place, ()), *mine])
+
+    def bring_back(self, place: Place, count: int) -> None:
+        """Sooner than they must is allowed."""
+        self._unshelve(place, self.shelved[place][:count])
+
+    def ask_shelf(self, place: Place, count: int) -> None:
+        """Let a selector that has come look at the next of a place."""
+        left = [each for each in self.shelved[place] if each.offset >= self.state.shelf.to_ask[place]]
+        looked_at = left[:count]
+        present = self.state.gates.present
+        self._unshelve(place, [reference for reference in looked_at if self.look_at(reference) & present])
+        below = looked_at[-1].offset + 1 if len(left) > count else None
+        apply_by_the_table(self.state, c.ShelfAsked(place, below))
+
+    def _unshelve(self, place: Place, references: Sequence[Reference]) -> None:
+        if not references:
+            return
+        for reference in references:
+            reference.chosen_by = self.look_at(reference)
+        apply_by_the_table(self.state, c.Unshelved(place, references))
+        gone = {reference.offset for reference in references}
+        self.shelved[place] = [reference for reference in self.shelved[place] if reference.offset not in gone]
+        if not self.shelved[place]:
+            del self.shelved[place]
 
     def begin_checkpoint(self, number: int, *, offered: int, tentative: Collection[int]) -> Freeze:
         assert self.frozen is None
@@ -116,17 +173,18 @@ class Carrier:
             tentative=tentative,
             records_attempts=self.records_attempts,
         )
-        self.state.apply(self.frozen.frozen)
+        apply_by_the_table(self.state, self.frozen.frozen)
         return self.frozen
 
     def end_checkpoint(self, *, durable: bool) -> None:
         assert self.frozen is not None
         if durable:
             self.changelog.write(self.frozen.entries)
-        self.state.apply(self.frozen.durable if durable else self.frozen.failed)
+        apply_by_the_table(self.state, self.frozen.durable if durable else self.frozen.failed)
         self.frozen = None
 
     def crash(self, now_ms: int) -> None:
         self.frozen = None
         self.held_store = {}
+        self.shelved = {}
         self.state = self.changelog.replay(now_ms)

@@ -21,12 +21,14 @@ def it_waited_there(paper: PaperQueue, offset: int) -> None:
 
 
 def it_is_next_of_its_unit(paper: PaperQueue, offset: int, session: str) -> None:
-    """UNIT-1: whatever of its unit comes before it in the log is settled, in this same hand, or leaves expired."""
+    """UNIT-1: whatever of its unit comes before it in the log is settled, in this same hand, or leaves: expired, or
+    because an operator takes it out."""
     for earlier in paper.line(paper.log[offset].queue):
         if earlier >= offset:
             break
-        leaves_expired = paper.holder.get(earlier) == GIVEN_AWAY and paper.is_expired(earlier)
-        assert paper.holder.get(earlier) == session or leaves_expired, f"{offset} overtakes {earlier}"
+        may_leave_from_between = paper.is_expired(earlier) or earlier in paper.taken_out
+        leaves = paper.holder.get(earlier) == GIVEN_AWAY and may_leave_from_between
+        assert paper.holder.get(earlier) == session or leaves, f"{offset} overtakes {earlier}"
 
 
 def nobody_else_has_its_unit(paper: PaperQueue, offset: int, session: str) -> None:
@@ -63,6 +65,11 @@ def it_is_durably_reserved(paper: PaperQueue, offset: int) -> None:
     assert offset < paper.offered, f"{offset} is beyond {paper.offered}"
 
 
+def it_is_chosen(paper: PaperQueue, offset: int, session: str) -> None:
+    """SEL-1: nobody gets what his selector does not choose."""
+    assert paper.is_chosen(offset, session), f"{session} does not choose {offset}"
+
+
 # -- one answer to one asking session ------------------------------------------------------------------------------
 
 
@@ -90,6 +97,9 @@ def nothing_is_lost_and_nothing_invented(paper: PaperQueue, carrier: Carrier) ->
         in_memory += len(gate.waiting) + len(gate.tail)
         assert gate.spilled == len(carrier.held_store.get(gate.key, ()))
     assert gates.waiting_count == in_memory
+    assert {place: list(offsets) for place, offsets in carrier.state.shelf.places.items()} == {
+        place: [reference.offset for reference in stored] for place, stored in carrier.shelved.items()
+    }
 
 
 def references_are_the_messages_sent(paper: PaperQueue, carrier: Carrier) -> None:
@@ -196,7 +206,7 @@ def attempts_only_grow(before: dict[int, int], paper: PaperQueue) -> None:
 
 def nothing_waits_twice_in_the_listings(state: ChannelState) -> None:
     """UNIT-4, UNIT-6: a gate's head stands in one listing at most, and listings are sorted."""
-    listings = [state.gates.free, *state.gates.own.values()]
+    listings = [state.gates.free, *state.gates.some.values(), *state.gates.own.values()]
     keys = [row[2] for listing in listings for row in listing]
     assert len(keys) == len(set(keys)), keys
     for listing in listings:
@@ -209,7 +219,7 @@ def _everything(carrier: Carrier) -> Iterator[Reference]:
     for gate in state.gates.by_key.values():
         yield from gate.waiting
         yield from gate.tail
-    for stored in carrier.held_store.values():
+    for stored in [*carrier.held_store.values(), *carrier.shelved.values()]:
         yield from stored
     for hand in state.in_hand.values():
         yield from hand.values()

@@ -14,9 +14,11 @@ from jbm_kafka.core.offer import Offer
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
 from jbm_kafka.core.states import ACKNOWLEDGED, Transition
+from jbm_kafka.core.taking_out import decide_put_back, may_wait_again
 from tests.model import invariants as inv
 from tests.model.carrier import Carrier
 from tests.model.histories import INDIVIDUALS, SESSIONS, some
+from tests.model.moves import apply_by_the_table
 from tests.model.paper_queue import GIVEN_AWAY, PaperQueue, Remembered, Rules, Sent
 
 
@@ -34,12 +36,15 @@ class JudgedChannel(RuleBasedStateMachine):
             on_dead_letter="hold" if held else "continue",
         )
         self.carrier = Carrier(attempts_max=-1 if held else attempts_max, records_attempts=records_attempts)
-        self.carrier.state.apply(c.TimePassed(self.paper.now_ms))
+        self.carrier.look_at = lambda reference: self.chosen_by(self.paper.log[reference.offset])
+        apply_by_the_table(self.carrier.state, c.TimePassed(self.paper.now_ms))
         self.checkpoints = 0
         self.pending: Remembered | None = None
         self.committing: dict[str, list[int]] = {}
         """Whose messages the pending checkpoint settles; such a session does nothing else meanwhile."""
         self.attempts_before: dict[int, int] = {}
+        self.selectors: list[frozenset[int]] = []
+        """Each stands for its place in the list, plus one: the bit that the channel knows it by."""
         self.since_checkpoint = self.since_owner = 0
         """How much has happened: checkpoints and new owners are rare, or nothing else would happen."""
 
@@ -56,12 +61,40 @@ class JudgedChannel(RuleBasedStateMachine):
             return
         self.paper.log_end = max(self.paper.log_end, end)
         found = self.paper.read(end)
-        references = [Reference(*self._fields(sent)) for sent in found]
-        self.carrier.state.apply(c.Fetched(begin=begin, end=end, references=references))
+        references = [self._reference(sent) for sent in found]
+        apply_by_the_table(self.carrier.state, c.Fetched(begin=begin, end=end, references=references))
 
-    @staticmethod
-    def _fields(sent: Sent) -> tuple[int, bytes | None, int, int, int]:
-        return sent.offset, sent.unit, sent.priority, sent.expiration_ms, sent.delivery_time_ms
+    def _reference(self, sent: Sent) -> Reference:
+        reference = Reference(sent.offset, sent.unit, sent.priority, sent.expiration_ms, sent.delivery_time_ms)
+        reference.chosen_by = self.chosen_by(sent)
+        return reference
+
+    # -- selectors -------------------------------------------------------------------------------------------------
+
+    def chosen_by(self, sent: Sent) -> int:
+        """A bit for each selector there ever was, and that of everyone."""
+        return 1 + sum(2 << place for place, colours in enumerate(self.selectors) if sent.colour in colours)
+
+    def chooses(self, session: str) -> int:
+        return 2 << self.selectors.index(self.paper.wanted[session]) if session in self.paper.wanted else 1
+
+    def select(self, session: str, colours: frozenset[int] | None) -> None:
+        """The session has this selector from now on, or none."""
+        if colours is None:
+            self.paper.wanted.pop(session, None)
+        else:
+            self.paper.wanted[session] = colours
+            if colours not in self.selectors:
+                self.selectors.append(colours)
+        self.tell_selectors()
+        self._something_happened()
+
+    def tell_selectors(self) -> None:
+        state, present = self.carrier.state, 0
+        for session in SESSIONS:
+            present |= self.chooses(session)
+        chosen_by = {each.offset: self.chosen_by(self.paper.log[each.offset]) for each in state.in_memory()}
+        apply_by_the_table(state, c.Selected(present, chosen_by, asks=bool(present & ~state.gates.present)))
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
@@ -69,7 +102,9 @@ class JudgedChannel(RuleBasedStateMachine):
         paper, individual = self.paper, session in INDIVIDUALS
         heads = paper.deliverable_heads(session, one_per_unit=individual)
         expired = paper.expired_heads(session, one_per_unit=individual)
-        offer = self.carrier.ask(session, limit=limit, now_ms=paper.now_ms, one_per_unit=individual)
+        offer = self.carrier.ask(
+            session, limit=limit, now_ms=paper.now_ms, one_per_unit=individual, chooses=self.chooses(session)
+        )
         handed = [reference.offset for reference in offer.references]
         assert len(handed) <= limit
         for offset, reason in _unit_by_unit(offer):
@@ -81,6 +116,7 @@ class JudgedChannel(RuleBasedStateMachine):
             inv.nobody_else_has_its_unit(paper, offset, session)
             if individual:
                 inv.individual_holds_one_of_a_unit(paper, offset)
+            inv.it_is_chosen(paper, offset, session)
             inv.its_time_has_come(paper, offset)
             inv.it_is_not_expired(paper, offset)
             inv.it_is_not_given_up(paper, offset)
@@ -91,7 +127,7 @@ class JudgedChannel(RuleBasedStateMachine):
         inv.best_first(paper, heads, handed)
         if len(handed) < limit and not offer.needs_offered:
             still_there = {offset for offset in expired if offset not in paper.holder}
-            inv.nothing_deliverable_is_kept(heads, handed, still_there | paper.heads_that_must_leave())
+            inv.nothing_deliverable_is_kept(heads, handed, still_there | paper.heads_that_must_leave(session))
         if offer.needs_offered:
             assert any(o >= paper.offered and o not in paper.holder for o in paper.unsettled())
         return offer
@@ -123,7 +159,7 @@ class JudgedChannel(RuleBasedStateMachine):
         known_as, row = ends(session)
         assert unknown_offsets(self.carrier.state, known_as, [*offsets, 1 << 40]) == [1 << 40]
         for batch in [[o] for o in offsets] if one_by_one else [offsets]:
-            self.carrier.state.apply(c.Acknowledged(session=known_as, offsets=batch, transition=row))
+            apply_by_the_table(self.carrier.state, c.Acknowledged(session=known_as, offsets=batch, transition=row))
         for offset in offsets:
             self.paper.settle(offset)
         self._something_happened()
@@ -138,7 +174,7 @@ class JudgedChannel(RuleBasedStateMachine):
             chance=0.5,
         )
         for change in decision.changes:
-            self.carrier.state.apply(change)
+            apply_by_the_table(self.carrier.state, change)
         self._something_happened()
         before = self.paper.in_hand(session)
         left = self.paper.give_back(session, rows)
@@ -146,6 +182,29 @@ class JudgedChannel(RuleBasedStateMachine):
         gone = set(before) - set(self.paper.in_hand(session)) - left
         assert {reference.offset for reference, _ in decision.returned} == gone
         assert not decision.unknown
+
+    # -- operators -------------------------------------------------------------------------------------------------
+
+    def take_out(self, offsets: list[int]) -> None:
+        """Of REDELIVER-4, UNIT-14: messages leave from wherever they wait."""
+        references = [self._reference(self.paper.log[offset]) for offset in offsets]
+        apply_by_the_table(self.carrier.state, c.TakenOut(references))
+        self.carrier.leave_the_store(set(offsets))
+        for offset in offsets:
+            self.paper.hand_over(offset, GIVEN_AWAY)
+        self.paper.taken_out.update(offsets)
+        self._something_happened()
+
+    def put_back(self, offsets: list[int]) -> None:
+        """Nobody takes their copies: they wait again."""
+        hand = self.carrier.state.in_hand[DEPARTING]
+        references = [hand[offset] for offset in offsets]
+        if may_wait_again(self.carrier.state, references):
+            apply_by_the_table(self.carrier.state, decide_put_back(self.carrier.state, references))
+            for offset in offsets:
+                del self.paper.holder[offset]
+            self.paper.taken_out.difference_update(offsets)
+            self._something_happened()
 
     # -- checkpoints and owners ------------------------------------------------------------------------------------
 
@@ -167,7 +226,7 @@ class JudgedChannel(RuleBasedStateMachine):
         self.paper.is_durable(remembered)
         for session, offsets in committed.items():
             known_as, row = ends(session)
-            self.carrier.state.apply(c.Acknowledged(known_as, offsets, durable=True, transition=row))
+            apply_by_the_table(self.carrier.state, c.Acknowledged(known_as, offsets, durable=True, transition=row))
             for offset in offsets:
                 self.paper.settle(offset)
         inv.replay_gives_the_durable_part(self.paper, remembered, self.carrier)
@@ -177,6 +236,7 @@ class JudgedChannel(RuleBasedStateMachine):
         self.pending, self.committing, self.attempts_before, self.since_owner = None, {}, {}, 0
         self.paper.crash(now_ms)
         self.carrier.crash(now_ms)
+        self.tell_selectors()
         assert self.carrier.state.read_position == self.paper.read_to
 
     # -- after every step ------------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ class Sent:
     priority: int
     expiration_ms: int
     delivery_time_ms: int
+    colour: int = 0
+    """What selectors look at."""
 
     @property
     def queue(self) -> bytes | int:
@@ -75,6 +77,8 @@ class PaperQueue:
         self.settled: set[int] = set()
         self.holder: dict[int, str] = {}
         """Who has it in hand; what is read, unsettled and in no hand waits."""
+        self.taken_out: set[int] = set()
+        """At an operator's wish, from wherever it waited."""
         self.attempts: dict[int, int] = {}
         self.due_at_ms: dict[int, int] = {}
         self.delay_ms: dict[int, int] = {}
@@ -85,6 +89,8 @@ class PaperQueue:
         self.handed_by_earlier_owners: set[int] = set()
         self.handed: set[int] = set()
         self.durable = Remembered()
+        self.wanted: dict[str, frozenset[int]] = {}
+        """The colours that a receiver's selector chooses; one that is not in it has no selector and gets all."""
 
     # -- what there is ---------------------------------------------------------------------------------------------
 
@@ -122,6 +128,10 @@ class PaperQueue:
         """UNIT-4: a redelivery delay or a time-to-deliver still runs."""
         return max(self.due_at_ms.get(offset, 0), self.log[offset].delivery_time_ms) > self.now_ms
 
+    def is_chosen(self, offset: int, session: str) -> bool:
+        """SEL-1: the receiver has no selector, or one that chooses the message."""
+        return session not in self.wanted or self.log[offset].colour in self.wanted[session]
+
     # -- who may have what -----------------------------------------------------------------------------------------
 
     def heads_for(self, session: str, *, one_per_unit: bool) -> list[int]:
@@ -143,13 +153,14 @@ class PaperQueue:
         heads = [
             o
             for o in self.heads_for(session, one_per_unit=one_per_unit)
-            if not self.is_expired(o) and not self.is_given_up(o)
+            if not self.is_expired(o) and not self.is_given_up(o) and self.is_chosen(o, session)
         ]
         return sorted(heads, key=lambda o: (-self.log[o].priority, o))
 
-    def heads_that_must_leave(self) -> set[int]:
-        """Heads of units in nobody's hand that are expired or out of attempts."""
-        return {o for o in self.heads_for("nobody", one_per_unit=True) if self.is_expired(o) or self.is_given_up(o)}
+    def heads_that_must_leave(self, session: str) -> set[int]:
+        """Heads of units in nobody's hand that are expired, or chosen and out of attempts."""
+        heads = self.heads_for("nobody", one_per_unit=True)
+        return {o for o in heads if self.is_expired(o) or (self.is_given_up(o) and self.is_chosen(o, session))}
 
     def expired_heads(self, session: str, *, one_per_unit: bool) -> set[int]:
         """Expired ones that hold back the rest of their unit, from nobody or from this session which has some of it."""
@@ -238,7 +249,7 @@ class PaperQueue:
         self.now_ms = now_ms
         self.handed_by_earlier_owners |= self.handed
         self.handed = set()
-        self.holder = {}
+        self.holder, self.taken_out = {}, set()
         self.settled = set(durable.settled)
         self.attempts = durable.attempts_after_a_crash()
         self.delay_ms = dict(durable.delay_ms)

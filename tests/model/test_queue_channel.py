@@ -12,18 +12,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.spilling import spillable
+from jbm_kafka.core.spilling import shelvable, spillable
 from tests.model.histories import (
     SESSIONS,
     mixed_batches,
     own_delays,
     picks,
     plain_batches,
+    selectors,
     sessions,
     some,
     subsets,
 )
 from tests.model.judged_channel import JudgedChannel
+from tests.model.moves import apply_by_the_table
 from tests.model.paper_queue import GIVEN_AWAY, Sent
 
 
@@ -52,12 +54,11 @@ class QueueChannelMachine(JudgedChannel):
         rows=plain_batches | plain_batches | mixed_batches,
         is_read_at_once=st.sampled_from([True] * 5 + [False]),
     )
-    def send(self, rows: list[tuple[bytes | None, int, int, int, int]], is_read_at_once: bool) -> None:
-        for unit, priority, expires, delivery, gap in rows:
+    def send(self, rows: list[tuple[bytes | None, int, int, int, int, int]], is_read_at_once: bool) -> None:
+        for unit, priority, expires, delivery, gap, colour in rows:
             offset, now_ms = self.paper.log_end + gap, self.paper.now_ms
-            self.paper.send(
-                Sent(offset, unit, priority, now_ms + expires if expires else 0, now_ms + delivery if delivery else 0)
-            )
+            expires_ms, delivery_ms = now_ms + expires if expires else 0, now_ms + delivery if delivery else 0
+            self.paper.send(Sent(offset, unit, priority, expires_ms, delivery_ms, colour))
         if is_read_at_once:
             self.read_to(self.paper.log_end)
 
@@ -75,7 +76,14 @@ class QueueChannelMachine(JudgedChannel):
     @rule(ms=st.sampled_from([1, 25, 30, 50, 500]))
     def pass_time(self, ms: int) -> None:
         self.paper.now_ms += ms
-        self.carrier.state.apply(c.TimePassed(self.paper.now_ms))
+        apply_by_the_table(self.carrier.state, c.TimePassed(self.paper.now_ms))
+
+    # -- selectors -------------------------------------------------------------------------------------------------
+
+    @rule(session=sessions, colours=selectors)
+    def select(self, session: str, colours: frozenset[int] | None) -> None:
+        """SEL-1: a consumer with another selector, or none, comes in place of the one before."""
+        super().select(session, colours)
 
     # -- sessions --------------------------------------------------------------------------------------------------
 
@@ -132,6 +140,26 @@ class QueueChannelMachine(JudgedChannel):
         offsets = self.free_hand(session)
         self.take_back(session, {o: (o in some(offsets, counted), 0) for o in offsets})
 
+    # -- operators -------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.somebody_waits())
+    @rule(mask=subsets)
+    def take_out_some(self, mask: int) -> None:
+        """Of UNIT-14: wherever they wait, and whoever holds others of their units."""
+        offsets = some([o for o in self.paper.unsettled() if o not in self.paper.holder], mask)
+        if offsets:
+            self.take_out(offsets)
+
+    @precondition(lambda self: GIVEN_AWAY in self.paper.holder.values())
+    @rule(mask=subsets)
+    def put_back_some(self, mask: int) -> None:
+        """Those of units that nobody works on; another's receiver may have gone on behind what left."""
+        paper = self.paper
+        alone = [o for o in self.free_hand(GIVEN_AWAY) if paper.holders(paper.log[o].queue) == {GIVEN_AWAY}]
+        offsets = some(alone, mask)
+        if offsets:
+            self.put_back(offsets)
+
     # -- the held store --------------------------------------------------------------------------------------------
 
     @precondition(lambda self: bool(spillable(self.carrier.state)))
@@ -146,6 +174,24 @@ class QueueChannelMachine(JudgedChannel):
     def load(self, count: int) -> None:
         for key in [k for k in self.carrier.held_store if not self.carrier.state.gates.by_key[k].waiting]:
             self.carrier.load(key, count)
+
+    @precondition(lambda self: bool(shelvable(self.carrier.state)))
+    @rule(mask=subsets)
+    def shelve(self, mask: int) -> None:
+        gates = shelvable(self.carrier.state)
+        self.carrier.shelve(some(gates, mask) or gates)
+
+    @precondition(lambda self: self.carrier.shelved)
+    @rule(pick=picks, count=st.integers(1, 4))
+    def bring_back(self, pick: int, count: int) -> None:
+        """Of LOG-9: what stands on the shelf may come back before its time, and waits in memory again."""
+        places = sorted(self.carrier.shelved)
+        self.carrier.bring_back(places[pick % len(places)], count)
+
+    @precondition(lambda self: self.carrier.state.shelf.to_ask)
+    @rule(count=st.integers(1, 4))
+    def ask_shelf(self, count: int) -> None:
+        self.carrier.ask_shelf(next(iter(self.carrier.state.shelf.to_ask)), count)
 
     # -- checkpoints and owners ------------------------------------------------------------------------------------
 
@@ -193,6 +239,7 @@ class QueueChannelMachine(JudgedChannel):
 
     @invariant()
     def every_promise_holds(self) -> None:
+        """STATE-1: and each change that led here moved messages by rows of the table only (moves.py)."""
         self.check()
 
 

@@ -8,8 +8,11 @@ import pytest
 from jbm_kafka import AcknowledgeMode, Connection, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.errors import JMSSecurityError, TransactionRolledBackError
+from jbm_kafka.kafka.client import ConfluentKafka
+from jbm_kafka.ports import Outgoing, TransactionAborted
 from tests.security.test_page import broker, page_rules
 from tests.support.secured import Rule, SecuredBroker
+from tests.support.waiting import wait_until
 
 __all__ = ["broker"]
 
@@ -57,6 +60,25 @@ def test_without_write_on_the_queue_a_commit_says_so(broker: SecuredBroker, queu
         session.create_producer(queue).send("never")
         with pytest.raises(TransactionRolledBackError, match="TOPIC_AUTHORIZATION_FAILED"):
             session.commit()
+
+
+def test_without_write_on_the_queue_a_record_that_comes_late_is_told_why_too(
+    broker: SecuredBroker, queue: Queue
+) -> None:
+    """The transaction fails between two of its records; librdkafka says of the second that its state is wrong."""
+    with connect_without(broker, queue, Rule("topic", queue.name, ("WRITE",))):
+        kafka = ConfluentKafka(broker.sasl, broker.as_user(f"without-{queue.name}"))
+        producer = kafka.transactional_producer(f"{NAMESPACE}.jbm.late", transaction_timeout_ms=10_000)
+        producer.initialise(SOON_S)
+        producer.begin()
+
+        def produce() -> bool:
+            producer.produce(Outgoing(queue.name, 0, None, b"never"))
+            return False
+
+        with pytest.raises(TransactionAborted, match="TOPIC_AUTHORIZATION_FAILED"):
+            wait_until(produce, about="the transaction fails", timeout_s=SOON_S)
+        producer.close()
 
 
 def test_without_write_on_the_queue_a_plain_send_is_refused(broker: SecuredBroker, queue: Queue) -> None:

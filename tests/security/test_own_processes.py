@@ -53,7 +53,8 @@ def test_the_bookstore_is_played_and_proved_in_a_namespace(environment: dict[str
     assert "all figures are right" in done.stdout
     assert PASSWORD not in done.stdout + done.stderr
     listed = run(environment, "list", "--json")
-    assert [row["group"] for row in json.loads(listed.stdout) if row["name"].startswith("bookstore.")]
+    rows = [row for row in json.loads(listed.stdout) if row["name"].startswith("bookstore.")]
+    assert {row["kind"] for row in rows} == {"queue", "topic"}
     delete_topics_beginning_with(secured.open, "bookstore.")
 
 

@@ -50,8 +50,14 @@ def link_of(session: str) -> Link:
     return Link(link_id=f"{session}/1", session_id=session, prefetch=10, filled=threading.Condition(lock), lock=lock)
 
 
-def _no_target(address: str) -> TopicInfo:
-    raise JMSError(f"{address}: there is no Kafka topic")
+class _NoTargets:
+    """Nothing leaves, and no topic is known."""
+
+    def topic_of(self, address: str) -> TopicInfo:
+        raise JMSError(f"{address}: there is no Kafka topic")
+
+    def known(self, _: str) -> None:
+        return None
 
 
 def group_worker_of(
@@ -68,7 +74,8 @@ def group_worker_of(
         chance=lambda: 0.5,
         note_dirty=lambda *_: None,
         submit=lambda _: None,
-        target_of=_no_target,
+        targets=_NoTargets(),
+        is_paused=lambda _: False,
         look_at_topics=lambda: None,
     )
     group_worker = GroupWorker(

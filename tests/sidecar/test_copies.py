@@ -8,10 +8,34 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.copies import copy_of
+from jbm_kafka.sidecar.copies import as_told, copy_of
 from tests.support.records import Record
 
 DLQ = TopicInfo("DLQ", "d", 1, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "reason"),
+    [
+        (b"text", b"\xff", "undecodable"),
+        (b"map", b"no avro", "undecodable"),
+        (b"video", b"x", "undecodable"),
+        (b"text", b"x", "max-delivery-attempts"),
+        (b"text", None, "max-delivery-attempts"),
+    ],
+)
+def test_the_reason_tells_of_a_body_that_cannot_be_read(kind: bytes, value: bytes | None, reason: str) -> None:
+    """Of REDELIVER-4: of used-up attempts only; what expired has expired, whatever is in it."""
+    record = Record(headers=[("JBMBody", kind)], value=value)
+    assert as_told(Departure(Reference(17, None, record=record), 2, "max-delivery-attempts")).reason == reason
+    assert as_told(Departure(Reference(17, None, record=record), 2, "expired")).reason == "expired"
+    assert as_told(Departure(Reference(17, None), 2, "max-delivery-attempts")).reason == "max-delivery-attempts"
+
+
+def test_of_an_object_of_a_codec_that_is_not_known_here_the_reason_tells_nothing() -> None:
+    """The process that gives it up may be an administrator's; it stays an object, which others can read."""
+    record = Record(headers=[("JBMBody", b"object"), ("JBMCodec", b"theirs")], value=b"x")
+    assert as_told(Departure(Reference(17, None, record=record), 2, "max-delivery-attempts")).reason != "undecodable"
 
 
 @pytest.mark.parametrize("reason", ["max-delivery-attempts", "expired"])
@@ -20,6 +44,7 @@ DLQ = TopicInfo("DLQ", "d", 1, 1_000_000)
     [
         ([], "ID:kafka:orders:3:17"),
         ([("JMSMessageID", None)], "ID:kafka:orders:3:17"),
+        ([("JMSMessageID", b"")], "ID:kafka:orders:3:17"),
         ([("JMSMessageID", b"\xff")], "ID:kafka:orders:3:17"),
         ([("JMSMessageID", b"ID:a"), ("JMSMessageID", b"\xff")], "ID:kafka:orders:3:17"),
         ([("JMSMessageID", b"ID:a"), ("JMSMessageID", b"ID:b"), ("JMSMessageID", None)], "ID:b"),

@@ -50,6 +50,11 @@ class FailingStore(MemoryHeldStore):
             raise ChannelLost(f"held messages of {channel} in /state cannot be taken: i/o error")
         return super().take(channel, gate, count_max)
 
+    def read(self, channel: str, gate: bytes, begin: int, count_max: int) -> Sequence[KafkaRecord]:
+        if self.is_unreadable:
+            raise ChannelLost(f"held messages of {channel} in /state cannot be read: i/o error")
+        return super().read(channel, gate, begin, count_max)
+
 
 class GroupWorkerUnderTest:
     """One channel whose messages come from the test, with the flow of a group worker that has this budget."""
@@ -160,12 +165,12 @@ def test_a_partition_of_too_many_units_pauses_says_so_once_and_goes_on(caplog: p
     """Of LOG-9: what cannot leave memory is bounded too."""
     group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20)
     with caplog.at_level(logging.WARNING):
-        for _ in range(4):
-            group_worker.fetch(500, None, LATER_MS)
-            group_worker.turn(2)
+        for number in range(2_000):
+            group_worker.fetch(1, f"u{number}", LATER_MS)
+            group_worker.turn()
     assert group_worker.channel.is_paused
     assert len(caplog.messages) == 1
-    assert "1500 units and delayed messages wait" in caplog.messages[0]
+    assert "units and messages that came back wait" in caplog.messages[0]
     assert group_worker.state.gates.waiting_count < 100
     assert len(set(group_worker.drain(LATER_MS))) == 2_000
     assert not group_worker.channel.is_paused
@@ -227,7 +232,8 @@ def test_what_a_full_disk_kept_of_messages_that_went_on_does_not_come_back() -> 
     assert list(group_worker.drain(LATER_MS)) == list(range(300, 1_500))
 
 
-def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered() -> None:
+@pytest.mark.parametrize("unit", ["u", None])
+def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered(unit: str | None) -> None:
     """Of LOG-9: it is closed and opened anew, and the group worker goes on."""
     kafka, clock = MemoryKafka(MemoryCluster(ManualClock(), waits=False)), ManualClock()
     opener = ChannelOpener(
@@ -240,11 +246,12 @@ def test_a_channel_whose_spilled_messages_cannot_be_read_is_recovered() -> None:
         workers=SteppedWorkers(clock, lambda _: None),
     )
     group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20, opener=opener)
-    group_worker.fetch(1_000, None, LATER_MS)
+    group_worker.fetch(1_000, unit, LATER_MS)
     group_worker.turn()
     assert group_worker.state.gates.waiting_count < 1_000
     group_worker.store.is_unreadable = True
     group_worker.state.apply(TimePassed(LATER_MS))
+    group_worker.state.apply(decide_offer(group_worker.state, "a", limit=1_000, now_ms=LATER_MS).change)
     group_worker.turn(3)
     assert group_worker.channel.is_lost
     assert list(group_worker.group_worker.data.opening) == [0]

@@ -1,75 +1,23 @@
 """What a process holds in the registry ends with it: a client id of a killed one is free, and its leavings go."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import pytest
 
-from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.errors import InvalidClientIDError, InvalidDestinationError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
-from jbm_kafka.memory.memory_held import MemoryHeldStore
-from jbm_kafka.memory.memory_journal import MemoryJournal
-from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka, ProcessCrashed
-from jbm_kafka.ports.installation import SidecarConfig
-from jbm_kafka.sidecar.sidecar import Sidecar
-from jbm_kafka.sidecar.steps import Steps, ThreadWorker, ThreadWorkers, Wait
-from jbm_kafka.sidecar.stores import Stores
 from tests.jms.support import eventually
-from tests.support.manual_clock import ManualClock
+from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
 
-SESSION_TIMEOUT_MS = 3_000
 PRICES = Topic("prices")
-
-
-class MortalWorkers(ThreadWorkers):
-    """Threads that end without a word when their process is killed."""
-
-    def start(self, name: str, steps: Steps) -> ThreadWorker:
-        return super().start(name, mortal(steps))
-
-
-def mortal(steps: Steps) -> Iterator[Wait]:
-    with suppress(ProcessCrashed):
-        yield from steps
-
-
-class Processes:
-    """Sidecars over one cluster whose clock the test moves; each may be killed."""
-
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.cluster = MemoryCluster(self.clock)
-        self.alive: list[Sidecar] = []
-
-    def start(self) -> tuple[MemoryKafka, Sidecar]:
-        kafka = MemoryKafka(self.cluster)
-        config = SidecarConfig(
-            session_timeout_ms=SESSION_TIMEOUT_MS, address_settings={"#": AddressSettings(partitions=2)}
-        )
-        stores = Stores(
-            MemoryJournal(clock=self.clock),
-            MemoryHeldStore(),
-            f"jbm.{len(self.alive)}",
-            lambda: None,
-            has_past=False,
-        )
-        sidecar = Sidecar(kafka=kafka, clock=self.clock, config=config, stores=stores, workers=MortalWorkers())
-        self.alive.append(sidecar)
-        return kafka, sidecar
-
-    def kill(self, kafka: MemoryKafka, sidecar: Sidecar) -> None:
-        self.alive.remove(sidecar)
-        kafka.crash()
 
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
     made = Processes()
     yield made
-    for sidecar in made.alive:
-        sidecar.close()
+    made.close()
 
 
 def test_the_client_id_of_a_killed_process_is_free_after_its_session_timeout(processes: Processes) -> None:

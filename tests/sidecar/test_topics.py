@@ -10,7 +10,8 @@ from jbm_kafka.core.errors import InvalidDestinationError, JMSError
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.topics import DESTINATION_CONFIG, MARGIN_BYTES, Topics
+from jbm_kafka.sidecar.topic_configs import DESTINATION_CONFIG, MARGIN_BYTES
+from jbm_kafka.sidecar.topics import Topics
 from tests.support.manual_clock import ManualClock
 
 LETTERS = Queue("letters")
@@ -47,7 +48,9 @@ def test_a_topic_for_copies_is_created_with_room_for_the_largest(cluster: Memory
 def test_a_temporary_queue_is_refused_also_when_a_queue_has_its_name(cluster: MemoryCluster) -> None:
     topics = topics_of(cluster)
     ensure(topics, 0)
-    with pytest.raises(InvalidDestinationError, match="temporary-queue:letters: this version has no temporary"):
+    with pytest.raises(
+        InvalidDestinationError, match="temporary-queue:letters: this is for queues and topics that stay"
+    ):
         topics.ensure(TemporaryQueue("letters"), create=True, partitions=1)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.sidecar.unit_routes import UNITS_MAX, UnitRoutes
 
 
@@ -15,7 +16,7 @@ def references(*units: bytes | None) -> list[Reference]:
 
 def test_a_unit_where_its_hash_does_not_put_it_is_warned_of_once_a_queue(caplog: pytest.LogCaptureFixture) -> None:
     """Of UNIT-17: a plain librdkafka producer hashes by CRC32, and the unit was processed twice at once, silently."""
-    routes = UnitRoutes("queue:orders", lambda: 4)
+    routes = UnitRoutes("queue:orders", lambda: UnitPlaces(4))
     home = partition_for(b"joe", 4)
     routes.look(home, references(None, b"joe"))
     assert caplog.text == ""
@@ -30,9 +31,9 @@ def test_a_unit_where_its_hash_does_not_put_it_is_warned_of_once_a_queue(caplog:
 def test_each_unit_is_looked_up_once_and_only_while_the_count_is_known() -> None:
     asked: list[int] = []
 
-    def count() -> int:
+    def count() -> UnitPlaces | None:
         asked.append(1)
-        return 1 if len(asked) > 1 else 0
+        return UnitPlaces(1) if len(asked) > 1 else None
 
     routes = UnitRoutes("queue:orders", count)
     for _ in range(4):
@@ -41,7 +42,7 @@ def test_each_unit_is_looked_up_once_and_only_while_the_count_is_known() -> None
 
 
 def test_what_is_remembered_of_units_is_bounded() -> None:
-    routes = UnitRoutes("queue:orders", lambda: 1)
+    routes = UnitRoutes("queue:orders", lambda: UnitPlaces(1))
     for begin in range(0, UNITS_MAX + 200, 50):
         routes.look(0, references(*(str(n).encode() for n in range(begin, begin + 50))))
     assert len(routes._known[0]) < UNITS_MAX

@@ -13,6 +13,7 @@ import sys
 
 import click
 
+from tests.simulation.profile import Plan
 from tests.simulation.run import BrokenPromiseError, Simulation
 
 
@@ -20,12 +21,13 @@ from tests.simulation.run import BrokenPromiseError, Simulation
 @click.option("--seed", type=int, default=1, show_default=True, help="The first seed.")
 @click.option("--seeds", type=int, default=1, show_default=True, help="How many, one after the other.")
 @click.option("--steps", type=int, default=1_000, show_default=True, help="Acts of each before the calm end.")
+@click.option("--plan", type=click.Choice([plan.value for plan in Plan]), default="queues", show_default=True)
 @click.option("--history", is_flag=True, help="Print the history of a seed that holds, too.")
-def main(seed: int, seeds: int, steps: int, history: bool) -> None:
+def main(seed: int, seeds: int, steps: int, plan: str, history: bool) -> None:
     """Play simulated sidecars; exit 1 when a promise was broken."""
     broken = 0
     for number in range(seed, seed + seeds):
-        simulation = Simulation(number, steps)
+        simulation = Simulation(number, steps, Plan(plan))
         try:
             simulation.run()
         except BrokenPromiseError as error:

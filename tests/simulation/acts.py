@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryKafka
 from jbm_kafka.ports import KafkaClientError, Outgoing
-from tests.simulation.names import OUT, changelog_of, group_of
+from tests.simulation.names import OUT, SELECTORS, changelog_of, group_of
 from tests.simulation.node import Node
 from tests.simulation.paper import Commit
-from tests.simulation.receiver import Mode, Receiver
+from tests.simulation.receiver import Mode, Opening, Receiver, opening_of_queue
 
 if TYPE_CHECKING:
     from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
@@ -59,7 +59,7 @@ class Acts:
         for _ in range(burst):
             unit = None if chance.random() < 0.2 else f"u{chance.randrange(profile.units)}".encode()
             self._world.send(
-                chance.choice(list(self._world.queues)),
+                chance.choice(self._world.destinations),
                 unit,
                 poison=chance.random() < profile.poison,
                 expires_in_ms=chance.choice((50, 1_000)) if chance.random() < 0.04 else 0,
@@ -87,13 +87,25 @@ class Acts:
         self._sessions += 1
         mode = mode or self._chance.choice(list(Mode))
         queues = queues or self._some_queues()
+        self.open_receiver(node, mode, self.openings_of(queues))
+
+    def openings_of(self, queues: list[str]) -> list[Opening]:
+        """Their consumers, with another selector first for each receiver."""
+        selectors = list(SELECTORS) if self._world.selects and not self._world.is_ending else [None]
+        return [
+            opening_of_queue(queue, selectors[(self._sessions + place) % len(selectors)])
+            for place, queue in enumerate(queues)
+        ]
+
+    def open_receiver(self, node: Node, mode: Mode, openings: list[Opening], client_id: str | None = None) -> Receiver:
+        """One more receiver with these consumers."""
         prefetch = self._chance.randint(1, self._world.profile.prefetch)
         triggers = (self._chance.randint(0, prefetch), self._chance.choice((0, 20, 300)))
         receiver = Receiver(
             node,
             f"s{self._sessions}",
             mode,
-            queues,
+            openings,
             prefetch=prefetch,
             listens=self._chance.random() < 0.5,
             blocks=self._chance.random() < 0.2,
@@ -101,9 +113,31 @@ class Acts:
             triggers=triggers,
             appetite=self._chance.choice((1, prefetch)),
             recorder=self._world.recorder,
+            client_id=client_id,
         )
-        self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {queues}, prefetch {receiver.prefetch}")
+        told = [opening.name for opening in openings]
+        self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {told}, prefetch {receiver.prefetch}")
         self._world.receivers.append(receiver)
+        return receiver
+
+    def open_kind_receivers(self) -> None:
+        """Those that everything comes to its end with, however it was left."""
+        for node in self._world.nodes:
+            if node.is_alive:
+                for mode in (Mode.CLIENT, Mode.TRANSACTED):
+                    self.open_session(node, mode, list(self._world.queues))
+
+    def before_end(self, rest: Callable[[], None]) -> None:
+        """When nothing goes wrong any more; `rest`: a calm round goes by."""
+
+    def end(self, rest: Callable[[], None]) -> None:
+        """When everything has come to its end; `rest`: a calm round goes by."""
+
+    def check(self) -> None:
+        """What must hold of what these acts do."""
+
+    def calm(self) -> None:
+        """In each round of the calm end, beside receiving and settling."""
 
     def _some_queues(self) -> list[str]:
         queues = list(self._world.queues)
@@ -222,29 +256,32 @@ class Acts:
         if not nodes:
             return
         node = self._chance.choice(nodes)
-        if node.is_stopping or any(worker.is_in_step for worker in node.workers.all):
+        if not node.can_call:
             return
         self._world.note(f"{node.name} closes")
         node.is_stopping = True
-        for receiver in self._world.receivers_at(node):
-            if receiver.can_act:
-                receiver.close()
-        node.sidecar.close()
+        with node.calling():
+            for receiver in self._world.receivers_at(node):
+                if receiver.can_act:
+                    receiver.close()
+            node.sidecar.close()
         self._world.forget_receivers(node)
         self._world.note(f"{node.name} is closed")
         node.crash()
 
     def _expire(self) -> None:
         members = [
-            (group.name, member)
-            for group in (self._world.cluster.group(group_of(queue)) for queue in self._world.queues)
-            for member in group.members
+            (group.name, member) for group in map(self._world.cluster.group, self.groups()) for member in group.members
         ]
         if members:
             group, member = self._chance.choice(members)
             self._world.note(f"the session of {member} expires")
             self._world.counts.expiries += 1
             self._world.cluster.expire_member(group, member)
+
+    def groups(self) -> list[str]:
+        """Whose members' sessions may expire."""
+        return [group_of(queue) for queue in self._world.queues]
 
     def _freeze(self) -> None:
         frozen = [node for node in self._world.nodes if node.is_alive and node.is_frozen]
@@ -284,7 +321,7 @@ class Acts:
                 self._foreign.begin()
                 self._foreign_is_open = True
                 unit = f"u{chance.randrange(world.profile.units)}".encode()
-                self._foreign.produce(world.message(chance.choice(list(world.queues)), unit))
+                self._foreign.produce(world.message(chance.choice(world.destinations), unit))
             else:
                 self._foreign_is_open = False
                 if chance.random() < 0.5:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from jbm_kafka.ports.deliveries import PartitionLease
 from tests.simulation.machine import MachineClock
+from tests.simulation.names import SELECTORS, colour_of, number_of
 from tests.simulation.paper import Epoch, HandOver, Paper
 from tests.simulation.views import PaperChangelog
 
@@ -17,7 +18,7 @@ from tests.simulation.views import PaperChangelog
 def check(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     """All of them."""
     place = hand.message.place
-    changelog = paper.changelogs[place]
+    changelog = paper.changelog(place)
     nothing_comes_after_its_end(changelog, hand)
     one_session_at_a_time(hand)
     unit_in_order(paper, clock, hand)
@@ -33,13 +34,14 @@ def check(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
 
 def check_acknowledged(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     """What holds of a message that was acknowledged before it was handed over: no order, but once only."""
-    changelog, offset = paper.changelogs[hand.message.place], hand.message.offset
+    changelog, offset = paper.changelog(hand.message.place), hand.message.offset
     assert offset in hand.epoch.finished, f"acknowledged_on_arrival: {hand.message} is not"
     assert offset not in hand.epoch.ended, f"acknowledged_comes_once: {hand.message} comes again in {hand.epoch}"
     hand.epoch.ended.add(offset)
     attempts_are_what_was_counted(hand)
     what_may_have_been_seen_is_marked(paper, hand)
-    reserved_before_handed_over(changelog, hand)
+    if not changelog.is_settled(offset):  # else it never comes again, whatever the mark says
+        reserved_before_handed_over(changelog, hand)
     delays_are_kept(clock, hand)
     out_of_attempts_never_comes(paper, hand)
 
@@ -72,7 +74,7 @@ def unit_in_order(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     epoch, message = hand.epoch, hand.message
     if message.unit is None:
         return
-    changelog = paper.changelogs[message.place]
+    changelog = paper.changelog(message.place)
     for earlier in paper.messages[message.place].values():
         if earlier.unit != message.unit or earlier.offset >= message.offset:
             continue
@@ -138,6 +140,12 @@ def out_of_attempts_never_comes(paper: Paper, hand: HandOver) -> None:
     """REDELIVER-3: known attempts never reach the limit in an application."""
     limit = paper.profile.max_attempts
     assert limit < 0 or hand.attempts < limit, f"out_of_attempts_never_comes: {hand.message} after {hand.attempts}"
+
+
+def only_what_it_chooses(hand: HandOver, selector: str | None) -> None:
+    """SEL-1: whatever selectors came and went meanwhile."""
+    colour = colour_of(number_of(hand.message.name))
+    assert colour in SELECTORS[selector], f"only_what_it_chooses: {hand.session} gets {hand.message}, which is {colour}"
 
 
 def durable_when_told(changelog: PaperChangelog, hand: HandOver) -> None:

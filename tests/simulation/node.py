@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.subscription import Source
 from jbm_kafka.memory.memory_consumer import MemoryGroupConsumer
 from jbm_kafka.memory.memory_held import MemoryHeldStore
-from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
+from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 from tests.simulation.machine import Machine
+from tests.simulation.stepped_kafka import SteppedKafka
 from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
 
@@ -30,19 +32,24 @@ class Node:
         cluster: MemoryCluster,
         clock: ManualClock,
         config: SidecarConfig,
-        queues: list[str],
+        sources: Sequence[Source],
         chance: random.Random,
         meanwhile: Callable[[Node, float], None],
     ) -> None:
         self.name = name
         self.machine = machine
         self.clock = machine.clock
-        self.kafka = MemoryKafka(cluster)
+        self.kafka = SteppedKafka(cluster, clock)
         self.workers = SteppedWorkers(clock, lambda seconds: meanwhile(self, seconds))
+        self.kafka.pause = self.workers.pause
+        self.kafka.is_in_call = lambda: self.is_calling and not any(worker.is_in_step for worker in self.workers.all)
         self.is_alive = True
         self.is_frozen = False
         self.is_stopping = False
-        self._queues = queues
+        self.is_calling = False
+        """An application is in a call that holds what other calls need."""
+        self.sources = list(sources)
+        """What anybody receives from here, or did."""
         stores = Stores(machine.journal, MemoryHeldStore(), f"jbm.{machine.folder}.0", lambda: None)
         self.sidecar = Sidecar(
             kafka=self.kafka,
@@ -55,8 +62,8 @@ class Node:
 
     def group_workers(self) -> Iterator[GroupWorker]:
         """Those that are or were running."""
-        for queue in self._queues:
-            group_worker = self.sidecar.group_worker_of(Queue(queue))
+        for source in self.sources:
+            group_worker = self.sidecar.group_worker_of(source)
             if group_worker is not None:
                 yield group_worker
 
@@ -96,6 +103,21 @@ class Node:
         """Go on."""
         self.kafka.thaw()
         self.is_frozen = False
+
+    @property
+    def can_call(self) -> bool:
+        """An application here can make a call that waits: nobody else is in one, and no step is half done."""
+        is_busy = self.is_calling or self.is_stopping or any(worker.is_in_step for worker in self.workers.all)
+        return self.can_act and not is_busy
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """In a call that may wait; what needs the same locks does nothing meanwhile."""
+        self.is_calling = self.workers.is_sweep_held = True
+        try:
+            yield
+        finally:
+            self.is_calling = self.workers.is_sweep_held = False
 
     @property
     def can_act(self) -> bool:

@@ -11,12 +11,28 @@ from tests.simulation.profile import Profile
 from tests.simulation.views import PaperChangelog
 
 Place = tuple[str, int]
-"""(queue, partition)."""
+"""(queue or subscription, partition)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelName:
+    """How Kafka knows a channel."""
+
+    group: str
+    topic: str
+    partition: int
+    changelog: str
+    """The changelog's topic."""
+
+    @property
+    def in_journals(self) -> str:
+        """Its name there."""
+        return f"{self.group}|{self.topic}|{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a queue's log."""
+    """One message of a queue's log, or of a subscription's part of a topic's."""
 
     place: Place
     offset: int
@@ -24,6 +40,8 @@ class Message:
     """Its body, which no other message has."""
     unit: bytes | None
     expiration_ms: int
+    copy: str
+    """What a dead letter of it is called: its name, and of which subscription."""
 
     @property
     def is_poison(self) -> bool:
@@ -104,9 +122,15 @@ class Paper:
     """All of it."""
 
     profile: Profile
+    names: dict[Place, ChannelName] = field(default_factory=dict)
     changelogs: dict[Place, PaperChangelog] = field(default_factory=dict)
+    """Of what there is."""
+    ended: dict[Place, PaperChangelog] = field(default_factory=dict)
+    """Of subscriptions that have ended, as they were then."""
     raw_changelogs: dict[Place, list[tuple[int, bytes, bytes | None]]] = field(default_factory=dict)
     """(offset, key, value) of every committed record of a changelog."""
+    successors: set[Place] = field(default_factory=set)
+    """Of subscriptions whose name another had before: until they record anything, offsets are of that one."""
     messages: dict[Place, dict[int, Message]] = field(default_factory=lambda: defaultdict(dict))
     """What stands in the queues' logs, by place and offset; what is decided only."""
     copies: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -133,12 +157,17 @@ class Paper:
     handed: dict[Place, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     """How often a message reached an application."""
     by_name: dict[str, Message] = field(default_factory=dict)
+    """By what a dead letter of it is called."""
     journals_checked: dict[tuple[int, Place], tuple[int, int]] = field(default_factory=dict)
     """(position, entries) of each journal when it was looked at last."""
     version: int = 0
     """Grows with everything that was written down of the brokers or of a commit's end."""
     hand_overs: int = 0
     zombie_hand_overs: int = 0
+
+    def changelog(self, place: Place) -> PaperChangelog:
+        """Of a channel that there is or was."""
+        return self.changelogs[place] if place in self.changelogs else self.ended[place]
 
     def current(self, place: Place) -> Epoch | None:
         """The epoch of a partition's latest owner."""

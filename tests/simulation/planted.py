@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from jbm_kafka.core import offer
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised
+from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.unsettled import UnsettledOffsets
-from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, AutoAcknowledge, ClientAcknowledge, TransactedAcknowledge
+from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, AutoAcknowledge, ClientAcknowledge
 from jbm_kafka.jms.lazy_acknowledge import LazyAcknowledge
+from jbm_kafka.jms.transacted_acknowledge import TransactedAcknowledge
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
 from jbm_kafka.memory.memory_producer import MemoryTransactionalProducer
 from jbm_kafka.ports.deliveries import Delivery
@@ -229,6 +232,14 @@ def pre_acknowledges_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PreAcknowledgedLink, "_put", Link._put)
 
 
+def a_selector_that_comes_is_not_asked_of_what_is_there(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ChannelState, "in_memory", lambda self: iter(()))
+
+
+def a_run_of_a_unit_goes_on_whoever_chooses_it(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(offer._Offering, "_is_for_others", lambda self, reference: False)
+
+
 EXPECTED: dict[Plant, tuple[str, ...]] = {
     dead_letter_outside_the_transaction: ("exactly_one_dead_letter", "nothing_is_lost"),
     journal_before_the_commit: ("journal_follows_the_changelog",),
@@ -239,7 +250,7 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
         "one_session_at_a_time",
     ),
     handed_over_before_it_is_reserved: ("reserved_before_handed_over", "replay_equals_live"),
-    group_metadata_read_when_it_is_used: ("at_most_one_owner_writes", "nothing_is_lost"),
+    group_metadata_read_when_it_is_used: ("at_most_one_owner_writes", "nothing_is_lost", "journal_follows"),
     stragglers_are_handed_out: ("unit_in_order",),
     an_unknown_outcome_counts_as_failed: ("sends_once_iff_committed", "exactly_one_dead_letter"),
     an_unknown_outcome_counts_as_committed: ("sends_once", "replay_equals", "durable_when_told", "journal_follows"),
@@ -250,13 +261,15 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
     ),
     what_a_rebalance_takes_counts: ("attempts_are_somebodys",),
     auto_acknowledges_when_it_hands_over: ("nothing_is_lost",),
-    client_acknowledges_later_ones_too: ("unit_in_order", "nothing_is_lost"),
+    client_acknowledges_later_ones_too: ("unit_in_order", "nothing_is_lost", "refused_when_lost"),
     a_commit_leaves_one_out: ("sends_once_iff_committed",),
     a_nack_counts_the_whole_unit: ("attempts_are",),
     dups_ok_finishes_when_it_hands_over: ("lazy_not_in_hand", "unit_in_order", "nothing_is_lost"),
     dups_ok_forgets_its_number: ("lazy_in_number", "everything_is_finished"),
     dups_ok_gives_back_what_it_finished: ("attempts_are", "nothing_comes", "unit_in_order"),
     pre_acknowledges_nothing: ("everything_is_finished", "attempts_are", "nothing_comes_after_its_end"),
+    a_selector_that_comes_is_not_asked_of_what_is_there: ("only_what_it_chooses",),
+    a_run_of_a_unit_goes_on_whoever_chooses_it: ("only_what_it_chooses",),
     the_watermark_passes_what_is_owed: ("nothing_is_lost", "replay_equals_live"),
 }
 """Each fault with the promises that may notice it first."""

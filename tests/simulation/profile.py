@@ -7,7 +7,10 @@ hides what only its absence shows.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from tests.simulation.names import NEWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,12 @@ class Profile:
 
     queues: tuple[tuple[str, int], ...]
     """(name, partitions)."""
+    topics: tuple[tuple[str, int], ...]
+    """The same."""
+    selects: bool
+    """Receivers have selectors, whatever else is drawn."""
+    keeps: bool
+    """What is out of attempts stays for an operator."""
     machines: int
     units: int
     max_attempts: int
@@ -33,8 +42,48 @@ class Profile:
     weights: dict[str, float]
 
 
-def draw(chance: random.Random) -> Profile:
+class Plan(Enum):
+    """What is played beside queues."""
+
+    QUEUES = "queues"
+    """Nothing."""
+    TOPICS = "topics"
+    """Subscriptions of a topic."""
+    SELECTORS = "selectors"
+    """Consumers with selectors, which come and go."""
+    PAUSES = "pauses"
+    """Administrators pause and resume."""
+    HOLDS = "holds"
+    """What is out of attempts stays for an administrator."""
+
+
+def draw(chance: random.Random, plan: Plan = Plan.QUEUES) -> Profile:
     """The profile of a seed."""
+    profile = _draw(chance)
+    weights = {**profile.weights, **MORE.get(plan, {})}
+    if plan is Plan.TOPICS:
+        topics = ((NEWS, chance.choice((1, 2))),)
+        return replace(profile, queues=(("orders", 1),), topics=topics, weights=weights)
+    if plan is Plan.SELECTORS:
+        return replace(profile, machines=1, selects=True, weights=weights)
+    if plan is Plan.HOLDS:
+        attempts, poison = chance.choice((1, 2, 3)), chance.choice((0.1, 0.3))
+        return replace(
+            profile, keeps=True, has_dead_letter_address=True, max_attempts=attempts, poison=poison, weights=weights
+        )
+    return replace(profile, weights=weights)
+
+
+MORE: dict[Plan, dict[str, float]] = {
+    Plan.TOPICS: {"session": 3.0, "subscribe": 3.0, "unsubscribe": 0.6, "tidy": 2.0},
+    Plan.SELECTORS: {"session": 5.0, "settle": 30.0},
+    Plan.PAUSES: {"pause": 0.8, "resume": 1.0, "produce": 3.0},
+    Plan.HOLDS: {"release": 1.5},
+}
+"""Further acts."""
+
+
+def _draw(chance: random.Random) -> Profile:
 
     def often(share: float, weight: float) -> float:
         return weight * chance.choice((0.3, 1, 3)) if chance.random() < share else 0.0
@@ -60,6 +109,9 @@ def draw(chance: random.Random) -> Profile:
     }
     return Profile(
         queues=chance.choice(((("orders", 1),), (("orders", 2),), (("orders", 3),), (("orders", 2), ("bills", 1)))),
+        topics=(),
+        selects=False,
+        keeps=False,
         machines=chance.choice((1, 2, 2, 3)),
         units=chance.choice((1, 3, 6)),
         max_attempts=chance.choice((-1, 2, 3, 3, 5)),

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
-from jbm_kafka.ports import Clock, KafkaClientError, Outgoing, SendReport
+from jbm_kafka.ports import Clock, KafkaClientError, KafkaRecord, Outgoing, SendReport
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.provider import Seen, TopicInfo, Traits
+from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.provider import Seen, Temporary, TopicInfo, Traits
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.group_worker import GroupWorker, transfer_of
 from jbm_kafka.sidecar.sidecar import Sidecar
@@ -48,8 +49,14 @@ class SimulatedProvider:
     def ensure(self, destination: Destination) -> TopicInfo:
         return self._process.sidecar.ensure(destination)
 
+    def check_sendable(self, destination: Destination) -> None:
+        self._process.sidecar.topics.check_sendable(destination)
+
+    def place_unit(self, name: str, unit: bytes) -> int:
+        return self._process.sidecar.topics.place(name, unit)
+
     def known_topic(self, name: str, /) -> TopicInfo | None:
-        raise NotImplementedError
+        return self._process.sidecar.topics.usable(name)
 
     def hold_client_id(self, client_id: str, connection_id: str) -> None:
         raise NotImplementedError
@@ -62,6 +69,12 @@ class SimulatedProvider:
 
     def unsubscribe(self, client_id: str, name: str) -> None:
         self._process.sidecar.unsubscribe(client_id, name)
+
+    def use_selector(self, queue: Queue, selector: str) -> None:
+        """Nothing: the lease of selectors waits in the midst of a step, in which no time passes here."""
+
+    def end_use_of_selector(self, queue: Queue, selector: str) -> None:
+        """Nothing, as `use_selector`."""
 
     def attach(self, source: Source, link: Link) -> GroupWorker:
         return self._process.sidecar.attach(source, link)
@@ -86,6 +99,21 @@ class SimulatedProvider:
 
     def flush(self, timeout_s: float) -> bool:
         return True
+
+    def create_temporary(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
+        raise NotImplementedError
+
+    def delete_temporary(self, destination: TemporaryQueue | TemporaryTopic) -> None:
+        raise NotImplementedError
+
+    def take_replies(self, queue: TemporaryQueue, take: Callable[[KafkaRecord], None]) -> None:
+        raise NotImplementedError
+
+    def begin_close(self) -> Patience:
+        raise NotImplementedError
+
+    def give_up_sends(self) -> None:
+        raise NotImplementedError
 
     def close(self) -> None:
         """Its node ends it."""

@@ -6,20 +6,23 @@ and the invariants compare the paper with what the product made of the call.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionRolledBackError
-from jbm_kafka.jms.acknowledge import PendingCommit, TransactedAcknowledge
+from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.inbox import Inbox
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.transacted_acknowledge import PendingCommit, TransactedAcknowledge
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 from tests.simulation import at_hand_over
+from tests.simulation.lives import Life
 from tests.simulation.paper import Commit, HandOver
 from tests.simulation.provider import SimulatedConnection, SimulatedProvider
 
@@ -53,15 +56,30 @@ class Item:
         return is_same and self.delivery.lease.channel is other.delivery.lease.channel
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What one consumer of an application receives from."""
+
+    name: str
+    selector: str | None
+    make: Callable[[Session], MessageConsumer]
+    is_subscription: bool = False
+
+
+def opening_of_queue(queue: str, selector: str | None = None) -> Opening:
+    """A queue's consumer."""
+    return Opening(queue, selector, lambda session: session.create_consumer(Queue(queue), selector=selector))
+
+
 class Receiver:
-    """An application with one session and a consumer for each of its queues."""
+    """An application with one session and its consumers."""
 
     def __init__(
         self,
         node: Node,
         name: str,
         mode: Mode,
-        queues: list[str],
+        openings: Sequence[Opening],
         *,
         prefetch: int,
         listens: bool,
@@ -70,6 +88,7 @@ class Receiver:
         triggers: tuple[int, int],
         appetite: int,
         recorder: Recorder,
+        client_id: str | None = None,
     ) -> None:
         """`triggers`: messages and milliseconds of DUPS_OK. `appetite`: how many it likes to have before it settles."""
         self.node = node
@@ -95,13 +114,24 @@ class Receiver:
             self.mode, self.lazy = Mode.CLIENT, None
         self._arrived: set[Delivery] = set()
         """In PRE: what came into its buffer, and nobody got yet."""
+        self._connection.client_id = client_id
+        self.openings = openings
+        self.lives: list[Life] = []
+        """The subscriptions that it uses."""
+        self.wants_close = False
+        """Its application ends it as soon as it can."""
         self._connection.is_started = False  # so that making a consumer does not wait for its partitions
-        self.inboxes = [self.session.create_consumer(Queue(queue)).inbox for queue in queues]
+        self.inboxes = [opening.make(self.session).inbox for opening in openings]
         self._connection.is_started = True
         for inbox in self.inboxes:
             inbox.link.is_waiting = listens
             inbox.connect()
         recorder.silent.append(self.note_silent)
+
+    @property
+    def is_subscribed(self) -> bool:
+        """It uses subscriptions."""
+        return any(opening.is_subscription for opening in self.openings)
 
     @property
     def is_closed(self) -> bool:
@@ -111,7 +141,7 @@ class Receiver:
     @property
     def can_act(self) -> bool:
         """A session in the middle of a commit cannot."""
-        return not self.is_closed and self.commit_under_way is None
+        return not self.is_closed and not self.wants_close and self.commit_under_way is None
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
@@ -132,6 +162,7 @@ class Receiver:
             return None
         self._arrived.discard(delivery)
         noted = self._recorder.handed_over(self, inbox.destination.name, delivery)
+        at_hand_over.only_what_it_chooses(noted, self.openings[self.inboxes.index(inbox)].selector)
         item = Item(delivery, inbox.present(delivery), noted)
         if self.mode is Mode.NO:
             self._acknowledging([item])
@@ -323,7 +354,10 @@ class Receiver:
         except TransactionRolledBackError:
             return
         except JMSError:  # in doubt
-            self.close()
+            if self.is_subscribed:  # its end may wait, and not in the midst of a step
+                self.wants_close = True
+            else:
+                self.close()
 
     def _told(self, error: Exception) -> None:
         values = error.values if isinstance(error, JMSError) else {}

@@ -6,16 +6,19 @@ from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 from typing import Protocol
 
+from jbm_kafka.codec.dead_letter import ORIG_SUBSCRIPTION
+from jbm_kafka.codec.headers import decode_headers
 from jbm_kafka.core.entries import Held, HeldGone, Position
 from jbm_kafka.core.errors import TransactionRolledBackError
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_log import MemoryRecord
 from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
 from tests.simulation import at_hand_over, invariants
 from tests.simulation.names import changelog_of, group_of
 from tests.simulation.node import Node
-from tests.simulation.paper import Commit, Epoch, HandOver, Message, Paper, Place
+from tests.simulation.paper import ChannelName, Commit, Epoch, HandOver, Message, Paper, Place
 from tests.simulation.profile import Profile
 from tests.simulation.views import LogView, PaperChangelog
 
@@ -45,36 +48,76 @@ class Recorder:
     ) -> None:
         """`targets` are the topics that take copies and sends; `nodes` is looked at again each time."""
         self._nodes = nodes
+        self._cluster = cluster
         self._note = note
         self.paper = Paper(profile)
         self._queue_views: dict[Place, LogView] = {}
         self._changelog_views: dict[Place, LogView] = {}
         self._target_views: dict[tuple[str, int], LogView] = {}
         self._epochs = 0
+        self.subscriptions: dict[str, str] = {}
+        """How dead letters name each subscription, by its label."""
         self.silent: list[Callable[[], None]] = []
         """Receivers take down here what is acknowledged without a call of theirs."""
+        self._chooses: dict[Place, Callable[[MemoryRecord], bool]] = {}
+        """What a subscription leaves out."""
+        self.look_at_registry: Callable[[], None] = lambda: None
+        """Told before anything else is looked at."""
+        self.gets: Callable[[Node, str, str], None] = lambda node, queue, what: None
+        """Told of each message that comes to a node: of which queue, and what."""
+        self.labels: dict[str, str] = {}
+        """Of subscriptions, by incarnation."""
         for queue, partitions in profile.queues:
-            group = group_of(queue)
             for partition in range(partitions):
-                place = (queue, partition)
-                self.paper.changelogs[place] = PaperChangelog(group)
-                self.paper.raw_changelogs[place] = []
-                self._queue_views[place] = LogView(cluster.log(queue, partition))
-                self._changelog_views[place] = LogView(cluster.log(changelog_of(queue), partition))
+                name = ChannelName(group_of(queue), queue, partition, changelog_of(queue))
+                self.begin_channel((queue, partition), name)
         for topic in targets:
             for partition, log in enumerate(cluster.topic(topic).logs):
                 self._target_views[topic, partition] = LogView(log)
+
+    def begin_channel(
+        self,
+        place: Place,
+        name: ChannelName,
+        begin: int = 0,
+        chooses: Callable[[MemoryRecord], bool] | None = None,
+        incarnation: str = "",
+    ) -> None:
+        """There is one more channel, which begins there in its topic's log, and has what is chosen."""
+        paper = self.paper
+        before = next((other for other in self._changelog_views if paper.names[other] == name), None)
+        paper.names[place] = name
+        paper.changelogs[place] = PaperChangelog(name.group, begin=begin, incarnation=incarnation)
+        if before is None:
+            paper.raw_changelogs[place] = []
+            view = LogView(self._cluster.log(name.changelog, name.partition))
+        else:  # another subscription had the name
+            self._look_at_changelog(before)
+            paper.raw_changelogs[place] = paper.raw_changelogs[before]
+            view = self._changelog_views.pop(before)
+            paper.successors.add(place)
+        self._changelog_views[place] = view
+        self._queue_views[place] = LogView(self._cluster.log(name.topic, name.partition), begin)
+        if chooses is not None:
+            self._chooses[place] = chooses
+
+    def end_channel(self, place: Place) -> None:
+        """It has ended with its subscription."""
+        self._look_at_changelog(place)
+        self.paper.ended[place] = self.paper.changelogs.pop(place)
+        self._queue_views.pop(place)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
         """Take down what became visible: epochs first, then freezes, then what the brokers hold."""
+        self.look_at_registry()
         for node in self._nodes:
             if not node.is_alive:
                 continue
             for group_worker in node.group_workers():
                 for channel in list(group_worker.data.channels.values()):
-                    epoch = self.paper.epoch_of.get(channel) or self._opened(node, channel)
+                    epoch = self.paper.epoch_of.get(channel) or self._opened(node, group_worker, channel)
                     if channel.freeze is not None:
                         position = channel.freeze.entries[0]
                         assert isinstance(position, Position), position
@@ -84,24 +127,33 @@ class Recorder:
         for (topic, _), view in self._target_views.items():
             for record in view.news():
                 self.paper.version += 1
-                self.paper.copies[topic][(record.value() or b"").decode()] += 1
+                self.paper.copies[topic][_copy_name(record)] += 1
         for place in self._changelog_views:
             self._look_at_changelog(place)
 
     def _look_at_queue(self, place: Place) -> None:
-        for record in self._queue_views[place].news():
-            message = _message(place, record)
+        chooses, subscription = self._chooses.get(place), self.subscriptions.get(place[0], "")
+        for record in self._queue_views[place].news() if place in self._queue_views else ():
+            if chooses is not None and not chooses(record):
+                continue
+            message = _message(place, record, subscription)
             self.paper.version += 1
             self.paper.messages[place][message.offset] = message
-            self.paper.by_name[message.name] = message
+            self.paper.by_name[message.copy] = message
 
     def _look_at_changelog(self, place: Place) -> None:
-        changelog = self.paper.changelogs[place]
-        for record in self._changelog_views[place].news():
+        changelog = self.paper.changelog(place)
+        for record in self._changelog_views[place].news() if place in self._changelog_views else ():
+            if not changelog.is_mine(record):
+                continue
             self.paper.raw_changelogs[place].append((record.offset(), record.key() or b"", record.value()))
+            if not changelog.counts(record):
+                continue
             held_before = set(changelog.held) if record.value() is None else set()
             entry = changelog.take(record)
             self.paper.version += 1
+            if place in self.paper.ended:
+                continue
             if isinstance(entry, Position):
                 self._wrote(place, entry, record.offset())
             elif isinstance(entry, Held):
@@ -109,11 +161,12 @@ class Recorder:
             elif isinstance(entry, HeldGone) and entry.offset in held_before:
                 self.paper.forgotten[place].add(entry.offset)
 
-    def _opened(self, node: Node, channel: OwnedChannel) -> Epoch:
-        place = (channel.topic, channel.partition)
+    def _opened(self, node: Node, group_worker: GroupWorker, channel: OwnedChannel) -> Epoch:
+        incarnation = group_worker.data.group.incarnation
+        place = (self.labels[incarnation] if incarnation else channel.topic, channel.partition)
         self._look_at_queue(place)
         self._look_at_changelog(place)
-        changelog = self.paper.changelogs[place]
+        changelog = self.paper.changelog(place)
         self._epochs += 1
         messages = self.paper.messages[place]
         epoch = Epoch(
@@ -176,6 +229,8 @@ class Recorder:
         )
         self.paper.hand_overs += 1
         is_over = receiver.mode.name == "PRE"
+        if not is_over:
+            self.gets(receiver.node, epoch.place[0], str(message))
         if not receiver.node.is_live(channel):
             self.paper.zombie_hand_overs += 1
         elif is_over:
@@ -203,6 +258,7 @@ class Recorder:
     def arrived(self, receiver: Holder, delivery: Delivery) -> None:
         """A message is in the buffer of a receiver for which it ends there."""
         epoch = self.paper.epoch_of[owned(delivery.lease)]
+        self.gets(receiver.node, epoch.place[0], f"offset {delivery.offset}")
         epoch.finished.add(delivery.offset)
         self.paper.acknowledged[epoch.place].add(delivery.offset)
         self._note(f"{receiver.name} has {epoch.place[0]}[{epoch.place[1]}]@{delivery.offset} acknowledged on arrival")
@@ -230,7 +286,7 @@ class Recorder:
         """A blocking acknowledgement returned."""
         self.look()
         for hand in hands:
-            at_hand_over.durable_when_told(self.paper.changelogs[hand.message.place], hand)
+            at_hand_over.durable_when_told(self.paper.changelog(hand.message.place), hand)
 
     def committing(self, commit: Commit) -> None:
         """A session waits for its commit."""
@@ -260,12 +316,21 @@ class Recorder:
             del hand.epoch.hand[hand.message.offset]
 
 
-def _message(place: Place, record: MemoryRecord) -> Message:
+def _copy_name(record: MemoryRecord) -> str:
+    """The name of what was sent or copied, and of which subscription it is a copy."""
+    name = (record.value() or b"").decode()
+    of = decode_headers(record.headers()).properties.get(ORIG_SUBSCRIPTION)
+    return name if of is None else f"{name} of {of.value}"
+
+
+def _message(place: Place, record: MemoryRecord, subscription: str) -> Message:
     expiration = [int(value or b"0") for name, value in record.headers() or () if name == "JMSExpiration"]
+    name = (record.value() or b"").decode()
     return Message(
         place=place,
         offset=record.offset(),
-        name=(record.value() or b"").decode(),
+        name=name,
+        copy=f"{name} of {subscription}" if subscription else name,
         unit=record.key(),
         expiration_ms=expiration[-1] if expiration else 0,
     )

@@ -11,10 +11,13 @@ from jbm_kafka.memory.memory_kafka import ProcessCrashed
 from jbm_kafka.ports import Outgoing
 from tests.simulation import invariants
 from tests.simulation.acts import Acts
+from tests.simulation.hold_acts import HoldActs
 from tests.simulation.names import DLQ, OUT
 from tests.simulation.node import Node
-from tests.simulation.profile import draw
-from tests.simulation.receiver import Mode
+from tests.simulation.pause_acts import PauseActs
+from tests.simulation.profile import Plan, draw
+from tests.simulation.selector_acts import SelectorActs
+from tests.simulation.topic_acts import TopicActs
 from tests.simulation.workers import Blocked
 from tests.simulation.world import World
 
@@ -26,6 +29,14 @@ CALM_MS = 40
 STUCK_ROUNDS = 500
 """With no checkpoint in so many rounds nothing will come any more: 20 s, more than any timeout here."""
 LINES_SHOWN = 60
+
+
+ACTS: dict[Plan, type[Acts]] = {
+    Plan.TOPICS: TopicActs,
+    Plan.SELECTORS: SelectorActs,
+    Plan.PAUSES: PauseActs,
+    Plan.HOLDS: HoldActs,
+}
 
 
 class BrokenPromiseError(AssertionError):
@@ -55,11 +66,12 @@ class _Alarms(logging.Handler):
 class Simulation:
     """One seed. `run` plays it."""
 
-    def __init__(self, seed: int, steps: int) -> None:
+    def __init__(self, seed: int, steps: int, plan: Plan = Plan.QUEUES) -> None:
         self.seed = seed
         self.steps = steps
-        self.world = World(seed, draw(random.Random(f"profile {seed}")), self._meanwhile)
-        self.acts = Acts(self.world)
+        self.world = World(seed, draw(random.Random(f"profile {seed}"), plan), self._meanwhile)
+        self.plan = plan
+        self.acts = ACTS.get(plan, Acts)(self.world)
         self._depth = 0
         self._checked_version = -1
         self.acts_done = 0
@@ -102,6 +114,7 @@ class Simulation:
             for receiver in self.world.receivers:
                 receiver.look()
             self._check()
+            self.acts.check()
         except AssertionError as error:
             raise _Broken(str(error)) from error
         if self._alarms.seen:
@@ -121,6 +134,8 @@ class Simulation:
     def _meanwhile(self, node: Node, seconds: float) -> None:
         """Others act while a node's step pauses; the node may be frozen or dead when it is over."""
         chance, world = self.world.random, self.world
+        with self._checked():
+            pass  # what this step did so far may be over when others have acted
         world.clock.advance(max(int(seconds * 1000), 1) * chance.choice((1, 1, 4, 20)))
         self._depth += 1
         try:
@@ -169,11 +184,9 @@ class Simulation:
         for machine in world.machines:
             if not any(node.is_alive and node.machine is machine for node in world.nodes):
                 world.start_node(machine)
-        for node in world.nodes:
-            if node.is_alive:
-                with self._checked():
-                    for mode in (Mode.CLIENT, Mode.TRANSACTED):
-                        self.acts.open_session(node, mode, list(world.queues))
+        with self._checked():
+            self.acts.before_end(self._calm_round)
+            self.acts.open_kind_receivers()
         left = self._unfinished()
         while left:
             self._calm_rounds()
@@ -183,6 +196,8 @@ class Simulation:
         with self._checked():
             waiting = [receiver.name for receiver in world.receivers if receiver.commit_under_way]
             invariants.everything_is_finished(world.recorder.paper, waiting)
+        with self._checked():
+            self.acts.end(self._calm_round)
 
     def _calm_rounds(self) -> None:
         """As many as it takes, while something changes and as long as one message may take."""
@@ -205,6 +220,8 @@ class Simulation:
                     self.acts.receive_at(receiver)
                     if receiver.can_act and receiver.items:
                         self.acts.settle_at(receiver, is_kind=True)
+        with self._checked():
+            self.acts.calm()
         world.clock.advance(CALM_MS)
 
     def _unfinished(self) -> int:
@@ -233,9 +250,10 @@ class Simulation:
             logger.propagate = propagate
 
     def _report(self, cause: str) -> str:
+        told = "" if self.plan is Plan.QUEUES else f" --plan {self.plan.value}"
         lines = "\n".join(list(self.world.history)[-LINES_SHOWN:])
         return (
-            f"{cause}\n\nRepeat it with: python -m tests.simulation --seed {self.seed} "
+            f"{cause}\n\nRepeat it with: python -m tests.simulation{told} --seed {self.seed} "
             f"--steps {self.steps}\nIt broke at act {self.acts_done}. {self.world.profile}\n\n{lines}"
         )
 

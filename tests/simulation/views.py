@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pyroaring import BitMap
 
-from jbm_kafka.codec.changelog import decode_entry
+from jbm_kafka.codec.changelog import decode_entry, group_of
 from jbm_kafka.core.entries import BLOCK_BITS, Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.memory.memory_log import MemoryRecord, Outcome, PartitionLog
 
@@ -48,15 +48,20 @@ class PaperChangelog:
     settled: dict[int, BitMap] = field(default_factory=dict)
     held: dict[int, Held] = field(default_factory=dict)
     attempted: dict[int, BitMap] = field(default_factory=dict)
+    begin: int = 0
+    """Of a subscription: where it begins. What stands before it is never there."""
+    incarnation: str = ""
+    """Of a subscription: what another of the name wrote, up to the first position of this one, means nothing."""
     version: int = 0
     """Grows with every record."""
 
     def take(self, record: MemoryRecord) -> Entry | None:
-        """Fold one more record; returns its entry, None when it is another group's."""
-        group, entry = decode_entry(record.key(), record.value())
-        if group != self.group:
-            return None
+        """Fold one more record that is this group's; its entry, None of a position that is deleted."""
         self.version += 1
+        if record.value() is None and record.key() == f"{self.group}|position|0".encode():
+            self.position = None
+            return None
+        _, entry = decode_entry(record.key(), record.value())
         match entry:
             case Position():
                 self.position = entry
@@ -70,15 +75,28 @@ class PaperChangelog:
                 self.held.pop(offset, None)
         return entry
 
+    def is_mine(self, record: MemoryRecord) -> bool:
+        """It is this group's."""
+        return group_of(record.key()) == self.group
+
+    def counts(self, record: MemoryRecord) -> bool:
+        """It is not of another subscription that had the name."""
+        if not self.incarnation or self.position is not None:
+            return True
+        if record.key() != f"{self.group}|position|0".encode() or record.value() is None:
+            return False
+        _, entry = decode_entry(record.key(), record.value())
+        return isinstance(entry, Position) and entry.topic_id.endswith(f"/{self.incarnation}")
+
     @property
     def watermark(self) -> int:
         """Every offset below is settled."""
-        return 0 if self.position is None else self.position.watermark
+        return self.begin if self.position is None else self.position.watermark
 
     @property
     def offered(self) -> int:
         """Every offset from here on was never handed over."""
-        return 0 if self.position is None else self.position.offered
+        return self.begin if self.position is None else self.position.offered
 
     def is_settled(self, offset: int) -> bool:
         """Nobody will ever get it again."""

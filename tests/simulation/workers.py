@@ -51,6 +51,9 @@ class SteppedWorker:
         finally:
             self.is_in_step = False
 
+    def abandon(self) -> None:
+        self.is_alive = False
+
     def kill(self) -> None:
         """The process is gone: no further step, whatever it waits for."""
         self.is_alive = False
@@ -74,6 +77,8 @@ class SteppedWorkers:
         self.clock = clock
         self._meanwhile = meanwhile
         self.all: list[SteppedWorker] = []
+        self.is_sweep_held = False
+        """The one that takes away what ended subscriptions left waits for a lock."""
 
     def start(self, name: str, steps: Steps) -> SteppedWorker:
         worker = SteppedWorker(name, steps, self)
@@ -87,7 +92,8 @@ class SteppedWorkers:
 
     def ready(self) -> list[SteppedWorker]:
         """Whose next step can be made."""
-        return [worker for worker in self.all if worker.is_ready]
+        ready = [worker for worker in self.all if worker.is_ready]
+        return [worker for worker in ready if worker.name != "jbm-sweep"] if self.is_sweep_held else ready
 
     def kill(self) -> None:
         """The process is gone."""

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.checkpoint_id import CommittedOffset
+from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, ProcessCrashed
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.installation import SidecarConfig
 from tests.simulation.machine import Machine, MachineClock
-from tests.simulation.names import DLQ, EXPIRED, OUT, changelog_of
+from tests.simulation.names import DLQ, EXPIRED, OUT, REGISTRY, changelog_of, changelog_of_topic, colour_of
 from tests.simulation.node import Node
-from tests.simulation.paper import Place
+from tests.simulation.paper import ChannelName
 from tests.simulation.profile import Profile
 from tests.simulation.receiver import Receiver
 from tests.simulation.recorder import Recorder
@@ -49,6 +50,10 @@ class World:
         self.cluster = MemoryCluster(self.clock, waits=False)
         self.cluster.faults.marks_ms = lambda: self.random.choice(profile.marks_ms)
         self.queues: dict[str, int] = dict(profile.queues)
+        self.topics: dict[str, int] = dict(profile.topics)
+        self.destinations = [*self.queues, *self.topics]
+        self.senders: dict[str, str] = {}
+        """Who sent each message to a topic: `<client id>/<connection id>`."""
         self.history: deque[str] = deque(maxlen=HISTORY_LINES)
         self.nodes: list[Node] = []
         self.receivers: list[Receiver] = []
@@ -59,11 +64,20 @@ class World:
         """How many of the next copies and sends are refused."""
         self.is_ending = False
         """Nothing goes wrong any more."""
+        self.selects = profile.selects or (profile.machines == 1 and random.Random(f"selectors {seed}").random() < 0.6)
+        """Receivers have selectors; in one process, for others must have the same ones (SEL-2)."""
         self.nodes_started = 0
+        self.crashes: Callable[[Node], None] = lambda node: None
+        """Told of each process that dies."""
         for topic, partitions in {**self.queues, DLQ: 1, EXPIRED: 1, OUT: 2}.items():
             self.cluster.create_topic(topic, partitions, {})
             compacted = {"cleanup.policy": "compact"}
             self.cluster.create_topic(changelog_of(topic), partitions, compacted)
+        for topic, partitions in self.topics.items():
+            self.cluster.create_topic(topic, partitions, {"retention.ms": "-1", "retention.bytes": "-1"})
+            self.cluster.create_topic(changelog_of_topic(topic), partitions, {"cleanup.policy": "compact"})
+        if self.topics:
+            self.cluster.create_topic(REGISTRY, 1, {"cleanup.policy": "compact"})
         self.recorder = Recorder(self.cluster, profile, targets=TARGETS, nodes=self.nodes, note=self.note)
         self.machines = [self._machine(number) for number in range(profile.machines)]
         self.config = SidecarConfig(
@@ -91,6 +105,7 @@ class World:
             redelivery_delay_ms=profile.redelivery_delay_ms,
             dead_letter_address=DLQ if profile.has_dead_letter_address else None,
             expiry_address=EXPIRED,
+            on_dead_letter="hold" if profile.keeps else "continue",
         )
 
     def note(self, line: str) -> None:
@@ -108,7 +123,7 @@ class World:
             cluster=self.cluster,
             clock=self.clock,
             config=self.config,
-            queues=list(self.queues),
+            sources=[Queue(queue) for queue in self.queues],
             chance=self.random,
             meanwhile=self._meanwhile,
         )
@@ -116,13 +131,13 @@ class World:
         self.note(f"{node.name} starts")
         return node
 
-    def changelog_end(self, place: Place) -> int:
+    def changelog_end(self, channel: ChannelName) -> int:
         """Where the changelog of a channel ends."""
-        return self.cluster.log(changelog_of(place[0]), place[1]).end
+        return self.cluster.log(channel.changelog, channel.partition).end
 
-    def decided_offset(self, place: Place, group: str) -> CommittedOffset | None:
+    def decided_offset(self, channel: ChannelName) -> CommittedOffset | None:
         """What is committed for a channel's group, readers aside."""
-        return self.cluster.decided_offset(group, *place)
+        return self.cluster.decided_offset(channel.group, channel.topic, channel.partition)
 
     def send(self, queue: str, unit: bytes | None, *, poison: bool = False, expires_in_ms: int = 0) -> None:
         """A foreign producer's plain send."""
@@ -135,10 +150,17 @@ class World:
         name = f"{'poison' if poison else 'm'}{self.messages_sent}"
         partitions = self.cluster.partition_count(queue)
         partition = self.random.randrange(partitions) if unit is None else partition_for(unit, partitions)
-        headers = []
+        headers = [("JMSType", colour_of(self.messages_sent).encode())]
+        if queue in self.topics:
+            sender = self.senders[name] = self.random.choice(self.some_senders())
+            headers.append(("JBMSender", sender.encode()))
         if expires_in_ms:
             headers.append(("JMSExpiration", str(self.clock.now_ms() + expires_in_ms).encode()))
         return Outgoing(queue, partition, unit, name.encode(), headers)
+
+    def some_senders(self) -> list[str]:
+        """Who may send to topics."""
+        return ["/nobody", "app/c1", "bureau/c1", *(f"/{receiver.name}" for receiver in self.receivers)]
 
     def receivers_at(self, node: Node) -> list[Receiver]:
         """Those of one node."""
@@ -151,6 +173,7 @@ class World:
     def crash(self, node: Node) -> None:
         """The process dies, and with it whatever is in the middle of a step."""
         node.crash()
+        self.crashes(node)
         self.forget_receivers(node)
         self.counts.crashes += 1
         self.note(f"{node.name} crashes")

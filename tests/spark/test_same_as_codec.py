@@ -37,7 +37,7 @@ def same_property(text: str | None, expected: Property) -> bool:
 def assert_same(row: Row, record: Record) -> None:
     expected: JmsHeaders = decode_headers(record.headers)
     foreign = foreign_message_id(row.kafka.topic, row.kafka.partition, row.kafka.offset)
-    assert row.message_id == (foreign if expected.message_id is None else expected.message_id)
+    assert row.message_id == (expected.message_id or foreign)
     assert ms(row.timestamp) == (record.timestamp_ms if expected.timestamp_ms is None else expected.timestamp_ms)
     assert (row.correlation_id, row.type) == (expected.correlation_id, expected.type)
     assert row.delivery_mode == expected.delivery_mode.name

@@ -242,6 +242,19 @@ def test_a_value_that_no_message_has_is_named(spark: SparkSession, column: str, 
         with_message_ids(ordered, columns, job="j", batch=None).collect()
 
 
+def test_a_record_whose_id_is_empty_is_written_on_with_the_id_that_receivers_see(
+    spark: SparkSession, topics: Topics
+) -> None:
+    """MSG-2, of SPARK-2: one such record, which any client may write, refused the whole frame."""
+    source, queue = topics.create(), topics.create()
+    topics.write(source, [Record(value=b"odd", headers=(("JMSMessageID", b""),))])
+    frame = messages(spark, source, bootstrap=topics.bootstrap)
+    assert [row.message_id for row in frame.collect()] == [f"ID:kafka:{source}:0:0"]
+    write_messages(frame, queue, bootstrap=topics.bootstrap)
+    assert [record.value() for record in topics.read(queue)] == [b"odd"]
+    assert ids_of(topics, queue) == [f"ID:kafka:{source}:0:0"]
+
+
 def test_of_a_batch_with_a_bad_row_nothing_is_written(spark: SparkSession, topics: Topics) -> None:
     """SPARK-3: also one that is too large, which the broker would refuse alone."""
     queue = topics.create()

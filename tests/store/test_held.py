@@ -88,6 +88,19 @@ def test_what_was_taken_may_be_put_back(store: HeldStore) -> None:
     assert offsets(store.take("c", b"u", 100)) == [2, 3, 4, 5, 6, 7, 8, 9]
 
 
+def test_what_is_read_stays_and_what_is_removed_is_gone(store: HeldStore) -> None:
+    store.put("c", [(b"u", offset, MadeRecord(offset)) for offset in (3, 5, 260, 70_000)])
+    store.put("c", [(b"v", 4, MadeRecord(4))])
+    assert offsets(store.read("c", b"u", 0, 2)) == [3, 5]
+    assert offsets(store.read("c", b"u", 4, 2)) == [5, 260]
+    assert offsets(store.read("c", b"u", 70_001, 2)) == []
+    store.remove("c", b"u", [5, 6, 70_000])
+    assert offsets(store.read("c", b"u", 0, 9)) == [3, 260]
+    assert offsets(store.take("c", b"u", 1)) == [3]
+    assert offsets(store.read("c", b"u", 0, 9)) == [260]
+    assert offsets(store.take("c", b"v", 9)) == [4]
+
+
 def test_gates_whose_names_begin_alike_do_not_mix(store: HeldStore) -> None:
     gates = [b"", b"a", b"a\x00", b"a\x00\x00\x00\x00\x00\x00\x00\x05", b"ab", b"\xff", b"\xff" * 9]
     store.put("c", [(gate, 5, MadeRecord(5, key=gate)) for gate in gates])
@@ -202,6 +215,8 @@ def test_a_failing_disk_raises_one_line_with_path_and_remedy(tmp_path: Path) -> 
     assert under_test.rocks.held is not None
     under_test.rocks.held.close()
     with pytest.raises(ChannelLost, match="cannot be taken"):
+        under_test.store.remove("c", b"u", [1])
+    with pytest.raises(ChannelLost, match="cannot be read"):
         under_test.store.take("c", b"u", 1)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.chaos_input import Input
 from tests.support.chaos_journal import DONE, GOT, NACKING, REFUSED, SETTLED, SETTLING, Step, by_message
-from tests.support.chaos_topics import Input
 
 CHECKPOINT_SLACK_MS = 100
 """A checkpoint's time is read shortly after the acknowledgements were taken for it."""
@@ -131,6 +131,9 @@ def any_repeats(steps: Sequence[Step]) -> Iterator[str]:
 
 def unjustified_repeats(run: Evidence, *, is_blocking: bool) -> Iterator[str]:
     """ACK-9: done again only what a killed worker had in hand, or acknowledged since its last committed checkpoint."""
+    checkpoints_ms: dict[int, list[int]] = defaultdict(list)
+    for event in run.events:
+        checkpoints_ms[event["partition"]].append(event["at_ms"])
     for message, rows in by_message(run.steps).items():
         done = [step for step in rows if step.kind == DONE]
         for step in done[:-1]:
@@ -143,19 +146,14 @@ def unjustified_repeats(run: Evidence, *, is_blocking: bool) -> Iterator[str]:
             if is_blocking:
                 yield f"repeated: {message} came again though its acknowledgement had returned in {step.worker}"
                 continue
-            last_ms = _last_checkpoint_ms(run, step, settled[0])
+            # When the last checkpoint of the partition was frozen that the killed worker committed.
+            gone_wall_ms = settled[0].wall_ms + (run.kills[step.worker] - settled[0].at_ns) // 1_000_000
+            last_ms = max((at_ms for at_ms in checkpoints_ms[step.partition] if at_ms <= gone_wall_ms), default=0)
             if settled[0].wall_ms < last_ms - CHECKPOINT_SLACK_MS:
                 yield (
                     f"repeated: {message} was acknowledged by {step.worker} at {settled[0].wall_ms}, before its "
                     f"checkpoint of {last_ms} that was committed, and came again"
                 )
-
-
-def _last_checkpoint_ms(run: Evidence, step: Step, settled: Step) -> int:
-    """When the last checkpoint of the partition was frozen that the killed worker committed."""
-    gone_wall_ms = settled.wall_ms + (run.kills[step.worker] - settled.at_ns) // 1_000_000
-    own = [e["at_ms"] for e in run.events if e["partition"] == step.partition and e["at_ms"] <= gone_wall_ms]
-    return max(own, default=0)
 
 
 def unflagged_repeats(steps: Iterable[Step]) -> Iterator[str]:

@@ -102,7 +102,8 @@ class Crew:
         self.present: dict[str, Process] = {}
         self._desks: dict[str, int] = {}
         self.kills: dict[str, int] = {}
-        """When each of the killed was gone, by name; monotonic, in ns."""
+        """When each of the killed was gone and each of the frozen stood still, by name; monotonic, in ns."""
+        self._frozen: dict[str, Process] = {}
 
     def hire(self, count: int = 1, desk: int | None = None) -> Sequence[Process]:
         """Start so many; they are at work some time later."""
@@ -130,6 +131,23 @@ class Crew:
         self.hire(desk=self._desks[name])
         return name
 
+    def freeze_one(self) -> str:
+        """SIGSTOP one of those at work, by chance, and start its replacement; returns whom."""
+        name = self._random.choice(wait_until(self._at_work, about="somebody at work", timeout_s=START_S))
+        self._frozen[name] = process = self.present.pop(name)
+        process.freeze()
+        self.kills[name] = time.monotonic_ns()
+        self.hire()  # the desk of the frozen one is not free
+        return name
+
+    def thaw(self) -> None:
+        """The frozen ones go on, try to finish what others have meanwhile, and leave in order."""
+        for process in self._frozen.values():
+            process.ask_to_stop()
+            process.thaw()
+        while self._frozen:
+            self._frozen.popitem()[1].wait_stopped()
+
     def dismiss_one(self) -> str:
         """Ask one of those present, by chance, to leave in order, and wait until it has."""
         name = self._random.choice(sorted(self.present))
@@ -156,6 +174,7 @@ class Crew:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for process in self.present.values():
+        for process in (*self.present.values(), *self._frozen.values()):
             process.end_anyhow()
         self.present.clear()
+        self._frozen.clear()

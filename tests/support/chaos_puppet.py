@@ -66,6 +66,10 @@ class _Strings:
         connection.exception_listener = lambda error: self._troubles.append(f"{type(error).__name__}: {error}")
         self.calls: dict[str, Callable[..., object]] = {
             "open": self._open,
+            "session": self._open_session,
+            "request": lambda name, queue, body, timeout: (
+                self._sessions[name].request(Queue(queue), body, timeout=timeout).body
+            ),
             "receive": self._receive,
             "acknowledge": lambda name, number: self._messages[name][number].acknowledge(),
             "nack": lambda name, number, delay_ms=None: self._messages[name][number].nack(delay_ms),
@@ -87,6 +91,9 @@ class _Strings:
             self._sessions[name].set_dups_ok(**dups_ok)
         self._consumers[name] = self._sessions[name].create_consumer(Queue(queue), prefetch=prefetch)
         self._messages[name] = []
+
+    def _open_session(self, name: str, mode: str) -> None:
+        self._sessions[name] = self._connection.create_session(AcknowledgeMode[mode])
 
     def _receive(self, name: str, timeout: float) -> object:
         message = self._consumers[name].receive(timeout)

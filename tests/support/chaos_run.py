@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.chaos_checks import Evidence
+from tests.support.chaos_input import Input
 from tests.support.chaos_journal import count_done, read_journals
 from tests.support.chaos_topics import (
-    Input,
     bodies,
     channel_events,
-    committed_offsets,
     end_offsets,
+    lag_of,
     read_committed,
-    send_input,
 )
 from tests.support.chaos_worker import Task
 from tests.support.topics import create_topic
@@ -36,19 +35,18 @@ class Run:
     @classmethod
     def prepare(
         cls, bootstrap: str, name: str, folder: Path, *, units: int, each: int, seed: int, poison: int = 3,
-        refused: float = 0.05, partitions: int = 8, **task: object,
+        refused: float = 0.05, partitions: int = 8, types: tuple[str, ...] = (), **task: object,
     ) -> "Run":  # fmt: skip
         """Make the topics and send everything."""
         dead_letters = f"{name}.dlq"
         retention = {"retention.ms": "-1"}
         create_topic(bootstrap, name, partitions=partitions, config=retention)
         create_topic(bootstrap, dead_letters, partitions=2, config=retention)
-        sent = send_input(
-            bootstrap, name, partitions=partitions, units=units, each=each, seed=seed, poison=poison, refused=refused
-        )
+        sent = Input.mixed(units=units, each=each, seed=seed, poison=poison, refused=refused)
+        sent.send(bootstrap, name, partitions=partitions, types=types)
         given = Task(
             name="", folder=str(folder), state_dir="", bootstrap=bootstrap, queue=name, dead_letters=dead_letters,
-            partitions=partitions, seed=seed, **task,  # type: ignore[arg-type]
+            partitions=partitions, seed=seed, types=types, **task,  # type: ignore[arg-type]
         )  # fmt: skip
         return cls(bootstrap, given, sent, seed)
 
@@ -91,15 +89,13 @@ class Run:
 
     def lag(self) -> int:
         """How many messages lie between the group's committed offsets and the ends of the queue."""
-        committed = committed_offsets(self.bootstrap, self.task.group)
-        ends = end_offsets(self.bootstrap, self.task.queue)
-        return sum(end - max(committed.get(partition, 0), 0) for partition, end in ends.items())
+        return lag_of(self.bootstrap, self.task.queue, self.task.group)
 
     def evidence(self, kills: Mapping[str, int]) -> Evidence:
-        """When all have left."""
+        """When all have left. What one that was frozen did afterwards, while others had its work, is left out."""
         return Evidence(
             sent=self.sent,
-            steps=read_journals(self.folder),
+            steps=[step for step in read_journals(self.folder) if step.at_ns <= kills.get(step.worker, step.at_ns)],
             kills=kills,
             events=channel_events(self.bootstrap, self.task.group),
             dead_letters=bodies(read_committed(self.bootstrap, self.task.dead_letters)),

@@ -3,9 +3,7 @@
 import io
 import itertools
 import json
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,44 +33,6 @@ NOT_READY = (
 )
 """What a broker says of a partition shortly after its start."""
 LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """What was sent, and what is to become of it."""
-
-    units: Mapping[str, int]
-    """How many messages each has; they are numbered from 0."""
-    poison: frozenset[tuple[str, int]]
-    """(unit, number) of those that are always refused."""
-
-    @property
-    def good(self) -> frozenset[tuple[str, int]]:
-        """All that must be done."""
-        return frozenset((u, n) for u, count in self.units.items() for n in range(count)) - self.poison
-
-
-def send_input(
-    bootstrap: str, topic: str, *, partitions: int, units: int, each: int, seed: int, refused: float, poison: int
-) -> Input:
-    """Sends with Kafka's own producer: messages of all units mixed, some refused once, some poison."""
-    chance = random.Random(f"input {seed}")
-    names = [f"unit-{i}" for i in range(units)]
-    poisoned = frozenset((u, chance.randrange(each)) for u in chance.sample(names, min(poison, units)))
-    turns = [u for u in names for _ in range(each)]
-    chance.shuffle(turns)
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
-    sent = dict.fromkeys(names, 0)
-    for unit in turns:
-        number, sent[unit] = sent[unit], sent[unit] + 1
-        body = {"unit": unit, "number": number, "poison": (unit, number) in poisoned}
-        body["refuse"] = int(chance.random() < refused)
-        # The partition is said, because for a moment a client may see fewer of a new topic than there are.
-        place = partition_for(unit.encode(), partitions)
-        producer.produce(topic, key=unit, value=json.dumps(body), headers=[("JBMBody", b"text")], partition=place)
-        producer.poll(0)
-    assert producer.flush(30) == 0
-    return Input(sent, poisoned)
 
 
 def end_offsets(bootstrap: str, topic: str) -> Mapping[int, int]:
@@ -175,6 +135,13 @@ def committed_offsets(bootstrap: str, queue: str, admin: AdminClient | None = No
     asked = [ConsumerGroupTopicPartitions(group_of(queue))]
     [future] = admin.list_consumer_group_offsets(asked).values()
     return {place.partition: place.offset for place in future.result(ADMIN_TIMEOUT_S).topic_partitions}
+
+
+def lag_of(bootstrap: str, topic: str, group: str | None = None) -> int:
+    """How many messages lie between the group's committed offsets, of a queue's without one, and the topic's ends."""
+    committed = committed_offsets(bootstrap, group or topic)
+    ends = end_offsets(bootstrap, topic)
+    return sum(end - max(committed.get(partition, 0), 0) for partition, end in ends.items())
 
 
 def channel_events(bootstrap: str, queue: str) -> list[dict[str, Any]]:

@@ -10,6 +10,8 @@ import random
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -41,6 +43,8 @@ class Task:
     mode: str = "INDIVIDUAL"
     forward_to: str = ""
     """A queue that gets a copy of each, in the same transaction; only TRANSACTED."""
+    types: tuple[str, ...] = ()
+    """For each of them the process has a session with a consumer whose selector chooses that JMSType."""
     batch: int = 1
     """How many messages are settled together."""
     work_ms: tuple[float, float] = (2.0, 5.0)
@@ -91,8 +95,10 @@ class Task:
 class ChaosWorker:
     """Receives, works, settles."""
 
-    def __init__(self, task: Task, connection: Connection) -> None:
+    def __init__(self, task: Task, connection: Connection, chosen: str | None = None) -> None:
+        """`chosen`: receives messages of that type only."""
         self._task = task
+        self._chosen = chosen
         self._journal = JournalWriter(Path(task.folder) / f"{task.name}.journal")
         self._random = random.Random(f"{task.seed}/{task.name}")
         connection.exception_listener = lambda error: self._journal.write_trouble(str(error))
@@ -106,7 +112,8 @@ class ChaosWorker:
     def _made_consumer(self) -> MessageConsumer:
         task, session = self._task, self._session
         if not task.subscription:
-            return session.create_consumer(Queue(task.queue), prefetch=task.prefetch)
+            selector = None if self._chosen is None else f"JMSType = '{self._chosen}'"
+            return session.create_consumer(Queue(task.queue), selector=selector, prefetch=task.prefetch)
         create = session.create_durable_consumer if task.client_id else session.create_shared_durable_consumer
         return create(Topic(task.queue), task.subscription, prefetch=task.prefetch)
 
@@ -123,6 +130,7 @@ class ChaosWorker:
         self._session.close()
 
     def _work(self, message: Message) -> None:
+        assert self._chosen in (None, message.type), f"{message.message_id} of type {message.type} was not chosen"
         self._never.wait(self._random.uniform(*self._task.work_ms) / 1000)
         body = json.loads(str(message.body))
         if body["poison"] or message.delivery_count <= body["refuse"]:
@@ -154,9 +162,10 @@ class ChaosWorker:
         self.is_stopping.wait(self._task.pause_ms / 1000)
 
 
-def _stop_at_end_of_input(worker: ChaosWorker) -> None:
+def _stop_at_end_of_input(workers: Sequence[ChaosWorker]) -> None:
     sys.stdin.buffer.read()
-    worker.is_stopping.set()
+    for worker in workers:
+        worker.is_stopping.set()
 
 
 def connected(task: Task) -> Connection:
@@ -175,12 +184,16 @@ def main() -> None:
     """Ends with 0 when its input ended."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(threadName)s %(name)s %(levelname)s %(message)s")
     given = json.loads(sys.argv[1])
-    task = Task(**{**given, "work_ms": tuple(given["work_ms"])})
-    with connected(task) as connection:
-        worker = ChaosWorker(task, connection)
+    task = Task(**{**given, "work_ms": tuple(given["work_ms"]), "types": tuple(given["types"])})
+    with connected(task) as connection, ThreadPoolExecutor() as threads:
+        if task.types:
+            connection.stop()  # all processes must choose alike, and a consumer counts from its making (SEL-2)
+        workers = [ChaosWorker(task, connection, chosen) for chosen in task.types or (None,)]
+        connection.start()
         print("ready", os.getpid(), flush=True)
-        threading.Thread(target=_stop_at_end_of_input, args=(worker,), daemon=True).start()
-        worker.run()
+        threading.Thread(target=_stop_at_end_of_input, args=(workers,), daemon=True).start()
+        for running in [threads.submit(worker.run) for worker in workers]:
+            running.result()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from jbm_kafka.ports import CommittedOffset, GroupDescription, KafkaRecord, TopicDescription, UnknownTopic, Unreachable
+from jbm_kafka.ports import (
+    CommittedOffset,
+    GroupDescription,
+    GroupMember,
+    KafkaRecord,
+    TopicDescription,
+    UnknownTopic,
+    Unreachable,
+)
 from tests.support.store_parts import MadeRecord
 
 Row = tuple[bytes | None, bytes | None]
@@ -118,6 +126,9 @@ class ScriptedKafka:
         self._unasked()
 
     def group_members(self, group: str) -> int:
+        self._unasked()
+
+    def members(self, group: str, topic: str) -> Sequence[GroupMember]:
         self._unasked()
 
     def groups(self) -> Mapping[str, GroupDescription]:

@@ -1,5 +1,6 @@
 """A selector, checked and compiled: which messages somebody wants (SEL-1)."""
 
+import re
 from dataclasses import dataclass, field
 
 from jbm_kafka.core.errors import InvalidSelectorError
@@ -13,6 +14,8 @@ LENGTH_MAX = 65_536
 """Characters of a selector."""
 
 _SPACES = " \t\f\r\n"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""What no message can hold, and no record of a subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +54,8 @@ def parse_selector(text: str | None) -> Selector | None:
         return None
     if len(text) > LENGTH_MAX:
         raise mistake(text, LENGTH_MAX, f"{len(text)} characters", f"at most {LENGTH_MAX}")
+    found = _SURROGATE.search(text)
+    if found is not None:
+        raise mistake(text, found.start(), repr(found[0]), "a whole character: half of a pair has no UTF-8 form")
     node, names = parse(text)
     return Selector(normal_text(node), text, names, compiled(node))

@@ -1,0 +1,56 @@
+"""What callers of the administration give, as it takes them: queues by name, filters of dead letters."""
+
+from __future__ import annotations
+
+from jbm_kafka.admin.letters import LetterFilter, reason_fault
+from jbm_kafka.core.addresses import destination_at
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.selectors.selector import parse_selector
+from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_kafka.jms.arguments import as_queue, as_topic
+
+
+def queue_of(queue: Queue | Topic | str) -> Queue:
+    """The queue, given as such or by its name."""
+    return Queue(queue) if isinstance(queue, str) else as_queue(queue, "queue")
+
+
+def named(destination: Queue | Topic | str, subscription: str | None) -> Queue | Topic:
+    """The queue, or the topic that the subscription is of, given as such or by its name."""
+    if subscription is None:
+        return queue_of(destination)
+    return Topic(destination) if isinstance(destination, str) else as_topic(destination)
+
+
+def letters_queue(queue: Queue | Topic | str) -> Queue:
+    """The queue that is looked into for dead letters.
+
+    Raises:
+        InvalidDestinationError: it is a topic.
+    """
+    found = destination_at(queue) if isinstance(queue, str) else queue
+    if isinstance(found, Topic):
+        raise letters_in_topic(found)
+    return queue_of(found)
+
+
+def letters_in_topic(topic: Topic) -> InvalidDestinationError:
+    """What is said to who looks for dead letters in a topic: it has one of each for every subscription."""
+    return InvalidDestinationError(
+        f"{topic}: dead letters of a topic are its subscriptions': receive them there, as with create_durable_consumer("
+        f"topic, name), and send on what is to be tried again to the destination that its property "
+        f"_JBM_ORIG_DESTINATION names; listed and sent again are those of queues",
+        destination=topic.name,
+    )
+
+
+def letter_filter(origin: Queue | str | None, selector: str | None, **texts: str | None) -> LetterFilter:
+    """Which dead letters are meant; `texts` are the filters that are one text each."""
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise wrong_type(name, text, "it is a str, or None for any")
+    reason = texts["reason"]
+    if reason is not None and (fault := reason_fault(reason)):
+        raise wrong_value("reason", reason, fault)
+    return LetterFilter(None if origin is None else queue_of(origin), selector=parse_selector(selector), **texts)

@@ -1,0 +1,69 @@
+"""Asks the owners of partitions that are there, and takes no answer for an answer: for who only wants to know."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jbm_kafka.codec.command_records import Command
+from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError
+from jbm_kafka.sidecar.conversation import Conversation
+from jbm_kafka.sidecar.own_topics import commands_topic
+from jbm_kafka.sidecar.topic_configs import COMMANDS_CONFIG
+
+ASK_AGAIN_S = 2.0
+"""Owners look every second."""
+
+
+@dataclass(slots=True)
+class Told:
+    """What owners said."""
+
+    results: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    """By partition."""
+    silent: dict[int, str] = field(default_factory=dict)
+    """Partitions of which nobody said anything, and why as far as that is known; empty: no answer in time."""
+
+
+class PresentOwners:
+    """Of the partitions of one group. One thread."""
+
+    def __init__(self, kafka: Kafka, admin: KafkaAdmin, *, namespace: str, group: str) -> None:
+        self._kafka = kafka
+        self._admin = admin
+        self._topic = commands_topic(namespace)
+        self._group = group
+
+    def ask(self, verb: str, arguments: Mapping[int, Mapping[str, Any]], *, timeout_s: float) -> Told:
+        """What each of these partitions' owners says, of those that say it in time."""
+        told = Told(silent=dict.fromkeys(arguments, ""))
+        if not arguments:
+            return told
+        asked_at_ms = time.time_ns() // 1_000_000
+        commands = [Command(secrets.token_hex(8), self._group, p, verb, v, asked_at_ms) for p, v in arguments.items()]
+        open_ = {command.id: command for command in commands}
+        try:
+            self._admin.create_topic(self._topic, partitions=1, config=COMMANDS_CONFIG)
+            with Conversation(self._kafka, self._admin, self._topic) as asking:
+                self._hear(asking, open_, told, time.monotonic() + timeout_s)
+        except KafkaClientError as error:
+            told.silent = dict.fromkeys(told.silent, str(error))
+        return told
+
+    def _hear(self, asking: Conversation, open_: dict[str, Command], told: Told, deadline_s: float) -> None:
+        while open_ and time.monotonic() < deadline_s:
+            asking.send(open_.values())
+            ask_again_s = min(time.monotonic() + ASK_AGAIN_S, deadline_s)
+            while open_ and time.monotonic() < ask_again_s:
+                for answer in asking.answers():
+                    command = open_.pop(answer.id, None)
+                    if command is None:
+                        continue
+                    if answer.error:
+                        told.silent[command.partition] = answer.error
+                    else:
+                        del told.silent[command.partition]
+                        told.results[command.partition] = answer.result

@@ -1,0 +1,110 @@
+"""Queues, topics and subscriptions: made and deleted."""
+
+from contextlib import suppress
+
+from jbm_kafka.admin.asked import queue_of
+from jbm_kafka.admin.deletion import DeletionReport, belongings, check_deletable, delete, deletion_report
+from jbm_kafka.admin.found_destinations import DEFAULT_PARTITIONS
+from jbm_kafka.admin.looking_admin import LookingAdmin
+from jbm_kafka.admin.subscription_counts import SubscriptionCounts, subscription_counts, to_be_ended
+from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.errors import (
+    InvalidDestinationError,
+    JMSError,
+)
+from jbm_kafka.core.wrong_values import checked_int
+from jbm_kafka.jms.arguments import as_topic, checked_flag
+from jbm_kafka.sidecar.topics import Topics
+
+PARTITIONS_MAX = 10_000
+
+
+@explained
+class DestinationAdmin(LookingAdmin):
+    """Makes and ends destinations. Any thread."""
+
+    def create_queue(self, name: str, *, partitions: int | None = None) -> bool:
+        """Make the queue's topic and its changelog: True when it was not there, False when it is as asked already.
+
+        Raises:
+            InvalidDestinationError: the name is not legal or not free, or it exists with other partitions.
+        """
+        return self._create(Queue(name), partitions)
+
+    def create_topic(self, name: str, *, partitions: int | None = None) -> bool:
+        """Make a topic; as `create_queue`."""
+        return self._create(Topic(name), partitions)
+
+    def _create(self, destination: Queue | Topic, partitions: int | None) -> bool:
+        if partitions is not None:
+            checked_int("partitions", partitions, 1, PARTITIONS_MAX, "")
+        with self._asking(f"create {destination}"):
+            found = self._found.described(destination)
+            if found is not None and partitions not in (None, found.partitions):
+                raise InvalidDestinationError(
+                    f"{destination} exists with {found.partitions} partitions, not {partitions}; "
+                    f"another number would move units",
+                    destination=destination.name,
+                    partitions=found.partitions,
+                )
+            topics = Topics(self._admin, namespace=self._namespace, registry=self._registry)
+            topics.ensure(destination, create=True, partitions=partitions or DEFAULT_PARTITIONS)
+            return found is None
+
+    def delete_destination(self, queue: Queue | str, *, force: bool = False, dry_run: bool = False) -> DeletionReport:
+        """Delete a queue with everything that Kafka keeps of it in this namespace: its messages too, for good.
+
+        Deleted are its topic, its changelog, its consumer group and its record in the registry. A queue that is made
+        anew under the name knows nothing of it. Where this ends early, a second call deletes the rest.
+
+        Args:
+            force: also while processes receive from it; when its topic is a queue in other namespaces, whose changelog
+                and group stay; and when it does not look like a queue of ours. Processes with `auto_create` that go
+                on make it again.
+            dry_run: nothing is deleted; the report has what would be.
+
+        Raises:
+            InvalidDestinationError: there is no such queue; or, unless forced, its topic has no changelog.
+            IllegalStateError: unless forced: processes receive from it, or other namespaces do.
+            JMSSecurityError: these credentials may not delete it.
+        """
+        queue = queue_of(queue)
+        checked_flag("force", force)
+        checked_flag("dry_run", dry_run)
+        with self._asking(f"delete {queue}"):
+            found = belongings(queue, self._namespace, admin=self._admin, registry=self._registry)
+            check_deletable(queue, self._namespace, found, force=force)
+            held: int | None = 0
+            if found.topic is not None:
+                held = None
+                with suppress(JMSError):  # whatever is wrong with it, it may be deleted
+                    held = self.counts(queue).held
+            if not dry_run:
+                delete(queue, found, admin=self._admin, registry=self._registry)
+            return deletion_report(queue, found, held, self._registry.log.topic, is_dry_run=dry_run)
+
+    def subscriptions(self, topic: Topic | str | None = None) -> list[SubscriptionCounts]:
+        """The subscriptions of a topic, or all, with what each has not received (TOPIC-5).
+
+        Raises:
+            InvalidDestinationError: there is no such topic.
+        """
+        wanted = None if topic is None else Topic(topic) if isinstance(topic, str) else as_topic(topic)
+        with self._asking("list subscriptions"):
+            if wanted is not None:
+                self._found.named(wanted)
+            return subscription_counts(self._registry.log, self._admin, self._namespace, wanted)
+
+    def unsubscribe(self, name: str, *, client_id: str = "") -> SubscriptionCounts:
+        """End a durable subscription, from outside and for good: what it had not received. Its group goes, too.
+
+        Raises:
+            InvalidDestinationError: there is none of this name with this client id; the text names likely ones.
+            IllegalStateError: processes receive from it.
+        """
+        with self._asking(f"unsubscribe {name!r}"):
+            counts = to_be_ended(self.subscriptions(), name, client_id)
+            with self._connections.open() as connection:
+                connection.provider.unsubscribe(client_id, name)
+            return counts

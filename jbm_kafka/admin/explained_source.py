@@ -1,0 +1,55 @@
+"""Which queue or subscription an administrator means."""
+
+from __future__ import annotations
+
+from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.ports import TopicDescription
+from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.registry_log import RegistryLog
+
+
+def group_of(
+    destination: Queue | Topic,
+    described: TopicDescription,
+    registry: RegistryLog,
+    *,
+    namespace: str,
+    subscription: str | None,
+    client_id: str,
+) -> ChannelGroup:
+    """The channel group of a queue, or of this subscription of a topic.
+
+    Raises:
+        InvalidDestinationError: a queue has no subscriptions; of a topic none was named, or there is none of that name.
+    """
+    if isinstance(destination, Queue):
+        if subscription is not None:
+            raise InvalidDestinationError(
+                f"{destination} is a queue, which has no subscription {subscription!r}: leave that out",
+                destination=destination.name,
+            )
+        return ChannelGroup.of_queue(destination, namespace=namespace, partitions=described.partitions)
+    record = _record(destination, registry, subscription, client_id)
+    return ChannelGroup.of_subscription(
+        record.subscription, record, namespace=namespace, partitions=described.partitions
+    )
+
+
+def _record(topic: Topic, registry: RegistryLog, name: str | None, client_id: str) -> SubscriptionRecord:
+    registry.refresh()
+    records = [record for _, record in subscriptions_in(registry.values()) if record.subscription.topic == topic]
+    for record in records:
+        if (record.subscription.name, record.subscription.client_id) == (name, client_id) and not record.is_ending:
+            return record
+    known = ", ".join(sorted(repr(record.subscription.full_name) for record in records)) or "none"
+    if name is None:
+        told = "its messages are its subscriptions': say which is meant"
+    else:
+        told = f"there is no subscription {name!r} with " + (
+            f"client id {client_id!r}" if client_id else "no client id"
+        )
+    raise InvalidDestinationError(
+        f"{topic}: {told} (<client id>/<name>, or <name>: {known})", destination=topic.name, subscription=name
+    )

@@ -1,0 +1,402 @@
+"""Finds out why messages of a queue or subscription do not move (decision 39).
+
+Three are asked: Kafka, for the group's members, the ends of the logs and open transactions; topic and changelog, for
+what is held; and who has the partitions, for what only he knows. Where one cannot say, the others still do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from jbm_kafka.admin import reasons
+from jbm_kafka.admin.asking_present import PresentOwners, Told
+from jbm_kafka.admin.explanation import (
+    ExplainedMessage,
+    ExplainedPartition,
+    ExplainedReceiver,
+    Explanation,
+    Reason,
+)
+from jbm_kafka.admin.held_units import Held, HeldMessageRow, look_at, row_of
+from jbm_kafka.codec.command_records import EXPLAIN
+from jbm_kafka.codec.pause_record import Pause
+from jbm_kafka.core.standing import Rule
+from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.ports import FoundTransactions, GroupMember, Kafka, KafkaAdmin, KafkaClientError, Unreachable
+from jbm_kafka.sidecar.browse import browse
+from jbm_kafka.sidecar.channel_group import ChannelGroup
+
+COUNT_MAX = 50_000
+"""Messages looked at where nothing special was asked about: a second's work."""
+UNITS_MAX = 20
+"""Units told of then, those that wait longest."""
+BEHIND_MAX = 20_000
+"""Records looked at behind an open transaction, of each partition."""
+READ_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody wants to have explained; nothing: all of it."""
+
+    unit: str | None = None
+    message_id: str | None = None
+    older_than_ms: int = 0
+    """Only what was sent before so long."""
+
+    @property
+    def is_all(self) -> bool:
+        """Neither a unit nor a message."""
+        return self.unit is None and self.message_id is None
+
+    def wants(self, row: HeldMessageRow) -> bool:
+        """Whether it is what was asked about."""
+        return not self.is_all and self.unit in (None, row.unit) and self.message_id in (None, row.message_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where it is found out."""
+
+    kafka: Kafka
+    admin: KafkaAdmin
+    namespace: str
+    bootstrap: str
+    """For people."""
+    now_ms: Callable[[], int]
+    timeout_s: float
+    """For answers of those who receive."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromKafka:
+    """What Kafka says of the group and its logs."""
+
+    members: Sequence[GroupMember]
+    owners: Mapping[int, GroupMember]
+    ends: Mapping[int, int]
+    """Of what readers may see."""
+    heads: Mapping[int, int]
+    """Of what was written."""
+    transactions: Mapping[int, list[Reason]]
+    """By partition that one holds back."""
+
+
+def explain(group: ChannelGroup, asked: Asked, cluster: Sources, *, pause: Pause, places: UnitPlaces) -> Explanation:
+    """Why what was asked about does not move; `places`: where units are.
+
+    Raises:
+        KafkaClientError: no answer.
+    """
+    return _Explaining(group, asked, cluster, pause, places).run()
+
+
+class _Explaining:
+    """One question."""
+
+    def __init__(self, group: ChannelGroup, asked: Asked, cluster: Sources, pause: Pause, places: UnitPlaces) -> None:
+        self._group = group
+        self._asked = asked
+        self._cluster = cluster
+        self._pause = pause
+        self._places = places
+        self._now_ms = cluster.now_ms()
+
+    def run(self) -> Explanation:
+        seen = self._look_at_kafka()
+        held, whole = self._look_at_log()
+        rows = self._rows(held)
+        told = self._ask(held, rows, seen)
+        messages = [self._explained(row, held, told, seen) for row in rows]
+        if not self._asked.is_all:
+            messages += self._behind_transactions(seen)
+        return Explanation(
+            name=str(self._group),
+            group=self._group.group_id,
+            members=len(seen.members),
+            idle_members=tuple(_name(each) for each in seen.members if not each.partitions),
+            reasons=(*self._of_all(seen), *whole),
+            messages=tuple(messages),
+            partitions=tuple(self._partitions(held, messages, told, seen)),
+            receivers=tuple(_receivers(told)),
+            misplaced=held.misplaced,
+            is_whole=held.is_whole,
+        )
+
+    # -- Kafka ---------------------------------------------------------------------------------------------------
+
+    def _look_at_kafka(self) -> FromKafka:
+        admin, topic = self._cluster.admin, self._group.topic
+        places = list(range(self._group.partitions))
+        members = admin.members(self._group.group_id, topic)
+        owners = {partition: member for member in members for partition in member.partitions}
+        heads = admin.end_positions(topic, places, stable=False)
+        ends = admin.end_positions(topic, places, stable=True)
+        waiting = {place: heads[place] - ends[place] for place in places if heads[place] > ends[place]}
+        return FromKafka(members, owners, ends, heads, self._transactions(waiting, ends))
+
+    def _transactions(self, waiting: Mapping[int, int], ends: Mapping[int, int]) -> Mapping[int, list[Reason]]:
+        """Why records behind the stable end wait; nothing of those that went on in the meantime."""
+        topic, cluster = self._group.topic, self._cluster
+        if not waiting:
+            return {}
+        found = {place: self._open_on(place) for place in waiting}
+        # Of all but a hanging one: ended while we looked.
+        now = cluster.admin.end_positions(topic, list(waiting), stable=True)
+        return {
+            place: reasons.open_transactions(
+                topic, place, ends[place], count, found[place], bootstrap=cluster.bootstrap
+            )
+            for place, count in waiting.items()
+            if now[place] == ends[place]
+        }
+
+    def _open_on(self, partition: int) -> FoundTransactions | str:
+        log = self._cluster.kafka.transaction_log()
+        try:
+            return log.open_on(self._group.topic, partition)
+        except KafkaClientError as error:
+            return str(error)
+        finally:
+            log.close()
+
+    # -- topic and changelog ---------------------------------------------------------------------------------------
+
+    def _look_at_log(self) -> tuple[Held, list[Reason]]:
+        """What is held; and what is wrong with finding it out."""
+        try:
+            return self._held(self._asked.wants), []
+        except Unreachable as error:
+            text = f"what is held cannot be read now: {error}"
+            is_whole = False
+            return Held({}, [], {}, is_whole=is_whole), [Reason(rule=Rule.IN_DOUBT, text=text)]
+
+    def _held(self, wants: Callable[[HeldMessageRow], bool]) -> Held:
+        messages = browse(self._cluster.kafka, self._group, now_ms=self._now_ms, hands=None, include_all=True)
+        return look_at(
+            messages,
+            now_ms=self._now_ms,
+            places=self._places,
+            wants=wants,
+            count_max=COUNT_MAX if self._asked.is_all else 0,
+        )
+
+    def _rows(self, held: Held) -> list[HeldMessageRow]:
+        """What is told of, one by one."""
+        before_ms = self._now_ms - self._asked.older_than_ms
+        if self._asked.message_id is not None:
+            return held.wanted
+        if self._asked.unit is not None:
+            firsts = {row.partition: row for row in reversed(held.wanted)}
+            return [row for row in firsts.values() if row.sent_at_ms <= before_ms]
+        waiting = [row for row in held.firsts.values() if row.sent_at_ms <= before_ms]
+        return sorted(waiting, key=lambda row: row.sent_at_ms)[:UNITS_MAX]
+
+    def _first_of(self, row: HeldMessageRow, held: Held) -> HeldMessageRow:
+        return held.firsts[row.partition, row.offset if row.key is None else row.key]
+
+    # -- owners ----------------------------------------------------------------------------------------------------
+
+    def _ask(self, held: Held, rows: Sequence[HeldMessageRow], seen: FromKafka) -> Told:
+        """What those who have the partitions say of these messages, and of the first of their units."""
+        about: dict[int, dict[int, str | None]] = {}
+        for row in rows:
+            for each in (self._first_of(row, held), row):
+                about.setdefault(each.partition, {})[each.offset] = None if each.key is None else each.key.hex()
+        if self._asked.is_all:
+            for partition in (*held.by_partition, *(min(m.partitions) for m in seen.members if m.partitions)):
+                about.setdefault(partition, {})
+        arguments = {
+            partition: {"messages": list(messages.items())}
+            for partition, messages in about.items()
+            if partition in seen.owners
+        }
+        cluster = self._cluster
+        owners = PresentOwners(cluster.kafka, cluster.admin, namespace=cluster.namespace, group=self._group.group_id)
+        return owners.ask(EXPLAIN, arguments, timeout_s=cluster.timeout_s)
+
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    def _of_all(self, seen: FromKafka) -> Iterable[Reason]:
+        if self._pause.consumption is not None:
+            yield reasons.paused(self._pause.consumption)
+        if not seen.members:
+            yield reasons.reason(Rule.NOBODY_RECEIVES)
+
+    def _explained(self, row: HeldMessageRow, held: Held, told: Told, seen: FromKafka) -> ExplainedMessage:
+        first = self._first_of(row, held)
+        found = [self._why(row, first, told, seen)]
+        if first is not row and found[0].rule is Rule.BEHIND:
+            found.append(self._why(first, first, told, seen))
+        return _message(row, tuple(found))
+
+    def _why(self, row: HeldMessageRow, first: HeldMessageRow, told: Told, seen: FromKafka) -> Reason:
+        answer = told.results.get(row.partition)
+        if answer is not None:
+            mine = {each.get("offset"): each for each in answer.get("messages", ())}.get(row.offset)
+            if mine is not None:
+                return self._as_told(mine, first, answer)
+        if first is not row:
+            return reasons.behind(first.offset, None)
+        if row.rule is not Rule.READY:
+            return reasons.reason(row.rule, until_ms=_until(row))
+        return self._unowned(row.partition, answer, told, seen)
+
+    def _as_told(self, mine: Mapping[str, Any], first: HeldMessageRow, answer: Mapping[str, Any]) -> Reason:
+        """What the owner says of one message."""
+        rule = _rule(mine.get("rule"))
+        holder = mine.get("holder")
+        process = _process(answer)
+        who = None if holder is None else reasons.holder_of(holder, process)
+        offset = mine.get("offset")
+        is_in_store = rule not in (Rule.IN_HAND, Rule.IN_DOUBT, Rule.LEAVING, Rule.SETTLED, Rule.NOT_READ)
+        if rule is Rule.BEHIND or (is_in_store and offset != first.offset):
+            return reasons.behind(mine.get("head", first.offset), who)
+        if rule is Rule.IN_HAND and who is not None and holder is not None:
+            return reasons.in_hand(who, holder.get("since_ms"))
+        if rule is Rule.NOT_READ:
+            return _not_read(answer)
+        if rule is Rule.PAUSED and self._pause.consumption is not None:
+            return reasons.paused(self._pause.consumption)
+        due_at_ms = mine.get("due_at_ms")
+        until_ms = due_at_ms if rule in (Rule.DELAYED, Rule.NOT_YET_DUE) else None
+        return reasons.reason(rule, until_ms=until_ms)
+
+    def _unowned(self, partition: int, answer: Mapping[str, Any] | None, told: Told, seen: FromKafka) -> Reason:
+        """Of what topic and changelog have nothing to say, and its owner neither."""
+        if not seen.members:
+            return reasons.reason(Rule.NOBODY_RECEIVES)
+        if partition not in seen.owners:
+            return reasons.reason(Rule.NO_OWNER)
+        if answer is not None:
+            return self._of_partition(partition, told, seen)[0]
+        return _silent(seen.owners[partition], told.silent.get(partition, ""))
+
+    def _of_partition(self, partition: int, told: Told, seen: FromKafka) -> list[Reason]:
+        """What keeps all of a partition."""
+        found = list(seen.transactions.get(partition, ()))
+        answer = told.results.get(partition)
+        if seen.members and partition not in seen.owners:
+            found.append(reasons.reason(Rule.NO_OWNER))
+        elif partition in told.silent:
+            found.append(_silent(seen.owners[partition], told.silent[partition]))
+        if answer is not None:
+            if answer.get("closed"):
+                found.append(reasons.reason(Rule.CLOSED, text=str(answer["closed"])))
+            elif answer.get("is_opening"):
+                found.append(reasons.reason(Rule.OPENING))
+            if answer.get("is_moving"):
+                found.append(reasons.reason(Rule.MOVING))
+            if not answer.get("is_read_on", True):
+                found.append(_not_read(answer))
+        return found
+
+    def _partitions(
+        self, held: Held, messages: Sequence[ExplainedMessage], told: Told, seen: FromKafka
+    ) -> Iterable[ExplainedPartition]:
+        wanted = set(range(self._group.partitions)) if self._asked.is_all else {each.partition for each in messages}
+        if not self._asked.is_all and not messages:
+            wanted = set(seen.transactions)  # what was asked about may be behind one, and not to be seen
+        for partition in sorted(wanted):
+            found = self._of_partition(partition, told, seen)
+            count = held.by_partition.get(partition, 0)
+            if not (count or found) and self._asked.is_all:
+                continue
+            member = seen.owners.get(partition)
+            yield ExplainedPartition(
+                partition=partition,
+                owner="" if member is None else _name(member),
+                held=count,
+                units=dict(told.results.get(partition, {}).get("units", {})),
+                reasons=tuple(found),
+            )
+
+    def _behind_transactions(self, seen: FromKafka) -> Iterable[ExplainedMessage]:
+        """What was asked about and no reader of committed records sees yet."""
+        for partition, found in seen.transactions.items():
+            begin = seen.ends[partition]
+            end = min(seen.heads[partition], begin + BEHIND_MAX)
+            reader = self._cluster.kafka.log_reader()
+            try:
+                records = reader.read(
+                    self._group.topic, {partition: (begin, end)}, timeout_s=READ_TIMEOUT_S, committed_only=False
+                )
+            finally:
+                reader.close()
+            rows = (row_of(record, None, self._now_ms) for record in records)
+            wanted = [row for row in rows if self._asked.wants(row)]
+            for row in islice(wanted, 1):
+                row.behind = len(wanted) - 1
+                yield _message(row, tuple(found))
+
+
+def _message(row: HeldMessageRow, why: tuple[Reason, ...]) -> ExplainedMessage:
+    return ExplainedMessage(
+        partition=row.partition,
+        offset=row.offset,
+        message_id=row.message_id,
+        unit=row.unit,
+        sent_at_ms=row.sent_at_ms,
+        attempts=row.attempts,
+        behind=row.behind,
+        reasons=why,
+    )
+
+
+def _receivers(told: Told) -> Iterable[ExplainedReceiver]:
+    """Each once, though its process tells of it with each of its partitions."""
+    known: dict[tuple[str, str], ExplainedReceiver] = {}
+    for answer in told.results.values():
+        process = _process(answer)
+        for each in answer.get("receivers", ()):
+            known[process, str(each.get("receiver"))] = ExplainedReceiver(
+                process=process,
+                client_id=str(each.get("client_id", "")),
+                session=str(each.get("session", "")),
+                receiver=str(each.get("receiver", "")),
+                mode=str(each.get("mode", "")),
+                selector=str(each.get("selector", "")),
+                prefetch=int(each.get("prefetch", 0)),
+                in_hand=int(each.get("in_hand", 0)),
+                unread=int(each.get("unread", 0)),
+                is_asking=bool(each.get("is_asking")),
+                is_stopped=bool(each.get("is_stopped")),
+                is_idle=bool(each.get("is_idle")),
+            )
+    return known.values()
+
+
+def _process(answer: Mapping[str, Any]) -> str:
+    process = answer.get("process", {})
+    return f"process {process.get('id', '?')} at {process.get('host', '?')}"
+
+
+def _name(member: GroupMember) -> str:
+    return f"{member.member_id} at {member.host}" if member.host else member.member_id
+
+
+def _rule(value: object) -> Rule:
+    """A newer owner may have rules that are not known here."""
+    try:
+        return Rule(value)
+    except ValueError:
+        return Rule.OWNER_SILENT
+
+
+def _until(row: HeldMessageRow) -> int | None:
+    return row.due_at_ms if row.rule in (Rule.DELAYED, Rule.NOT_YET_DUE) else None
+
+
+def _silent(member: GroupMember, why: str) -> Reason:
+    text = f"the process that has its partition did not say: member {_name(member)}"
+    return reasons.reason(Rule.OWNER_SILENT, text=f"{text}; {why}" if why else text)
+
+
+def _not_read(answer: Mapping[str, Any]) -> Reason:
+    text = f"the owner of its partition has read up to offset {answer.get('read_to')}"
+    if not answer.get("is_read_on", True):
+        text += ", and reads on when some of what it has read is taken"
+    return reasons.reason(Rule.NOT_READ, text=text)

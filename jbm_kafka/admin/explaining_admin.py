@@ -1,0 +1,76 @@
+"""Why messages do not move."""
+
+from jbm_kafka.admin.asking import Asking
+from jbm_kafka.admin.explained_source import group_of
+from jbm_kafka.admin.explaining import Asked, Sources, explain
+from jbm_kafka.admin.explanation import Explanation
+from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.jms.arguments import checked_seconds
+
+EXPLAIN_TIMEOUT_S = 10.0
+
+
+@explained
+class ExplainingAdmin(Asking):
+    """Looks for what holds messages up. Any thread."""
+
+    def explain(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        unit: str | None = None,
+        message_id: str | None = None,
+        subscription: str | None = None,
+        client_id: str = "",
+        older_than_s: float = 0.0,
+        timeout_s: float = EXPLAIN_TIMEOUT_S,
+    ) -> Explanation:
+        """Why this unit, this message, or what waits longest does not move: who has it, since when, by which rule.
+
+        Nothing is changed. Who has the partitions is asked; of those who do not answer what topic, changelog and group
+        tell is told.
+
+        Args:
+            subscription: of a topic, the name of the one that is meant, with its `client_id`.
+            older_than_s: only what was sent before so many seconds.
+            timeout_s: how long the processes that receive may take to answer.
+
+        Raises:
+            InvalidDestinationError: there is no such queue, topic or subscription.
+        """
+        older_than_s = checked_seconds("older_than_s", older_than_s)
+        timeout_s = checked_seconds("timeout_s", timeout_s)
+        for name, text in (("unit", unit), ("message_id", message_id), ("subscription", subscription)):
+            if text is not None and not isinstance(text, str):
+                raise wrong_type(name, text, "it is a str, or None for any")
+        with self._asking(f"explain {destination}"):
+            found = self._found.named(destination)
+            described = self._found.described(found)
+            if described is None:
+                raise self._found.missing(found)
+            group = group_of(
+                found,
+                described,
+                self._registry.log,
+                namespace=self._namespace,
+                subscription=subscription,
+                client_id=client_id,
+            )
+            sources = Sources(
+                kafka=self._kafka,
+                admin=self._admin,
+                namespace=self._namespace,
+                bootstrap=self._connections.url,
+                now_ms=self._cluster.clock.now_ms,
+                timeout_s=timeout_s,
+            )
+            return explain(
+                group,
+                Asked(unit, message_id, older_than_ms=int(older_than_s * 1_000)),
+                sources,
+                pause=self._registry.pauses.of(found.name),
+                places=self._registry.places.of(found.name, described.topic_id) or UnitPlaces(described.partitions),
+            )

@@ -1,0 +1,153 @@
+"""Why a message, a unit or a partition does not move, as values (UNIT-17)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from jbm_kafka.core.standing import Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who has a message in hand."""
+
+    process: str
+    """`process 4711 at worker-3`, as the process says it."""
+    client_id: str
+    """Of its connection; empty: none."""
+    session: str
+    """`<connection>/<number>`: as it stands in the names of its threads and in the ids of what it sends."""
+    receiver: str
+    """`<session>/<number>` of the consumer; empty where it is not known any more."""
+    mode: str
+    """Of the session, such as `CLIENT`."""
+    is_unread: bool
+    """It lies in the receiver's buffer, and the application has not had it yet."""
+
+    def __str__(self) -> str:
+        client = f" of client {self.client_id!r}" if self.client_id else ""
+        mode = f" ({self.mode})" if self.mode else ""
+        return f"{self.receiver or self.session}{mode}{client} in {self.process}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One rule that keeps something where it is."""
+
+    rule: Rule
+    text: str
+    """A sentence for people, without times and remedy."""
+    since_ms: int | None = None
+    """ms since the epoch; None: not known."""
+    until_ms: int | None = None
+    """When it ends by itself; None: not by itself, or nobody knows when."""
+    holder: Holder | None = None
+    """Of what is in hand, and of what waits behind that."""
+    remedy: str = ""
+    """What can be done about it; empty: wait, or nothing need be done."""
+
+    def __str__(self) -> str:
+        since = "" if self.since_ms is None else f", since {_when(self.since_ms)}"
+        until = "" if self.until_ms is None else f", until {_when(self.until_ms)}"
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.text}{since}{until}{remedy}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedMessage:
+    """A message that was asked about, or the first of a unit."""
+
+    partition: int
+    offset: int
+    message_id: str
+    unit: str | None
+    sent_at_ms: int
+    attempts: int
+    """How often it was delivered, as recorded."""
+    behind: int
+    """Messages of its unit that wait behind it, as far as was looked."""
+    reasons: tuple[Reason, ...]
+    """What keeps it; where that is an earlier message of its unit, then what keeps that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedPartition:
+    """A partition that somebody might wait for."""
+
+    partition: int
+    owner: str
+    """The member of the group that has it, by its address and id; empty: none."""
+    held: int
+    """Messages not settled, as far as was looked."""
+    units: Mapping[str, int] = field(default_factory=dict)
+    """By the value of a `Rule` how many units it keeps, and messages without one, as its owner says."""
+    reasons: tuple[Reason, ...] = ()
+    """What keeps all of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedReceiver:
+    """A consumer, as its process describes it."""
+
+    process: str
+    client_id: str
+    session: str
+    receiver: str
+    mode: str
+    selector: str
+    prefetch: int
+    in_hand: int
+    """What its session has, with what is unread."""
+    unread: int
+    is_asking: bool
+    """It would take more now."""
+    is_stopped: bool
+    """Its connection is not started."""
+    is_idle: bool
+    """It asks, and nothing of its process's partitions may go to it: for want of messages, or of units."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why something of a queue or subscription does not move, at one moment."""
+
+    name: str
+    """`queue:orders`, `topic:prices subscription 'audit'`."""
+    group: str
+    """Its consumer group."""
+    members: int
+    """Processes that receive."""
+    idle_members: tuple[str, ...]
+    """Of them, those without a partition: there are more processes than partitions, or they have just come."""
+    reasons: tuple[Reason, ...]
+    """What keeps all of it."""
+    messages: tuple[ExplainedMessage, ...]
+    """What was asked about: the message; the first of the unit; or the units that wait longest, the longest first."""
+    partitions: tuple[ExplainedPartition, ...]
+    """Those that hold something, or are kept as a whole; where a message or a unit was asked about, its own."""
+    receivers: tuple[ExplainedReceiver, ...]
+    """Of the processes that answered."""
+    misplaced: int
+    """Messages in another partition than their unit's hash says, as far as was looked."""
+    is_whole: bool
+    """All that is held was looked at; else the first 50,000 messages."""
+
+    @property
+    def starving(self) -> int:
+        """Units and messages that could go, and that no receiver has taken yet."""
+        rules = (Rule.READY, Rule.RECEIVERS_BUSY)
+        return sum(part.units.get(rule.value, 0) for part in self.partitions for rule in rules)
+
+    @property
+    def idle_receivers(self) -> int:
+        """Receivers that ask and get nothing, while others hold, or a rule keeps, what there is."""
+        return sum(each.is_idle for each in self.receivers)
+
+
+def _when(at_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):  # Kafka takes any 64-bit timestamp
+        return f"{at_ms} ms"

@@ -1,0 +1,145 @@
+"""Which queues and topics there are on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+
+from jbm_kafka.admin.asked import letters_in_topic
+from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
+from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.ports import KafkaAdmin, TopicDescription
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.sidecar.topics import Topics
+
+DEFAULT_PARTITIONS = 16
+SHIPPED_DEAD_LETTERS = "DLQ"
+SHIPPED_EXPIRED = "ExpiryQueue"
+SHIPPED = (SHIPPED_DEAD_LETTERS, SHIPPED_EXPIRED)
+
+
+class FoundDestinations:
+    """Those of one namespace, as the cluster and the registry have them when they are asked for. Any thread."""
+
+    def __init__(self, admin: KafkaAdmin, registry: Registry, namespace: str) -> None:
+        self._admin = admin
+        self._registry = registry
+        self._namespace = namespace
+
+    def queues(self) -> list[Queue]:
+        """Each Kafka topic that has a changelog and is not a JMS topic."""
+        topics = self._admin.topic_names()
+        self._registry.refresh()
+        marked = self._registry.topics_of(self._admin.describe(self._registry.marked_names()))
+        prefix = with_namespace("", self._namespace)
+        changelogs = [t for t in topics if t.endswith(CHANGELOG_SUFFIX) and t.startswith(prefix)]
+        names = [topic.removesuffix(CHANGELOG_SUFFIX).removeprefix(prefix) for topic in changelogs]
+        queues = [name for name in names if name in topics and name not in marked and name_fault(name) is None]
+        return [Queue(name) for name in sorted(queues)]
+
+    def topics(self) -> list[Topic]:
+        """Each Kafka topic that was created or used as a JMS topic."""
+        self._registry.refresh()
+        marked = self._registry.topics_of(self._admin.describe(self._registry.marked_names()))
+        return [Topic(name) for name in sorted(marked)]
+
+    def described(self, destination: Queue | Topic) -> TopicDescription | None:
+        """Its Kafka topic, if there is one."""
+        topic = destination.kafka_topic(self._namespace)
+        return self._admin.describe([topic]).get(topic)
+
+    def existing(self, queue: Queue) -> TopicDescription:
+        """Its Kafka topic.
+
+        Raises:
+            InvalidDestinationError: there is none, or it is a JMS topic's.
+        """
+        found = self.described(queue)
+        if found is None:
+            raise self.missing(queue)
+        self._refuse_topic(queue, found)
+        return found
+
+    def with_letters(self, queue: Queue) -> TopicDescription:
+        """As `existing`, of a dead-letter or expiry queue."""
+        found = self.described(queue)
+        self._registry.refresh()
+        if found is not None and self._registry.is_topic(queue.name, found.topic_id):
+            raise letters_in_topic(Topic(queue.name))
+        return self.existing(queue)
+
+    def named(self, destination: Queue | Topic | str) -> Queue | Topic:
+        """The queue or topic of this name, which is there.
+
+        Raises:
+            InvalidDestinationError: there is none, or it is of the other kind.
+        """
+        name = destination if isinstance(destination, str) else destination.name
+        self._registry.refresh()
+        found = self.described(Queue(name))
+        is_topic = found is not None and self._registry.is_topic(name, found.topic_id)
+        if is_topic and not isinstance(destination, Queue):
+            return Topic(name)
+        queue = Queue(name)
+        if isinstance(destination, Topic):
+            if found is not None:
+                raise InvalidDestinationError(
+                    f"{destination}: {name!r} is a queue, or nobody has used it as a topic yet", destination=name
+                )
+            raise self.missing(destination)
+        self.existing(queue)
+        return queue
+
+    def missing(self, destination: Queue | Topic) -> InvalidDestinationError:
+        """What is said when there is no such destination, with a name that is meant perhaps."""
+        name = destination.name
+        names = [each for each in self._admin.topic_names() if name_fault(each) is None]
+        likely = get_close_matches(name, names, n=1, cutoff=0.7)
+        hint = f"did you mean {likely[0]!r}? Or " if likely else ""
+        option = " --topic" if isinstance(destination, Topic) else ""
+        return InvalidDestinationError(
+            f"{destination}: there is no Kafka topic {name!r}; {hint}create it with: jbm-kafka create {name}{option}",
+            destination=name,
+        )
+
+    def is_unused(self, queue: Queue) -> bool:
+        """A shipped address that nobody needed yet: it is made with the first receiver of any queue."""
+        return queue.name in SHIPPED and self.described(queue) is None
+
+    def grower(self, queue: Queue) -> Callable[[int], None]:
+        """What has a queue have so many partitions, and its changelog too; it has no more."""
+
+        def grow(partitions: int) -> None:
+            found = self.existing(queue)
+            if found.partitions < partitions:
+                self._admin.add_partitions(found.name, partitions)
+            # Also the changelog gets what it lacks.
+            Topics(self._admin, namespace=self._namespace).ensure(queue, create=False, partitions=DEFAULT_PARTITIONS)
+
+        return grow
+
+    def info_of(self, queue: Queue) -> TopicInfo:
+        """What is needed to send a dead letter to the queue that it came from.
+
+        Raises:
+            InvalidDestinationError: it is not there any more.
+        """
+        if self.described(queue) is None:
+            raise InvalidDestinationError(
+                f"{queue}, where it came from, is not there any more; create it again with: "
+                f"jbm-kafka create {queue.name}",
+                destination=queue.name,
+            )
+        topics = Topics(self._admin, namespace=self._namespace, registry=self._registry)
+        return topics.ensure(queue, create=False, partitions=DEFAULT_PARTITIONS)
+
+    def _refuse_topic(self, queue: Queue, described: TopicDescription) -> None:
+        """A topic's messages are its subscriptions', and no queue's."""
+        self._registry.refresh()
+        if self._registry.is_topic(queue.name, described.topic_id):
+            raise InvalidDestinationError(
+                f"{queue}: {queue.name!r} is a topic, and this is for queues; Admin.subscriptions({queue.name!r}) "
+                f"tells what its subscriptions hold, and browse and counts look into one: subscription=…",
+                destination=queue.name,
+            )

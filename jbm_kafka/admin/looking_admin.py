@@ -1,0 +1,121 @@
+"""What there is, and what queues hold; nothing is consumed, no group joined."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from jbm_kafka.admin.asked import named, queue_of
+from jbm_kafka.admin.asking import Asking
+from jbm_kafka.admin.counts import QueueCounts, count_group, tallies
+from jbm_kafka.admin.looking import as_browsed
+from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
+from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.selectors.selector import Selector, parse_selector
+from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.wrong_values import checked_int
+from jbm_kafka.jms.browser import check_include
+from jbm_kafka.jms.messages import Message
+
+COUNT_MAX = 50_000
+"""Messages read for one count: a second's work."""
+
+
+@explained
+class LookingAdmin(Asking):
+    """Looks into queues. Any thread."""
+
+    def counts(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        count_max: int = COUNT_MAX,
+    ) -> QueueCounts:
+        """What the queue, or this subscription of the topic, holds; of more than `count_max` only how many.
+
+        It is computed from the topic and its changelog.
+
+        Raises:
+            InvalidDestinationError: there is no such queue, or no such subscription.
+        """
+        named(destination, subscription)
+        checked_int("count_max", count_max, 0, None, "messages")
+        with self._asking(f"count {destination}"):
+            source = self._source(destination, subscription, client_id)
+            group = self._group(source)
+            described = self._admin.describe([group.topic])[group.topic]
+            self._registry.refresh()
+            name = group.destination.name
+            places = self._registry.places.of(name, described.topic_id) or UnitPlaces(described.partitions)
+            return count_group(
+                group,
+                described,
+                admin=self._admin,
+                seen=lambda: tallies(self._seen(source), places, time.time_ns() // 1_000_000),
+                count_max=count_max,
+                pause=self._registry.pauses.of(name),
+            )
+
+    def browse(
+        self,
+        destination: Queue | Topic | str,
+        *,
+        subscription: str | None = None,
+        client_id: str = "",
+        selector: str | None = None,
+        include: str = "deliverable",
+    ) -> QueueLook:
+        """The messages of the queue, or of this subscription of the topic, as a browser shows them (UNIT-13).
+
+        What it gives is an iterator of messages; at its end `not_shown` tells how many others there are, and why.
+        Nothing is consumed, no group joined.
+
+        Args:
+            subscription: its name; `client_id` where it belongs to one.
+
+        Raises:
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            InvalidDestinationError: when the first is asked for: there is no such queue or subscription.
+        """
+        check_include(include)
+        if subscription is None:
+            destination = queue_of(destination)
+        not_shown = Counter[Wait]()
+        found = self._browse(destination, subscription, client_id, parse_selector(selector), include, not_shown)
+        return QueueLook(found, not_shown)
+
+    def _browse(
+        self,
+        destination: Queue | Topic | str,
+        subscription: str | None,
+        client_id: str,
+        selector: Selector | None,
+        include: str,
+        not_shown: Counter[Wait],
+    ) -> Iterator[Message]:
+        with self._asking(f"browse {destination}"):
+            source = self._source(destination, subscription, client_id)
+            now_ms = self._cluster.clock.now_ms()
+            for seen in self._seen(source, selector, with_hands=True):
+                if include == "all" or seen.is_deliverable:
+                    yield as_browsed(seen, self._group(source).destination)
+                else:
+                    not_shown[wait_of(seen, now_ms)] += 1
+
+    def exists(self, queue: Queue | str) -> bool:
+        """Whether there is a Kafka topic for it."""
+        queue = queue_of(queue)
+        with self._asking(f"look for {queue}"):
+            return self._found.described(queue) is not None
+
+    def destinations(self) -> list[Queue | Topic]:
+        """Every queue and topic, by name.
+
+        A queue is each Kafka topic that has a changelog and is not a JMS topic; a topic is what was created or used as
+        one. What nobody of ours used yet is not among them.
+        """
+        with self._asking("list queues and topics"):
+            found: list[Queue | Topic] = [*self._found.queues(), *self._found.topics()]
+            return sorted(found, key=lambda each: each.name)

@@ -1,0 +1,138 @@
+"""What operators do to messages that wait: move, remove, expire, give up."""
+
+from collections.abc import Collection
+
+from jbm_kafka.admin.asked import queue_of
+from jbm_kafka.admin.asking import Asking
+from jbm_kafka.admin.chosen_messages import choice_of
+from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS, SHIPPED_EXPIRED
+from jbm_kafka.admin.message_verbs import MessagesReport, Wish, take_out, wish_of
+from jbm_kafka.admin.running_admin import ASK_TIMEOUT_S
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.taking_out import Verb
+
+
+@explained
+class MessageAdmin(Asking):
+    """Has the owners of messages do it, or is their owner for a moment. Any thread."""
+
+    def move(
+        self,
+        queue: Queue | str,
+        to: Queue | str,
+        *,
+        selector: str | None = None,
+        unit: str | None = None,
+        message_id: str | Collection[str] | None = None,
+        everything: bool = False,
+        order: str = "log",
+        count: int | None = None,
+        split_units: bool = False,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> MessagesReport:
+        """Move messages to another queue: each leaves in the transaction that writes it there (UNIT-14).
+
+        Meant are those of the unit, with one of the ids, chosen by the selector: all of that which is given; or
+        everything. They stay as they are, but for attempts, which are counted anew, and duplicate ids, which go. What
+        somebody works on stays with him, and what is behind it in its unit stays too; the report tells.
+
+        A unit keeps its order when it is moved whole while both queues are paused (`pause`); else a warning says so.
+        Whoever receives from the queue does it; when nobody does, this process joins its group for a moment.
+
+        Args:
+            order: in which they are sent: as in the "log", as they were "sent", or by "priority". Messages of a unit
+                stay in theirs, and the order holds within each partition.
+            count: so many of them at most, the first in that order.
+            split_units: also when only some messages of a unit are meant.
+            dry_run: nothing is moved; the report has what would be.
+
+        Raises:
+            InvalidDestinationError: one of the queues is not there, or they are the same.
+            InvalidSettingError: it is not said which messages are meant.
+            InvalidSelectorError: the selector is wrong; `position` tells the column.
+            OrderError: units would be split; nothing is done.
+        """
+        target = queue_of(to)
+        wish = wish_of(
+            Verb.MOVE, queue, choice_of(selector, unit, message_id, everything=everything), to=target, order=order,
+            count=count, splits_units=split_units, dry_run=dry_run, timeout_s=timeout_s,
+        )  # fmt: skip
+        if target == wish.queue:
+            raise InvalidDestinationError(f"{target}: its messages are there already; name another queue")
+        return self._take_out(wish, AddressSettings())
+
+    def remove(
+        self,
+        queue: Queue | str,
+        *,
+        selector: str | None = None,
+        unit: str | None = None,
+        message_id: str | Collection[str] | None = None,
+        everything: bool = False,
+        count: int | None = None,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> MessagesReport:
+        """Remove messages for good, but for those that somebody works on. As `move` in all else."""
+        choice = choice_of(selector, unit, message_id, everything=everything)
+        wish = wish_of(Verb.REMOVE, queue, choice, count=count, dry_run=dry_run, timeout_s=timeout_s)
+        return self._take_out(wish, AddressSettings())
+
+    def expire(
+        self,
+        queue: Queue | str,
+        *,
+        selector: str | None = None,
+        unit: str | None = None,
+        message_id: str | Collection[str] | None = None,
+        everything: bool = False,
+        count: int | None = None,
+        expiry_address: str | None = SHIPPED_EXPIRED,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> MessagesReport:
+        """Let messages expire now: they go to the expiry address, or are removed where there is none (SEND-5).
+
+        As `move` in all else. `expiry_address` is what counts when nobody receives; else the settings there do.
+        """
+        choice = choice_of(selector, unit, message_id, everything=everything)
+        wish = wish_of(Verb.EXPIRE, queue, choice, count=count, dry_run=dry_run, timeout_s=timeout_s)
+        return self._take_out(wish, AddressSettings(expiry_address=expiry_address))
+
+    def send_to_dead_letter(
+        self,
+        queue: Queue | str,
+        *,
+        selector: str | None = None,
+        unit: str | None = None,
+        message_id: str | Collection[str] | None = None,
+        everything: bool = False,
+        count: int | None = None,
+        dead_letter_address: str | None = SHIPPED_DEAD_LETTERS,
+        dry_run: bool = False,
+        timeout_s: float = ASK_TIMEOUT_S,
+    ) -> MessagesReport:
+        """Give messages up now: they go to the dead-letter address with the reason "operator" (REDELIVER-4).
+
+        As `move` in all else. `dead_letter_address` is what counts when nobody receives; else the settings there do.
+        """
+        choice = choice_of(selector, unit, message_id, everything=everything)
+        wish = wish_of(Verb.DEAD_LETTER, queue, choice, count=count, dry_run=dry_run, timeout_s=timeout_s)
+        return self._take_out(wish, AddressSettings(dead_letter_address=dead_letter_address))
+
+    def _take_out(self, wish: Wish, settings: AddressSettings) -> MessagesReport:
+        with self._asking(f"{wish.verb.value} messages of {wish.queue}"):
+            self._found.existing(wish.queue)
+            if wish.to is not None:
+                self._found.existing(wish.to)
+            self._registry.refresh()
+            return take_out(
+                wish,
+                seen=lambda: self._seen(wish.queue),
+                owners=self._owners(wish.queue, settings),
+                pause_of=lambda queue: self._registry.pauses.of(queue.name),
+            )

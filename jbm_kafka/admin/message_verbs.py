@@ -1,0 +1,209 @@
+"""What an operator does to messages: move, remove, expire, dead-letter. Whoever owns their partitions does it for him
+(decision 40); here it is decided which are meant, and told what became of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jbm_kafka.admin.asked import queue_of
+from jbm_kafka.admin.asking_owners import Asked, Owners
+from jbm_kafka.admin.chosen_messages import Choice, Chosen, ChosenMessage, check_order, check_whole, choose
+from jbm_kafka.admin.looking import patiently
+from jbm_kafka.codec.pause_record import Pause
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.taking_out import Verb
+from jbm_kafka.core.wrong_values import checked_int
+from jbm_kafka.jms.arguments import checked_flag, checked_seconds
+from jbm_kafka.ports.provider import Seen
+
+PORTION = 1_000
+"""Messages that leave in one transaction."""
+PORTION_BYTES = 8 * 2**20
+PORTION_UNCOPIED = 20_000
+"""Of what is only removed. It bounds the size of a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMessage:
+    """A message that was meant and is where it was."""
+
+    message: ChosenMessage
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesReport:
+    """What became of the messages that were meant, or, of a dry run, which they are."""
+
+    queue: Queue
+    verb: str
+    """"move", "remove", "expire" or "dead-letter"."""
+    is_dry_run: bool
+    address: str | None
+    """Where their copies are; None: there are none, or a dry run does not know."""
+    messages: Sequence[ChosenMessage]
+    """They have left the queue, for good, with their copies; in a dry run those that would. In their order."""
+    in_hand: Sequence[ChosenMessage]
+    """Somebody works on them, so they stay with him. A dry run does not know."""
+    kept: Sequence[KeptMessage]
+    """They stay for another reason."""
+    gone: Sequence[ChosenMessage]
+    """They were gone when their owner was asked: acknowledged, expired; or, if this process asked twice because the
+    owner died, by this very call."""
+    left_out: int
+    """So many more were meant, beyond `count`."""
+    warnings: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is asked for."""
+
+    verb: Verb
+    queue: Queue
+    choice: Choice
+    to: Queue | None = None
+    order: str = "log"
+    count: int | None = None
+    splits_units: bool = False
+    dry_run: bool = False
+    timeout_s: float = 60.0
+
+
+def wish_of(verb: Verb, queue: Queue | str, choice: Choice, **asked: Any) -> Wish:
+    """What a caller gives, as it is used; `asked` as the fields of `Wish`.
+
+    Raises:
+        InvalidSettingError: a value that cannot be.
+    """
+    for name in ("dry_run", "splits_units"):
+        checked_flag(name, asked.get(name, False))
+    if asked.get("count") is not None:
+        checked_int("count", asked["count"], 1, None, "messages")
+    check_order(asked.get("order", "log"))
+    timeout_s = checked_seconds("timeout_s", asked.pop("timeout_s"))
+    return Wish(verb=verb, queue=queue_of(queue), choice=choice, timeout_s=timeout_s, **asked)
+
+
+def take_out(
+    wish: Wish, *, seen: Callable[[], Iterable[Seen]], owners: Owners, pause_of: Callable[[Queue], Pause]
+) -> MessagesReport:
+    """Choose the messages, and have their owners do it.
+
+    Raises:
+        OrderError: units would be split; nothing was done.
+        JMSError: as of `Owners.ask_in_turn`.
+    """
+    chosen = patiently(lambda: choose(seen(), wish.choice, order=wish.order, count=wish.count))
+    warnings = [*_order_warnings(wish, chosen, pause_of)]
+    planned = MessagesReport(
+        queue=wish.queue,
+        verb=wish.verb.value,
+        is_dry_run=wish.dry_run,
+        address=None if wish.to is None else wish.to.name,
+        messages=chosen.messages,
+        in_hand=(),
+        kept=(),
+        gone=(),
+        left_out=chosen.left_out,
+        warnings=warnings,
+    )
+    if wish.dry_run or not chosen.messages:
+        return planned
+    portions = _portions(wish, chosen.messages)
+    arguments = {partition: [_arguments(wish, each) for each in mine] for partition, mine in portions.items()}
+    return _told(planned, portions, owners.ask_in_turn(wish.verb.value, arguments, timeout_s=wish.timeout_s))
+
+
+def _order_warnings(wish: Wish, chosen: Chosen, pause_of: Callable[[Queue], Pause]) -> Iterable[str]:
+    """UNIT-14."""
+    if wish.verb is not Verb.MOVE:
+        return
+    yield from check_whole(chosen, splits_units=wish.splits_units)
+    if wish.to is None or not chosen.has_units:
+        return
+    source, target = pause_of(wish.queue), pause_of(wish.to)
+    running = [
+        f"{what} {queue.name}"
+        for what, queue, halt in (
+            ("sending to", wish.queue, source.production),
+            ("receiving from", wish.queue, source.consumption),
+            ("sending to", wish.to, target.production),
+        )
+        if halt is None
+    ]
+    if running:
+        yield (
+            f"not paused: {', '.join(running)}; messages of the units that come or go meanwhile are not in their order "
+            f"with those that are moved. To keep it: jbm-kafka pause {wish.queue.name}, and {wish.to.name}, first"
+        )
+
+
+def _portions(wish: Wish, messages: Sequence[ChosenMessage]) -> Mapping[int, list[list[ChosenMessage]]]:
+    """By partition, in their order."""
+    is_copied = wish.verb is not Verb.REMOVE
+    limit = PORTION if is_copied else PORTION_UNCOPIED
+    found: dict[int, list[list[ChosenMessage]]] = {}
+    sizes: dict[int, int] = {}
+    for message in messages:
+        mine = found.setdefault(message.partition, [[]])
+        size = sizes.get(message.partition, 0) + message.bytes
+        if mine[-1] and (len(mine[-1]) >= limit or (is_copied and size > PORTION_BYTES)):
+            mine.append([])
+            size = message.bytes
+        mine[-1].append(message)
+        sizes[message.partition] = size
+    return found
+
+
+def _arguments(wish: Wish, messages: Sequence[ChosenMessage]) -> Mapping[str, Any]:
+    arguments: dict[str, Any] = {"offsets": [message.offset for message in messages]}
+    if wish.to is not None:
+        arguments |= {"to": wish.to.name, "splits_units": wish.splits_units}
+    return arguments
+
+
+WHY: Mapping[str, str] = {
+    "behind": "a worker has others of its unit in hand, or an earlier one of it stays",
+    "too_large": "it is larger than the topic of {address} takes",
+}
+
+
+def _told(
+    planned: MessagesReport, portions: Mapping[int, Sequence[Sequence[ChosenMessage]]], asked: Asked
+) -> MessagesReport:
+    """The report, by what the owners answered."""
+    sorted_: dict[str, list[ChosenMessage]] = {"done": [], "in_hand": [], "gone": []}
+    kept: list[KeptMessage] = []
+    address = planned.address
+    for partition, mine in portions.items():
+        answers = asked.answers.get(partition, ())
+        for number, portion in enumerate(mine):
+            if number >= len(answers) or answers[number].error:
+                why = next((each.error for each in answers if each.error), None) or asked.why_unanswered
+                kept += [KeptMessage(message, why) for message in portion]
+                continue
+            result = answers[number].result
+            address = result.get("address") or address
+            fates = {offset: fate for fate in (*sorted_, *WHY) for offset in result.get(fate, ())}
+            for message in portion:
+                fate = fates.get(message.offset, "gone")
+                if fate in sorted_:
+                    sorted_[fate].append(message)
+                else:
+                    kept.append(KeptMessage(message, WHY[fate].format(address=address)))
+    return replace(
+        planned,
+        address=address,
+        messages=_in_order(sorted_["done"]),
+        in_hand=_in_order(sorted_["in_hand"]),
+        gone=_in_order(sorted_["gone"]),
+        kept=kept,
+    )
+
+
+def _in_order(messages: Sequence[ChosenMessage]) -> Sequence[ChosenMessage]:
+    return sorted(messages, key=lambda message: (message.sort_key, message.partition, message.offset))

@@ -1,0 +1,185 @@
+"""Routing the units of a queue by more partitions than before, and ending what that leaves behind (UNIT-11).
+
+docs/decisions/0041-unit-paths.md tells why each step waits, and what a killed one leaves.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import IllegalStateError, InvalidSettingError
+from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.ports import KafkaAdmin, TopicDescription
+from jbm_kafka.ports.provider import Seen
+from jbm_kafka.sidecar.places import Places
+
+log = logging.getLogger(__name__)
+
+PATHS_MAX = 100_000
+"""Every process keeps them in memory."""
+OPEN_TRANSACTION_S = 30.0
+"""Longer than any transaction of ours may last."""
+LOOK_AGAIN_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PathsEnded:
+    """What `end_paths` did."""
+
+    ended: int
+    """Units that are where their hash says, from now on."""
+    left: int
+    """Units that keep their path: something of them is held, or somebody sent to them meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInUse:
+    """One queue, its topic, and the means to read and change where its units are. The registry was read."""
+
+    queue: Queue
+    found: TopicDescription
+    places: Places
+    admin: KafkaAdmin
+    held: Callable[[], Iterable[Seen]]
+    """All that the queue holds, settled by nobody."""
+
+    def now(self) -> UnitPlaces:
+        """Where its units are, as read last."""
+        return self.places.of(self.queue.name, self.found.topic_id) or UnitPlaces(self.found.partitions)
+
+    def change(self, changed: Callable[[UnitPlaces], UnitPlaces]) -> UnitPlaces:
+        """Record it; where its units are then."""
+        self.places.change(self.queue.name, self.found.topic_id, changed)
+        return self.now()
+
+    def units_held(self) -> Iterator[bytes]:
+        """Units with anything that is not settled, sent before now; some several times.
+
+        Raises:
+            IllegalStateError: an open transaction hides some of it.
+        """
+        self._wait_for_transactions()
+        for seen in self.held():
+            if key := seen.record.key():
+                yield key
+
+    def _wait_for_transactions(self) -> None:
+        partitions = range(self.found.partitions)
+        heads = self.admin.end_positions(self.found.name, partitions, stable=False)
+        deadline_s = time.monotonic() + OPEN_TRANSACTION_S
+        while True:
+            ends = self.admin.end_positions(self.found.name, partitions, stable=True)
+            behind = [partition for partition in partitions if ends[partition] < heads[partition]]
+            if not behind:
+                return
+            if time.monotonic() > deadline_s:
+                raise IllegalStateError(
+                    f"{self.queue}: an open transaction hides what is in partition {behind[0]} from offset "
+                    f"{ends[behind[0]]} on, so it is not known which units are there. Do this again when it has ended; "
+                    f"one that does not end is found and aborted with kafka-transactions.sh",
+                    destination=self.queue.name,
+                    partition=behind[0],
+                    offset=ends[behind[0]],
+                )
+            time.sleep(LOOK_AGAIN_S)
+
+
+def admit(
+    used: QueueInUse, partitions: int, *, add: Callable[[int], None], others: Iterable[str], force: bool, wait_s: float
+) -> tuple[int, int]:
+    """Route its units by so many partitions: the count before, and now. `add` has the topic have them.
+
+    Args:
+        others: namespaces in which the topic is a queue, too.
+        force: at once, and units are moved away from what is left of them.
+        wait_s: until nothing arrives any more of senders that have not heard of it.
+
+    Raises:
+        IllegalStateError: it cannot be done without moving a unit; nothing is changed.
+        KafkaClientError: it cannot be read or recorded; again goes on.
+    """
+    before = used.now()
+    if partitions < used.found.partitions:
+        raise InvalidSettingError(
+            f"partitions is {partitions}: {used.queue} has {used.found.partitions}, and Kafka takes none away",
+            value=partitions,
+        )
+    if before.partitions == partitions:
+        if before.next_partitions:
+            used.change(lambda places: places.given_up(before.admission))
+        return partitions, partitions
+    if force:
+        add(partitions)
+        used.change(lambda _: UnitPlaces(partitions))
+        return before.partitions, partitions
+    if named := ", ".join(repr(each) if each else "that without a name" for each in others):
+        raise IllegalStateError(
+            f"{used.queue}: its Kafka topic is a queue in other namespaces too ({named}), whose senders go by a count "
+            f"of their own: stop them all, let it run empty, and admit its partitions with force in each",
+            destination=used.queue.name,
+        )
+    mark = used.change(lambda places: places.admitting(partitions, _mark())).admission
+    time.sleep(wait_s)
+    try:
+        held = frozenset(used.units_held())
+        _check_few(used, held, partitions)
+        add(partitions)
+    except IllegalStateError:
+        used.change(lambda places: places.given_up(mark))
+        raise
+    after = used.change(lambda places: places.admitted(mark, held) or places)
+    if after.partitions != partitions:
+        raise IllegalStateError(
+            f"{used.queue}: somebody else has admitted its partitions meanwhile, {after.partitions} of them, or has "
+            f"begun to",
+            destination=used.queue.name,
+            partitions=after.partitions,
+        )
+    log.info("%s: units are routed by %d partitions; %d keep theirs", used.queue, partitions, len(after.paths))
+    return before.partitions, partitions
+
+
+def end_paths(used: QueueInUse, *, wait_s: float) -> PathsEnded:
+    """Route those units by their hash again of which nothing is held.
+
+    Raises:
+        IllegalStateError: an open transaction hides what is held.
+        KafkaClientError: it cannot be read or recorded; again goes on.
+    """
+    if not used.now().paths:
+        return PathsEnded(0, 0)
+    mark, held = _mark(), frozenset(used.units_held())
+    before = used.change(lambda places: places.ending(places.paths.keys() - held, mark))
+    marked = [unit for unit, path in before.paths.items() if path.ending == mark]
+    if marked:
+        time.sleep(wait_s)
+        held = frozenset(used.units_held())
+        used.change(lambda places: places.ended(mark, held))
+    left = used.now().paths
+    return PathsEnded(sum(unit not in left for unit in marked), len(left))
+
+
+def unit_paths(places: UnitPlaces) -> Mapping[str, int]:
+    """The partition of each unit that is not where its hash says, or need not be, by its name."""
+    return {unit.decode(errors="replace"): path.partition for unit, path in places.paths.items()}
+
+
+def _check_few(used: QueueInUse, held: frozenset[bytes], partitions: int) -> None:
+    places = used.now()
+    count = len(places.paths) + sum(unit not in places.paths and places.partition(unit) is None for unit in held)
+    if count > PATHS_MAX:
+        raise IllegalStateError(
+            f"{used.queue} holds messages of {count} units that {partitions} partitions would move, and at most "
+            f"{PATHS_MAX} can keep their partition: let it run down, and do this again",
+            destination=used.queue.name,
+            units=count,
+        )
+
+
+def _mark() -> str:
+    return uuid.uuid4().hex[:12]

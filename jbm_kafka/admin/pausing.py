@@ -1,0 +1,57 @@
+"""Pausing a destination and letting it go on (decision 38)."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jbm_kafka.codec.pause_record import Halt, Pause, decode_pause, encode_pause, pause_key
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.wrong_values import wrong_value
+from jbm_kafka.sidecar.registry_log import Changes, RegistryLog
+
+FOLLOW_S = 3.0
+"""Processes look every second whether there is news, and are some hundred milliseconds reading it."""
+BOTH = ("production", "consumption")
+
+
+def parts_of(what: object) -> tuple[str, ...]:
+    """What is meant by "production", "consumption" or "both"."""
+    if what == "both":
+        return BOTH
+    if isinstance(what, str) and what in BOTH:
+        return (what,)
+    raise wrong_value("what", what, "it is 'production', 'consumption' or 'both'")
+
+
+def me() -> str:
+    """Who this is, for people."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user need not have a name
+        user = "somebody"
+    return f"{user}@{socket.gethostname()}"
+
+
+def change(registry: RegistryLog, destination: Queue | Topic, halts: Mapping[str, Halt | None]) -> Pause:
+    """Record what is paused, and what is not any more; what was paused before stays so, by whom and since when.
+
+    Raises:
+        KafkaClientError: it cannot be recorded.
+    """
+    key = pause_key(destination.name)
+
+    def changed(values: Mapping[bytes, bytes]) -> Changes:
+        value = values.get(key)
+        before = Pause() if value is None else decode_pause(value)
+        after = before
+        for part, halt in halts.items():
+            kept = getattr(before, part) if halt is not None else None
+            after = replace(after, **{part: kept or halt})
+        return {} if after == before else {key: encode_pause(after)}
+
+    registry.update(changed)
+    found = registry.get(key)
+    return Pause() if found is None else decode_pause(found)

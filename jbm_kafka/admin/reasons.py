@@ -1,0 +1,141 @@
+"""What people are told of each rule that keeps a message: a sentence, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jbm_kafka.admin.explanation import Holder, Reason
+from jbm_kafka.codec.pause_record import Halt
+from jbm_kafka.core.standing import Rule
+from jbm_kafka.ports import FoundTransactions, OpenTransaction
+
+_TEXTS: Final[Mapping[Rule, str]] = {
+    Rule.DELAYED: "it came back, and waits for its redelivery delay",
+    Rule.NOT_YET_DUE: "it was sent with a delivery delay, which is not over",
+    Rule.ON_HOLD: "it is out of attempts and on hold with its unit (on_dead_letter='hold')",
+    Rule.NOT_SELECTED: "no receiver's selector chooses it",
+    Rule.EXPIRED: "its time to live is over: it leaves as soon as somebody receives",
+    Rule.LEAVING: "it is on its way to the dead-letter or expiry address",
+    Rule.IN_DOUBT: "it is acknowledged in a commit or checkpoint whose end is not known yet",
+    Rule.NOT_READ: "it lies behind what the owner of its partition has read",
+    Rule.SETTLED: "it is finished: acknowledged, given up or expired; or it was never there",
+    Rule.READY: "nothing keeps it: it goes to the next receiver that asks",
+    Rule.RECEIVERS_BUSY: "it could go, but no receiver asks for one now: all work on what they have",
+    Rule.RECORDING: "it goes when the next checkpoint is written",
+    Rule.NOBODY_RECEIVES: "nobody receives",
+    Rule.NO_OWNER: "no process has its partition now: the group is about to give it to one",
+    Rule.OWNER_SILENT: "the process that has its partition did not say",
+    Rule.OPENING: "the process that has its partition reads what is recorded of it",
+    Rule.CLOSED: "the process that has its partition cannot read it",
+    Rule.MOVING: "its partition is about to go to another process",
+    Rule.PAUSED: "receiving is paused",
+    Rule.BEHIND: "earlier messages of its unit are not finished",
+}
+_REMEDIES: Final[Mapping[Rule, str]] = {
+    Rule.IN_HAND: "a receiver that hangs keeps it as long as its process lives: stop that",
+    Rule.ON_HOLD: "jbm-kafka release lets it go on",
+    Rule.NOT_SELECTED: "receive with a selector that chooses it, or with none",
+    Rule.NOBODY_RECEIVES: "start a receiver",
+    Rule.PAUSED: "jbm-kafka resume lets it go on",
+    Rule.OWNER_SILENT: "see the log of that process; one of an older version cannot say, and one that hangs is to be "
+    "stopped",
+    Rule.CLOSED: "see the log of that process",
+}
+
+
+def reason(rule: Rule, *, text: str = "", since_ms: int | None = None, until_ms: int | None = None) -> Reason:
+    """What is told of the rule; `text` instead of its sentence."""
+    return Reason(
+        rule=rule,
+        text=text or _TEXTS[rule],
+        since_ms=since_ms,
+        until_ms=until_ms,
+        remedy=_REMEDIES.get(rule, ""),
+    )
+
+
+def in_hand(holder: Holder, since_ms: int | None) -> Reason:
+    """A receiver has it."""
+    where = "in the buffer of" if holder.is_unread else "in the hand of"
+    return Reason(
+        rule=Rule.IN_HAND,
+        text=f"it is {where} {holder}",
+        since_ms=since_ms,
+        holder=holder,
+        remedy=_REMEDIES[Rule.IN_HAND],
+    )
+
+
+def behind(offset: int | None, holder: Holder | None) -> Reason:
+    """An earlier message of its unit is not finished."""
+    place = "earlier messages" if offset is None else f"the message at offset {offset}"
+    text = f"it is behind {place} of its unit"
+    return Reason(rule=Rule.BEHIND, text=text if holder is None else f"{text}, with {holder}", holder=holder)
+
+
+def holder_of(told: Mapping[str, Any], process: str) -> Holder:
+    """The holder, as its process tells it."""
+    return Holder(
+        process=process,
+        client_id=str(told.get("client_id", "")),
+        session=str(told.get("session", "")),
+        receiver=str(told.get("receiver", "")),
+        mode=str(told.get("mode", "")),
+        is_unread=bool(told.get("is_unread")),
+    )
+
+
+def paused(halt: Halt) -> Reason:
+    """An operator has paused receiving."""
+    return reason(Rule.PAUSED, text=f"receiving is paused by {halt.by}", since_ms=halt.since_ms)
+
+
+def open_transactions(
+    topic: str, partition: int, position: int, waiting: int, found: FoundTransactions | str, *, bootstrap: str
+) -> list[Reason]:
+    """What holds a partition back at this position.
+
+    Args:
+        waiting: records from there on.
+        found: what the coordinators have recorded, or why that cannot be read.
+    """
+    what = f"{waiting} records from offset {position} on wait for the end of a Kafka transaction"
+    if isinstance(found, str):
+        remedy = f"{_tool(bootstrap, 'describe-producers', topic, partition)} tells whose it is"
+        return [Reason(rule=Rule.OPEN_TRANSACTION, text=f"{what}; whose is not known: {found}", remedy=remedy)]
+    if found.transactions:
+        return [_open(what, each, bootstrap) for each in found.transactions]
+    if not found.is_whole:
+        remedy = f"{_tool(bootstrap, 'describe-producers', topic, partition)} tells whose it is"
+        text = f"{what}, which is not among those that were recorded lately"
+        return [Reason(rule=Rule.OPEN_TRANSACTION, text=text, remedy=remedy)]
+    abort = f"{_tool(bootstrap, 'abort', topic, partition)} --start-offset {position} ends it"
+    text = f"{what} that no coordinator knows any more: it never ends by itself"
+    return [Reason(rule=Rule.OPEN_TRANSACTION, text=text, remedy=abort)]
+
+
+def _open(what: str, transaction: OpenTransaction, bootstrap: str) -> Reason:
+    ends_at_ms = transaction.began_at_ms + transaction.timeout_ms
+    text = (
+        f"{what}: of transactional id {transaction.transactional_id!r}, producer id {transaction.producer_id}, "
+        f"{transaction.state}"
+    )
+    if transaction.state != "Ongoing":
+        remedy = "its end is decided, and brokers are about to mark it; if it stays, kafka-transactions.sh find-hanging"
+        return Reason(
+            rule=Rule.OPEN_TRANSACTION, text=text, since_ms=transaction.began_at_ms, remedy=f"{remedy} lists it"
+        )
+    return Reason(
+        rule=Rule.OPEN_TRANSACTION,
+        text=text,
+        since_ms=transaction.began_at_ms,
+        until_ms=ends_at_ms,
+        remedy=f"its producer ends it, or its coordinator some seconds after its timeout of "
+        f"{transaction.timeout_ms / 1000:g} s; kafka-transactions.sh --bootstrap-server {bootstrap} describe "
+        f"--transactional-id {transaction.transactional_id} tells more",
+    )
+
+
+def _tool(bootstrap: str, verb: str, topic: str, partition: int) -> str:
+    return f"kafka-transactions.sh --bootstrap-server {bootstrap} {verb} --topic {topic} --partition {partition}"

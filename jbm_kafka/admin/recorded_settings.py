@@ -1,0 +1,94 @@
+"""Address settings in the registry, which win over those of factories: looked at and changed (REDELIVER-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from jbm_kafka.codec.settings_record import (
+    SettingsRecord,
+    decode_settings,
+    encode_settings,
+    patterns_in,
+    settings_key,
+)
+from jbm_kafka.core.address_pattern import check_pattern, specificity
+from jbm_kafka.core.address_settings import AddressSettings, changed_settings, check_setting_name, settings_without
+from jbm_kafka.core.errors import CorruptRecordError, JMSError, NewerRecordError
+from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values
+
+
+def recorded_settings(registry: RegistryLog, pattern: str | None) -> dict[str, AddressSettings]:
+    """Of this pattern or of all, by pattern, the least specific first.
+
+    Raises:
+        JMSError: a record cannot be read here.
+        KafkaClientError: no answer.
+    """
+    if pattern is not None:
+        check_pattern(pattern)
+    registry.refresh()
+    found = dict(patterns_in(registry.values()))
+    wanted = sorted(found, key=specificity) if pattern is None else [pattern]
+    return {each: _decoded(each, found[each]).settings for each in wanted if each in found}
+
+
+def set_settings(registry: RegistryLog, pattern: str, settings: AddressSettings) -> None:
+    """Record what the settings say for the pattern; what they do not speak of stays as it is recorded.
+
+    Raises:
+        InvalidSettingError: the pattern is none, or a number is too large to be recorded.
+        JMSError: what is recorded cannot be read here.
+        KafkaClientError: no answer.
+    """
+    check_pattern(pattern)
+    if not isinstance(settings, AddressSettings):
+        raise wrong_type("settings", settings, "it is an AddressSettings(…)")
+    key, given = settings_key(pattern), settings.given()
+
+    def decide(values: Values) -> Changes:
+        before = _decoded(pattern, values[key]) if key in values else SettingsRecord(AddressSettings())
+        after = SettingsRecord(changed_settings(before.settings, settings), _others(before, given))
+        return {} if after == before else {key: encode_settings(after)}
+
+    registry.update(decide)
+
+
+def unset_settings(registry: RegistryLog, pattern: str, names: tuple[str, ...]) -> None:
+    """Record nothing any more of the named settings for the pattern; without names, of none. Raises as `set_settings`.
+
+    Names that only newer versions know are taken too, if they are recorded.
+    """
+    check_pattern(pattern)
+    key = settings_key(pattern)
+
+    def decide(values: Values) -> Changes:
+        if key not in values or not names:
+            for name in names:
+                check_setting_name(name)
+            return {key: None} if key in values else {}
+        before = _decoded(pattern, values[key])
+        known = [name for name in names if name not in before.others]
+        for name in known:
+            check_setting_name(name)
+        after = SettingsRecord(settings_without(before.settings, known), _others(before, names))
+        if after == before:
+            return {}
+        return {key: None if after.is_empty else encode_settings(after)}
+
+    registry.update(decide)
+
+
+def _others(record: SettingsRecord, but: Collection[str]) -> dict[str, object]:
+    """What of the record means nothing here, and stays."""
+    return {name: value for name, value in record.others.items() if name not in but}
+
+
+def _decoded(pattern: str, value: bytes) -> SettingsRecord:
+    try:
+        return decode_settings(value)[0]
+    except (CorruptRecordError, NewerRecordError) as error:
+        raise JMSError(
+            f"what the registry has of the settings of {pattern!r} cannot be read: {error}. Use the newer jbm-kafka "
+            f"that wrote it, or let go of all of it: jbm-kafka settings unset '{pattern}'"
+        ) from None

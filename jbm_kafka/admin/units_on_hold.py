@@ -1,0 +1,82 @@
+"""Units that wait for an operator, and letting them go (UNIT-16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from jbm_kafka.admin.asking_owners import Owners
+from jbm_kafka.codec.identity import message_id_of, unit_name
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.ports.provider import Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldMessage:
+    """A message that used up its attempts where `on_dead_letter` is "hold": its unit waits for an operator."""
+
+    partition: int
+    offset: int
+    unit: str | None
+    message_id: str
+    attempts: int
+    """How often it was delivered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseReport:
+    """What a release did, or would do."""
+
+    queue: Destination
+    """The queue, or the topic of the subscription."""
+    is_dry_run: bool
+    again: bool
+    """They are tried anew; else they leave for the dead-letter address."""
+    messages: Sequence[HeldMessage]
+    """Released; their units go on."""
+    gone: Sequence[HeldMessage]
+    """Somebody else had released them when their owner was asked."""
+
+
+def on_hold(seen: Iterable[Seen], *, unit: str | None, message_id: str | None) -> list[HeldMessage]:
+    """Those that wait for an operator: of this unit, with this id, or all."""
+    found: list[HeldMessage] = []
+    for each in seen:
+        record = each.record
+        topic, partition, offset = record.topic() or "", record.partition() or 0, record.offset() or 0
+        told = HeldMessage(
+            partition=partition,
+            offset=offset,
+            unit=unit_name(record.key()),
+            message_id=message_id_of(record.headers(), topic, partition, offset),
+            attempts=each.attempts,
+        )
+        is_wanted = unit in (None, told.unit) and message_id in (None, told.message_id)
+        if each.due_at_ms >= FOREVER_MS and is_wanted:
+            found.append(told)
+    return found
+
+
+def release(
+    queue: Destination, found: Sequence[HeldMessage], owners: Owners, *, again: bool, dry_run: bool, timeout_s: float
+) -> ReleaseReport:
+    """Have their owners release these.
+
+    Raises as `Owners.ask` does.
+    """
+    released = found
+    if found and not dry_run:
+        places: dict[int, list[int]] = {}
+        for each in found:
+            places.setdefault(each.partition, []).append(each.offset)
+        arguments = {partition: {"offsets": offsets, "again": again} for partition, offsets in places.items()}
+        answers = owners.ask("release", arguments, timeout_s=timeout_s)
+        released = [each for each in found if each.offset in answers[each.partition]["offsets"]]
+    return ReleaseReport(
+        queue=queue,
+        is_dry_run=dry_run,
+        again=again,
+        messages=released,
+        gone=[each for each in found if each not in released],
+    )

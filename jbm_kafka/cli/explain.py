@@ -1,0 +1,140 @@
+"""`jbm-kafka explain`: why a message, a unit, or what waits longest does not move."""
+
+from dataclasses import asdict
+from enum import Enum
+
+import click
+
+from jbm_kafka.admin import ExplainedMessage, ExplainedPartition, ExplainedReceiver, Explanation, Reason
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import admin_of
+from jbm_kafka.cli.options import Seconds, answer_timeout_option, check_id, check_unit, json_option
+from jbm_kafka.cli.render import json_line, printable, when
+from jbm_kafka.core.destination import Queue, Topic
+
+
+@click.command(short_help="Why a message or a unit does not move: who has it, since when, until when.")
+@click.argument("destination", metavar="DEST")
+@click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
+@click.option("--id", "message_id", metavar="ID", callback=check_id, help="The message of this id.")
+@click.option("--subscription", metavar="NAME", help="Of a topic: the subscription that is meant.")
+@click.option("--client-id", default="", metavar="ID", help="The client id the subscription belongs to. [none]")
+@click.option("--older-than", type=Seconds(0, 1e9), default=0.0, metavar="S", help="Only what was sent before so long.")
+@answer_timeout_option(least=0, default=10)
+@cluster_options
+@json_option
+def explain(
+    destination: str,
+    unit: str | None,
+    message_id: str | None,
+    subscription: str | None,
+    client_id: str,
+    older_than: float,
+    timeout: float,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """Tell why messages of a queue, or of a topic's subscription, do not move. Nothing is received, nothing changed.
+
+    With --unit or --id that unit or message; else the units that wait longest, and what each partition and each
+    receiver does.
+    """
+    with admin_of(cluster) as admin:
+        found = admin.explain(
+            _destination(destination),
+            unit=unit,
+            message_id=message_id,
+            subscription=subscription,
+            client_id=client_id,
+            older_than_s=older_than,
+            timeout_s=timeout,
+        )
+    if as_json:
+        values = {**asdict(found), "starving": found.starving, "idle_receivers": found.idle_receivers}
+        click.echo(json_line(_plain(values)))
+        return
+    _show(found, is_all=unit is None and message_id is None)
+
+
+def _destination(name: str) -> Queue | Topic | str:
+    if name.startswith("topic:"):
+        return Topic(name.removeprefix("topic:"))
+    return Queue(name.removeprefix("queue:")) if name.startswith("queue:") else name
+
+
+def _show(found: Explanation, *, is_all: bool) -> None:
+    receivers = (
+        f"{found.members} process{'' if found.members == 1 else 'es'} receive{'s' if found.members == 1 else ''}"
+    )
+    click.echo(f"{found.name}: {receivers}, consumer group {found.group}")
+    for reason in found.reasons:
+        _show_reason(reason, "")
+    for name in found.idle_members:
+        click.echo(f"without a partition: {printable(name)}")
+    for message in found.messages:
+        _show_message(message)
+    if not found.messages:
+        click.echo("nothing of that is held" if not is_all else "nothing is held")
+    for partition in found.partitions:
+        _show_partition(partition, is_all=is_all)
+    if is_all:
+        for receiver in found.receivers:
+            _show_receiver(receiver)
+    if found.misplaced:
+        click.echo(f"{found.misplaced} messages are in another partition than their unit's hash says (jbm-kafka show)")
+    if not found.is_whole:
+        click.echo("there is more than was looked at")
+
+
+def _show_message(message: ExplainedMessage) -> None:
+    unit = "a message without a unit" if message.unit is None else f"unit {printable(message.unit)}"
+    tries = f", delivered {message.attempts} times" if message.attempts else ""
+    behind = f", {message.behind} behind it" if message.behind else ""
+    click.echo(
+        f"{unit}: partition {message.partition} offset {message.offset}, {printable(message.message_id)}, "
+        f"sent {when(message.sent_at_ms)} UTC{tries}{behind}"
+    )
+    for reason in message.reasons:
+        _show_reason(reason, "  ")
+
+
+def _show_partition(partition: ExplainedPartition, *, is_all: bool) -> None:
+    if not (partition.reasons or is_all):
+        return
+    owner = printable(partition.owner) or "nobody"
+    units = ", ".join(f"{count} {rule}" for rule, count in sorted(partition.units.items()))
+    told = f"; units: {units}" if units else ""
+    click.echo(f"partition {partition.partition}: {partition.held} held, owner {owner}{told}")
+    for reason in partition.reasons:
+        _show_reason(reason, "  ")
+
+
+def _show_receiver(each: ExplainedReceiver) -> None:
+    client = f" of client {each.client_id}" if each.client_id else ""
+    does = "idle, for there is nothing for it" if each.is_idle else "asks for more" if each.is_asking else "is busy"
+    if each.is_stopped:
+        does = "its connection is not started"
+    click.echo(
+        printable(f"receiver {each.receiver} ({each.mode}){client} in {each.process}: ")
+        + f"{each.in_hand} in hand, {each.unread} of them unread, {does}"
+    )
+
+
+def _show_reason(reason: Reason, indent: str) -> None:
+    since = "" if reason.since_ms is None else f", since {when(reason.since_ms)} UTC"
+    until = "" if reason.until_ms is None else f", until {when(reason.until_ms)} UTC"
+    click.echo(f"{indent}{printable(reason.text)}{since}{until}")
+    if reason.remedy:
+        click.echo(f"{indent}  {printable(reason.remedy)}")
+
+
+def _plain(value: object) -> object:
+    """As JSON can say it: a rule by its value."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value

@@ -1,0 +1,241 @@
+"""`jbm-kafka move | remove | expire | give-up`: what an operator does to messages that wait."""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import click
+
+from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import admin_of, as_address, as_queue
+from jbm_kafka.cli.options import Whole, answer_timeout_option, check_id, check_unit, json_option, selector_option
+from jbm_kafka.cli.render import json_line, printable, table
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import JMSError, OrderError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+NOBODY_TO_ASK = "nobody can be asked here whether they are meant: give --yes, or --dry-run to see which would go"
+SHOWN = 50
+"""Messages that are listed, a line each; of more only how many."""
+
+DID = {"move": "moved", "remove": "removed", "expire": "expired", "dead-letter": "given up"}
+
+
+def _check_ids(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(check_id(context, parameter, value)) for value in values)
+
+
+def choice_options(function: Function) -> Function:
+    """Which messages are meant, and how: passed as the arguments of `_asked`."""
+    for option in reversed(
+        [
+            click.option("--unit", metavar="U", callback=check_unit, help="Those of this unit of order."),
+            click.option(
+                "--id", "ids", metavar="ID", multiple=True, callback=_check_ids, help="That of this id; several times."
+            ),
+            selector_option,
+            click.option("--all", "everything", is_flag=True, help="All of them."),
+            click.option("--count", metavar="N", type=Whole(1), help="So many of them at most, the first ones."),
+            answer_timeout_option(least=1, default=60),
+            click.option("--dry-run", is_flag=True, help="Show which are meant; do nothing."),
+            cluster_options,
+            json_option,
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+def _asked(
+    unit: str | None,
+    ids: Sequence[str],
+    selector: str | None,
+    everything: bool,
+    count: int | None,
+    timeout: float,
+) -> dict[str, Any]:
+    """As `Admin` takes them."""
+    if everything == bool(unit is not None or ids or selector is not None):
+        raise click.UsageError("say which: --unit U, --id ID or --selector S, or else --all")
+    return {
+        "unit": unit,
+        "message_id": ids or None,
+        "selector": selector,
+        "everything": everything,
+        "count": count,
+        "timeout_s": timeout,
+    }
+
+
+@click.command(short_help="Move messages to another queue.")
+@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.option("--to", "target", required=True, callback=as_queue, metavar="NAME", help="The queue they go to.")
+@click.option(
+    "--order",
+    type=click.Choice(["log", "sent", "priority"]),
+    default="log",
+    show_default=True,
+    help="In which they are sent; those of a unit stay in theirs.",
+)
+@click.option("--split-units", is_flag=True, help="Also when only some messages of a unit are meant.")
+@choice_options
+def move(
+    queue: Queue,
+    target: Queue,
+    order: str,
+    split_units: bool,
+    dry_run: bool,
+    cluster: Cluster,
+    as_json: bool,
+    **choice: Any,
+) -> None:
+    """Move messages to another queue, each in the transaction that writes it there.
+
+    What somebody works on stays with him. A unit that is moved whole keeps its order while both queues are paused.
+    """
+    asked = _asked(**choice)
+    with admin_of(cluster) as admin:
+        try:
+            report = admin.move(queue, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
+        except OrderError as error:
+            raise JMSError(str(error).replace("split_units=True (--split-units)", "--split-units")) from None
+    _tell(report, as_json=as_json)
+
+
+@click.command(short_help="Remove messages for good.")
+@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@choice_options
+def remove(queue: Queue, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
+    """Remove messages for good, after asking. What somebody works on stays with him."""
+    asked = _asked(**choice)
+    if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
+        raise click.UsageError(NOBODY_TO_ASK)
+    with admin_of(cluster) as admin:
+        report = admin.remove(queue, dry_run=dry_run or not yes, **asked)
+        if report.messages and not (yes or dry_run):
+            _show(report.messages)
+            if not click.confirm(f"remove {_several(len(report.messages))} of {queue} for good?"):
+                raise JMSError(f"{queue}: nothing was removed")
+            report = admin.remove(queue, **asked)
+    _tell(report, as_json=as_json)
+
+
+@click.command(short_help="Let messages expire now.")
+@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.option(
+    "--expiry-address",
+    metavar="DEST",
+    callback=as_address,
+    default="ExpiryQueue",
+    show_default=True,
+    help="Where they go when no process receives; else it goes by the settings there.",
+)
+@choice_options
+def expire(queue: Queue, expiry_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
+    """Let messages expire now: they go to the expiry address. What somebody works on stays with him."""
+    _told(
+        cluster,
+        lambda admin: admin.expire(queue, expiry_address=expiry_address, dry_run=dry_run, **_asked(**choice)),
+        choice,
+        as_json=as_json,
+    )
+
+
+@click.command(name="give-up", short_help="Send messages to the dead-letter address now.")
+@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.option(
+    "--dead-letter-address",
+    metavar="DEST",
+    callback=as_address,
+    default="DLQ",
+    show_default=True,
+    help="Where they go when no process receives; else it goes by the settings there.",
+)
+@choice_options
+def give_up(
+    queue: Queue, dead_letter_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
+) -> None:
+    """Send messages to the dead-letter address now, with the reason "operator", as if their attempts were used up.
+
+    What somebody works on stays with him. `jbm-kafka dead-letters retry` sends them back.
+    """
+    _told(
+        cluster,
+        lambda admin: admin.send_to_dead_letter(
+            queue, dead_letter_address=dead_letter_address, dry_run=dry_run, **_asked(**choice)
+        ),
+        choice,
+        as_json=as_json,
+    )
+
+
+def _told(cluster: Cluster, act: Callable[[Admin], MessagesReport], choice: dict[str, Any], *, as_json: bool) -> None:
+    _asked(**choice)  # wrong usage before anybody is asked
+    with admin_of(cluster) as admin:
+        report = act(admin)
+    _tell(report, as_json=as_json)
+
+
+def _tell(report: MessagesReport, *, as_json: bool) -> None:
+    """Print the report; what is meant and stayed for a reason of its own is a failure.
+
+    Raises:
+        JMSError: something stayed.
+    """
+    if as_json:
+        click.echo(json_line(_values(report)))
+    else:
+        _print(report)
+    if report.kept:
+        whys = sorted({kept.why for kept in report.kept})
+        raise JMSError(f"{report.queue}: {_several(len(report.kept))} stayed: {'; '.join(whys)}")
+
+
+def _print(report: MessagesReport) -> None:
+    for warning in report.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    _show(report.messages)
+    to = f" to {report.address}" if report.address else ""
+    would = "would be " if report.is_dry_run else ""
+    rest = [
+        f"{len(report.in_hand)} in a worker's hand, where they stay" if report.in_hand else "",
+        f"{len(report.gone)} gone meanwhile" if report.gone else "",
+        f"{report.left_out} more left for another time" if report.left_out else "",
+    ]
+    what = f"{_several(len(report.messages))} {would}{DID[report.verb]}{to if report.messages else ''}"
+    click.echo("; ".join([f"{report.queue}: {what}", *filter(None, rest)]))
+
+
+def _show(messages: Sequence[ChosenMessage]) -> None:
+    if messages and len(messages) <= SHOWN:
+        rows = [
+            (each.partition, each.offset, printable(each.unit or ""), printable(each.message_id)) for each in messages
+        ]
+        table(("partition", "offset", "unit", "message"), rows)
+
+
+def _several(count: int) -> str:
+    return f"{count} message{'' if count == 1 else 's'}"
+
+
+def _values(report: MessagesReport) -> dict[str, object]:
+    return {
+        "name": report.queue.name,
+        "verb": report.verb,
+        "dry_run": report.is_dry_run,
+        "address": report.address,
+        "messages": [_message(each) for each in report.messages],
+        "in_hand": [_message(each) for each in report.in_hand],
+        "kept": [{**_message(each.message), "why": each.why} for each in report.kept],
+        "gone": [_message(each) for each in report.gone],
+        "left_out": report.left_out,
+        "warnings": list(report.warnings),
+    }
+
+
+def _message(message: ChosenMessage) -> dict[str, object]:
+    return {name: value for name, value in asdict(message).items() if name != "sort_key"}

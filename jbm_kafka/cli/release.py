@@ -1,0 +1,97 @@
+"""`jbm-kafka release`: units that wait for an operator go on."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+
+from jbm_kafka.admin import HeldMessage, ReleaseReport
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import admin_of, as_address, as_queue
+from jbm_kafka.cli.options import answer_timeout_option, check_id, check_unit, json_option, subscription_options
+from jbm_kafka.cli.render import json_line, printable, table
+from jbm_kafka.core.destination import Queue
+
+
+@click.command(short_help="Let units go on that are on hold.")
+@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
+@click.option("--id", "message_id", metavar="ID", callback=check_id, help="The message of this id, and so its unit.")
+@click.option("--all", "all_units", is_flag=True, help="All that are on hold.")
+@subscription_options
+@click.option("--again", is_flag=True, help="Try the messages anew, with all their attempts; do not give them up.")
+@click.option(
+    "--dead-letter-address",
+    metavar="DEST",
+    callback=as_address,
+    default="DLQ",
+    show_default=True,
+    help="Where they go when no process receives; else it goes by the settings there.",
+)
+@answer_timeout_option(least=1, default=60)
+@click.option("--dry-run", is_flag=True, help="Show what would be released; release nothing.")  # fmt: skip
+@cluster_options
+@json_option
+def release(
+    queue: Queue,
+    unit: str | None,
+    message_id: str | None,
+    all_units: bool,
+    subscription: str | None,
+    client_id: str,
+    again: bool,
+    dead_letter_address: str,
+    timeout: float,
+    dry_run: bool,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """Let units go on that on_dead_letter="hold" keeps, because a message used up its attempts.
+
+    The messages that hold them leave for the dead-letter address. Processes that receive from the queue do it; if there
+    are none, this command does.
+    """
+    if all_units == (unit is not None or message_id is not None):
+        raise click.UsageError("say which: --unit U, --id ID, or --all")
+    with admin_of(cluster) as admin:
+        report = admin.release(
+            queue if subscription is None else queue.name,
+            unit,
+            subscription=subscription,
+            client_id=client_id,
+            message_id=message_id,
+            again=again,
+            dead_letter_address=dead_letter_address,
+            dry_run=dry_run,
+            timeout_s=timeout,
+        )
+    if as_json:
+        click.echo(json_line(_values(report)))
+        return
+    if not report.messages:
+        click.echo(f"{queue}: nothing of that is on hold")
+        return
+    _show(report.messages)
+    count = len(report.messages)
+    what = f"{count} message{'s' if count > 1 else ''}"
+    fate = "to be tried again" if again else "to leave for the dead-letter address"
+    click.echo(f"{queue}: {what} {'would be ' if dry_run else ''}released, {fate}")
+
+
+def _show(messages: Sequence[HeldMessage]) -> None:
+    rows = [
+        (each.partition, each.offset, each.attempts, printable(each.unit or ""), printable(each.message_id))
+        for each in messages
+    ]
+    table(("partition", "offset", "attempts", "unit", "message"), rows)
+
+
+def _values(report: ReleaseReport) -> dict[str, object]:
+    return {
+        "name": report.queue.name,
+        "dry_run": report.is_dry_run,
+        "again": report.again,
+        "messages": [asdict(each) for each in report.messages],
+        "gone": [asdict(each) for each in report.gone],
+    }

@@ -1,0 +1,62 @@
+"""`jbm-kafka subscriptions list | delete`: who gets what is sent to topics."""
+
+from dataclasses import asdict
+
+import click
+
+from jbm_kafka.admin import SubscriptionCounts
+from jbm_kafka.cli.cluster_options import cluster_options
+from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.connect import admin_of
+from jbm_kafka.cli.delete import NOBODY_TO_ASK
+from jbm_kafka.cli.options import emit, json_option
+from jbm_kafka.cli.render import json_line, printable, table, when
+
+
+@click.group(name="subscriptions")
+def subscriptions() -> None:
+    """Subscriptions of topics: list them, or end a durable one that nobody needs any more."""
+
+
+@subscriptions.command(name="list")
+@click.argument("topic", required=False, metavar="[TOPIC]")
+@cluster_options
+@json_option
+def list_subscriptions(topic: str | None, cluster: Cluster, as_json: bool) -> None:
+    """List the subscriptions of a topic, or all, with what each has not received."""
+    with admin_of(cluster) as admin:
+        found = admin.subscriptions(None if topic is None else topic.removeprefix("topic:"))
+    if as_json:
+        click.echo(json_line([_values(each) for each in found]))
+        return
+    if not found:
+        click.echo("no subscriptions" if topic is None else f"no subscriptions of {topic}")
+        return
+    rows = [
+        (each.topic.name, each.kind, printable(each.name), printable(each.client_id), f"up to {each.held_at_most}",
+         each.members, when(each.created_ms))
+        for each in found
+    ]  # fmt: skip
+    table(("topic", "kind", "name", "client id", "held", "receivers", "made (UTC)"), rows)
+
+
+@subscriptions.command(short_help="End a durable subscription.")
+@click.argument("name", metavar="NAME")
+@click.option("--client-id", default="", metavar="ID", help="The client id it belongs to. [none]")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@cluster_options
+@json_option
+def delete(name: str, client_id: str, yes: bool, cluster: Cluster, as_json: bool) -> None:
+    """End a durable subscription for good: what it had not received it never will. Nobody may receive from it."""
+    if not yes and as_json:
+        raise click.UsageError(NOBODY_TO_ASK)
+    if not yes:
+        click.confirm(f"end the durable subscription {name!r}?", abort=True)
+    with admin_of(cluster) as admin:
+        ended = admin.unsubscribe(name, client_id=client_id)
+    text = f"{name} of {ended.topic} ended, with up to {ended.held_at_most} messages that it had not received"
+    emit(_values(ended), text, as_json=as_json)
+
+
+def _values(counts: SubscriptionCounts) -> dict[str, object]:
+    return {**asdict(counts), "topic": counts.topic.name}

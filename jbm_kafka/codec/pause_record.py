@@ -1,0 +1,67 @@
+"""Records of `jbm.registry` about what is paused: key `pause|<name>`, value Avro."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jbm_kafka.codec.schemas import codec
+from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Somebody paused it."""
+
+    by: str
+    """Who, in his words."""
+    since_ms: int
+    """When, ms since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """What of a destination is paused."""
+
+    production: Halt | None = None
+    """Nothing may be sent to it."""
+    consumption: Halt | None = None
+    """Nothing of it is handed over."""
+
+
+NOTHING = Pause()
+
+
+def pause_key(name: str) -> bytes:
+    """Of the destination's record."""
+    return f"pause|{name}".encode()
+
+
+def encode_pause(pause: Pause) -> bytes | None:
+    """The value; None, which deletes, when nothing is paused."""
+    if pause == NOTHING:
+        return None
+    production, consumption = pause.production or Halt("", 0), pause.consumption or Halt("", 0)
+    return codec("Pause").encode(
+        {
+            "production_by": production.by,
+            "production_since_ms": production.since_ms,
+            "consumption_by": consumption.by,
+            "consumption_since_ms": consumption.since_ms,
+        }
+    )
+
+
+def decode_pause(value: bytes) -> Pause:
+    """What the value says; nothing is paused by what cannot be read here."""
+    try:
+        fields = codec("Pause").decode(value)
+    except (CorruptRecordError, NewerRecordError):
+        return Pause()
+    return Pause(
+        production=_halt(fields["production_by"], fields["production_since_ms"]),
+        consumption=_halt(fields["consumption_by"], fields["consumption_since_ms"]),
+    )
+
+
+def _halt(by: str, since_ms: int) -> Halt | None:
+    return Halt(by, since_ms) if since_ms else None

@@ -1,0 +1,118 @@
+"""Messages without a unit that nobody may have yet and that have left memory wholly: no gate, only their offsets here.
+
+Each such message is its own line, so nothing that comes later must find it. Those that are to be looked at again at
+about the same time stand in one place, and those that no selector chooses in places of their own: there are as many
+places as times tell apart, some hundreds however many messages there are. The messages themselves are in the held
+store, by place and offset. An offset costs two bytes at most, and next to nothing where they follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.unsettled import UnsettledOffsets
+
+PARTS: Final = 8
+"""A message comes back early by up to this part of what it has to wait, and then waits more exactly, if there is room
+in memory as the others do; each time the rest is at most that part. More parts are more places."""
+NEVER: Final = 1 << 64
+"""Beyond every instant."""
+
+
+class Place(NamedTuple):
+    """Where messages stand that wait alike."""
+
+    back_at_ms: int
+    """When they are to be looked at: no later than one of them may be handed over or expires. 0: at no time."""
+    is_unchosen: bool
+    """No receiver present chooses them: they are to be looked at too when a selector comes."""
+
+
+def place_for(due_at_ms: int, *, is_unchosen: bool, time_ms: int) -> Place:
+    """The place of a message that waits until then; 0: for a selector, however long.
+
+    All who wait for times of one span share the span's beginning; the further off, the longer is a span.
+    """
+    assert due_at_ms > time_ms or (is_unchosen and not due_at_ms), (due_at_ms, time_ms)
+    if not due_at_ms:
+        return Place(0, is_unchosen)
+    span_bits = max(((due_at_ms - time_ms) // PARTS).bit_length() - 1, 0)
+    return Place(due_at_ms >> span_bits << span_bits, is_unchosen)
+
+
+class Shelf:
+    """What of a channel is shelved. Part of ChannelState: only `apply` changes it."""
+
+    __slots__ = ("_places", "next_at_ms", "to_ask", "to_load")
+
+    def __init__(self) -> None:
+        self._places: dict[Place, UnsettledOffsets] = {}
+        self.next_at_ms = NEVER
+        """At no earlier time a place must be looked at that `to_load` does not name."""
+        self.to_load: dict[Place, None] = {}
+        """Places whose time has come, the earliest first."""
+        self.to_ask: dict[Place, int] = {}
+        """Places where a selector that has come was not asked yet, with the offset from which on it was not."""
+
+    @property
+    def places(self) -> Mapping[Place, UnsettledOffsets]:
+        """The offsets that stand in each place; none is empty."""
+        return self._places
+
+    @property
+    def is_awaited(self) -> bool:
+        """Something is to come back, or to be looked at."""
+        return bool(self.to_load or self.to_ask)
+
+    def place_of(self, offset: int) -> Place | None:
+        """Where this one stands; None: nowhere here."""
+        return next((place for place, standing in self._places.items() if offset in standing), None)
+
+    def find(self, references: Sequence[Reference]) -> Sequence[tuple[Place, Sequence[Reference]]]:
+        """Those of these that are shelved, by place."""
+        found = (
+            (place, [reference for reference in references if reference.offset in standing])
+            for place, standing in self._places.items()
+        )
+        return [(place, mine) for place, mine in found if mine]
+
+    def put(self, place: Place, offsets: Sequence[int]) -> None:
+        """These stand there now; ascending."""
+        standing = self._places.get(place)
+        if standing is None:
+            standing = self._places[place] = UnsettledOffsets()
+        standing.add(offsets)
+        if place.back_at_ms:
+            self.next_at_ms = min(self.next_at_ms, place.back_at_ms)
+
+    def take(self, place: Place, offsets: Sequence[int]) -> None:
+        """These do not stand there any more."""
+        standing = self._places[place]
+        before = len(standing)
+        standing.discard(offsets)
+        assert len(standing) == before - len(offsets), (place, offsets)
+        if not standing:
+            del self._places[place]
+            self.to_load.pop(place, None)
+            self.to_ask.pop(place, None)
+
+    def pass_time(self, now_ms: int) -> None:
+        """The places whose time has come are to be loaded."""
+        if self.next_at_ms > now_ms:
+            return
+        timed = sorted(place for place in self._places if place.back_at_ms)
+        self.to_load = {place: None for place in timed if place.back_at_ms <= now_ms}
+        self.next_at_ms = next((place.back_at_ms for place in timed if place.back_at_ms > now_ms), NEVER)
+
+    def ask_anew(self) -> None:
+        """A selector has come: whatever nobody chose may be chosen."""
+        self.to_ask = {place: 0 for place in sorted(self._places) if place.is_unchosen}
+
+    def note_asked(self, place: Place, below: int | None) -> None:
+        """What stands there below that offset was asked and is chosen by nobody; None: so is all of it."""
+        if below is None:
+            self.to_ask.pop(place, None)
+        elif place in self._places:
+            self.to_ask[place] = below

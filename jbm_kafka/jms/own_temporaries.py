@@ -1,0 +1,86 @@
+"""The temporary destinations of one connection: who made them alone receives from them, and deletes them (TEMP-1)."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import Counter
+from functools import partial
+
+from jbm_kafka.core.destination import Destination, TemporaryQueue, TemporaryTopic, deleted_by
+from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.jms.requests import Requests
+from jbm_kafka.ports.provider import Provider, Temporary
+
+
+class OwnTemporaries:
+    """Any thread."""
+
+    def __init__(self, provider: Provider, connection_id: str) -> None:
+        self.requests = Requests(provider, connection_id)
+        self._provider = provider
+        self._connection_id = connection_id
+        self._numbers = itertools.count(1)
+        self._receivers: Counter[Destination] = Counter()
+        """Consumers of each, those included of which something is unacknowledged still."""
+        self._present: set[TemporaryQueue | TemporaryTopic] = set()
+        self._lock = threading.Lock()
+
+    def create(self, kind: type[Temporary]) -> Temporary:
+        """A new one.
+
+        Raises:
+            JMSError: the cluster does not allow it, or does not answer.
+        """
+        made = self._provider.create_temporary(kind, self._connection_id, next(self._numbers))
+        deleted_by(made, partial(self._delete, made))
+        with self._lock:
+            self._present.add(made)
+        return made
+
+    def use(self, destination: Destination) -> None:
+        """A consumer begins to receive, until `left`.
+
+        Raises:
+            InvalidDestinationError: it is not this connection's, or was deleted.
+        """
+        with self._lock:
+            if destination not in self._present:
+                mine = f"-{self._connection_id}." in destination.name
+                why = "it was deleted" if mine else "another connection made it, and only that one may receive from it"
+                raise InvalidDestinationError(
+                    f"{destination}: {why}; make one with create_temporary_{_word(destination)}()",
+                    destination=destination.name,
+                )
+            self._receivers[destination] += 1
+
+    def left(self, destination: Destination) -> None:
+        """A consumer was closed, and nothing that it received is unacknowledged."""
+        with self._lock:
+            self._receivers[destination] -= 1
+
+    def close(self) -> None:
+        """The connection ends; nothing receives any more."""
+        with self._lock:
+            present, self._present = self._present, set()
+        self.requests.close()
+        for destination in present:
+            self._provider.delete_temporary(destination)
+
+    def _delete(self, destination: TemporaryQueue | TemporaryTopic) -> None:
+        with self._lock:
+            if destination not in self._present:
+                return
+            if self._receivers[destination] > 0:
+                raise IllegalStateError(
+                    f"{destination}: it has a consumer, or messages of one that was closed are unacknowledged; close "
+                    f"that, and acknowledge, recover or roll back, before delete()",
+                    destination=destination.name,
+                )
+            self._present.remove(destination)
+            del self._receivers[destination]
+        self._provider.delete_temporary(destination)
+
+
+def _word(destination: Destination) -> str:
+    return "queue" if isinstance(destination, TemporaryQueue) else "topic"

@@ -1,0 +1,33 @@
+"""What is told who settles a message when its session is closed: what has become of it, as the session's mode says."""
+
+from __future__ import annotations
+
+from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.jms.modes import AcknowledgeMode
+
+_EARLY = "its messages were acknowledged before you got them: leave the call out"
+_BY_ITSELF = "its messages are settled without the call, the last one at the close: leave it out"
+_ENDS = {
+    AcknowledgeMode.AUTO: _BY_ITSELF,
+    AcknowledgeMode.DUPS_OK: _BY_ITSELF,
+    AcknowledgeMode.PRE: _EARLY,
+    AcknowledgeMode.NO: _EARLY,
+    AcknowledgeMode.TRANSACTED: "commit() ends its messages, and what was not committed comes again",
+}
+
+
+def not_needed(call: str, mode: AcknowledgeMode) -> IllegalStateError:
+    """Of a mode in which nobody settles single messages."""
+    return IllegalStateError(f"{call}(): the {mode.name} session is closed; {_ENDS[mode]}", mode=mode.name)
+
+
+def after_close(call: str, place: tuple[int, int], *, comes_again: bool) -> IllegalStateError:
+    """Of CLIENT and INDIVIDUAL."""
+    partition, offset = place
+    fate = "it comes again" if comes_again else "it had been acknowledged before"
+    return IllegalStateError(
+        f"{call}(): the session of the message at partition {partition}, offset {offset} is closed; {fate}. Settle "
+        f"messages before their session closes",
+        partition=partition,
+        offset=offset,
+    )

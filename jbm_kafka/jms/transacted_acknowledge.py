@@ -1,0 +1,117 @@
+"""TRANSACTED sessions: what was received is settled, and what was sent is visible, at commit; or neither (ACK-7)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.jms.acknowledge import DURABLE_TIMEOUT_S, ExplicitAcknowledge, give_back_present
+from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.unacknowledged import Unacknowledged
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.ports.deliveries import PartitionLease
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
+
+Notified = Callable[[Exception | None], None]
+"""Told how something ended, on a thread of the provider's."""
+
+
+class PendingCommit:
+    """A commit under way: what it consists of, and what tells its end."""
+
+    __slots__ = ("items", "work")
+
+    def __init__(self, work: UnitOfWork, items: Sequence[Unacknowledged]) -> None:
+        self.work = work
+        self.items = items
+
+
+class TransactedAcknowledge(ExplicitAcknowledge):
+    """Sends and receives as one (ACK-7)."""
+
+    def acknowledge_item(self, item: Unacknowledged) -> None:
+        self._check_open("acknowledge")
+
+    def nack_item(self, item: Unacknowledged, delay_ms: int | None) -> None:
+        self.nack(Message(), delay_ms)
+
+    def recover(self) -> None:
+        raise IllegalStateError("recover() is not for TRANSACTED sessions; use rollback()")
+
+    def commit(self) -> None:
+        pending = self.begin_commit()
+        if pending is None:
+            return
+        error: JMSError | None = None
+        try:
+            self._session.connection.wait_for(pending.work.done, DURABLE_TIMEOUT_S, about=pending.work.about)
+        except JMSError as failure:
+            error = failure
+        if error is not None:
+            self.commit_failed(pending, error)
+
+    def begin_commit(self, notified: Notified | None = None) -> PendingCommit | None:
+        """Have the transaction committed; None when it is empty. `notified` of the end, beside `work.done`.
+
+        Raises:
+            TransactionRolledBackError: it cannot be; everything received is on its way back.
+        """
+        items = self._take_all()
+        expires_at_ms = self._session.outbox.expires_at_ms
+        sends = self._session.outbox.take_all()
+        if expires_at_ms and self._session.connection.provider.clock.now_ms() >= expires_at_ms:
+            give_back_present(items)
+            raise TransactionRolledBackError(
+                f"rolled back: a message sent in it expired at {expires_at_ms} (ms since 1970), before the commit; "
+                f"everything received comes again, sends were dropped. Commit sooner, or give a longer time_to_live_ms",
+                expired_at_ms=expires_at_ms,
+            )
+        lost = next((item for item in items if item.delivery.lease.is_revoked), None)
+        if lost is not None:
+            give_back_present(items)
+            partition, offset = lost.delivery.place
+            raise TransactionRolledBackError(
+                f"rolled back: partition {partition} of {lost.delivery.lease.channel.topic} with offset {offset} "
+                "moved to another process; everything received comes again, sends were dropped",
+                partition=partition,
+                offset=offset,
+            )
+        if not items and not sends:
+            return None
+        work = UnitOfWork(f"commit of {self._session.session_id}", sends, _received(items), Completion(notified))
+        try:
+            self._session.connection.provider.submit(work)
+        except JMSError as error:
+            give_back_present(items)
+            raise TransactionRolledBackError(f"rolled back: {error}") from None
+        return PendingCommit(work, items)
+
+    def commit_failed(self, pending: PendingCommit, error: Exception) -> None:
+        """The end of a commit that was told this error: what came of it is told in turn.
+
+        Raises:
+            TransactionRolledBackError: everything received is on its way back.
+            TransactionInDoubtError: nobody knows.
+        """
+        if isinstance(error, TransactionRolledBackError):
+            give_back_present(pending.items)
+            raise error
+        raise TransactionInDoubtError(
+            f"{error}; close the session: what was not committed comes again", session=self._session.session_id
+        ) from None
+
+    def rollback(self) -> None:
+        self._session.outbox.take_all()
+        self._give_back_all(delay_ms=None)
+
+    def abandon(self) -> None:
+        self.rollback()
+
+
+def _received(items: list[Unacknowledged]) -> list[Received]:
+    by_lease: dict[tuple[Link, PartitionLease], list[int]] = defaultdict(list)
+    for item in items:
+        by_lease[item.link, item.delivery.lease].append(item.reference.offset)
+    return [Received(link, lease, offsets) for (link, lease), offsets in by_lease.items()]

@@ -1,0 +1,63 @@
+"""What of one partition receivers have in hand, and how an owner tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.reference import DEPARTING
+
+TOLD_MAX = 100_000
+"""Offsets in one answer, the lowest: as a record it stays below what a topic takes."""
+
+
+class Hand(NamedTuple):
+    """What of one partition is not with the channel now, by offset."""
+
+    delivered: frozenset[int] = frozenset()
+    """With receivers."""
+    leaving: frozenset[int] = frozenset()
+    """On its way to another queue, or to its end."""
+
+
+NOTHING = Hand()
+
+
+def hand_of(state: ChannelState) -> Hand:
+    """What of this channel is in hand. Owner thread only."""
+    delivered = [offset for session, hand in state.in_hand.items() if session != DEPARTING for offset in hand]
+    return Hand(frozenset(delivered), frozenset(state.in_hand.get(DEPARTING, ())))
+
+
+def told(hand: Hand) -> Mapping[str, Any]:
+    """As an answer."""
+    return {"delivered": _runs(hand.delivered), "leaving": _runs(hand.leaving)}
+
+
+def heard(answer: Mapping[str, Any]) -> Hand:
+    """From an answer."""
+    return Hand(_offsets(answer.get("delivered", ())), _offsets(answer.get("leaving", ())))
+
+
+def _runs(offsets: Iterable[int]) -> list[int]:
+    """Ascending runs, as how many offsets lie before each and how many it has, in turn."""
+    found: list[int] = []
+    end = 0
+    for offset in sorted(offsets)[:TOLD_MAX]:
+        if found and offset == end:
+            found[-1] += 1
+        else:
+            found += (offset - end, 1)
+        end = offset + 1
+    return found
+
+
+def _offsets(runs: Sequence[int]) -> frozenset[int]:
+    found: set[int] = set()
+    position = 0
+    for gap, length in zip(runs[::2], runs[1::2], strict=False):
+        position += gap
+        found.update(range(position, position + length))
+        position += length
+    return frozenset(found)

@@ -1,0 +1,94 @@
+"""What administrators ask of the channels that this process owns, carried out. Owner thread only (decision 34).
+
+A verb is a function of the channel and the command's arguments that returns what to answer, named in `_verbs`; those
+that take messages out are in operator_departures.py. It may be asked the same twice, so it names messages by offset and
+changes only those that are as the administrator found them. What it changes is durable before the answer goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jbm_kafka.codec.command_records import IN_HAND, Answer, Command
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.on_hold import decide_leaving, decide_released, is_released
+from jbm_kafka.core.taking_out import Verb
+from jbm_kafka.ports.completion import Completion
+from jbm_kafka.sidecar.departures import Departures
+from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.hand import hand_of, told
+from jbm_kafka.sidecar.operator_departures import OperatorDepartures, Reply
+from jbm_kafka.sidecar.owned_channel import OwnedChannel
+
+TAKING_OUT = frozenset(verb.value for verb in Verb)
+
+
+class OwnerCommands:
+    """Of one group worker."""
+
+    def __init__(self, data: GroupData, departures: Departures, taking_out: OperatorDepartures) -> None:
+        self._data = data
+        self._departures = departures
+        self._taking_out = taking_out
+        """Its verbs answer when what they took is gone."""
+        self._leaving: dict[OwnedChannel, set[int]] = {}
+        """Offsets that were released and have not begun to leave: not the first of their unit, or not in memory."""
+        self._verbs: Mapping[str, Callable[[OwnedChannel, Mapping[str, Any]], Mapping[str, Any]]] = {
+            "release": self._release,
+            IN_HAND: _in_hand,
+        }
+
+    def carry_out(self, command: Command, reply: Reply) -> None:
+        """Do what the command says and answer when that is durable; of a partition that is another's: nothing."""
+        channel = self._data.channels.get(command.partition)
+        if channel is None or channel.is_closing:
+            return
+        verb = self._verbs.get(command.verb)
+        try:
+            if command.verb in TAKING_OUT:
+                self._taking_out.begin(channel, command, reply)
+                return
+            if verb is None:
+                raise JMSError(f"the process that receives does not know {command.verb!r}; its jbm-kafka is older")
+            result = verb(channel, command.arguments)
+        except JMSError as error:
+            reply(Answer(command.id, command.partition, error=str(error)))
+            return
+        answer = Answer(command.id, command.partition, result)
+        # A channel that is lost before answers nothing: whoever has it then is asked again.
+        channel.wait_durable(Completion(lambda error: reply(answer) if error is None else None))
+
+    @property
+    def is_leaving(self) -> bool:
+        """Something that was released, or that an operator takes out, is still to leave."""
+        return bool(self._leaving) or self._taking_out.is_busy
+
+    def go_on(self) -> None:
+        """Let leave what was released and has become the first of its unit, and what is taken out. In each turn."""
+        self._taking_out.go_on()
+        if not self._leaving:
+            return
+        for channel, offsets in list(self._leaving.items()):
+            offsets.intersection_update([offset for offset in offsets if is_released(channel.state, offset)])
+            if channel.is_closing or not offsets:
+                del self._leaving[channel]
+                continue
+            leaving = decide_leaving(channel.state, offsets)
+            channel.state.apply(leaving.change)
+            for departure in leaving.departures:
+                offsets.discard(departure.reference.offset)
+                self._departures.send(channel, departure)
+
+    def _release(self, channel: OwnedChannel, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        again = bool(arguments.get("again"))
+        released = decide_released(channel.state, arguments.get("offsets", ()), again=again)
+        channel.state.apply(released)
+        offsets = [message.offset for message in released.messages]
+        if not again and offsets:
+            self._leaving.setdefault(channel, set()).update(offsets)
+        return {"offsets": offsets}
+
+
+def _in_hand(channel: OwnedChannel, _: Mapping[str, Any]) -> Mapping[str, Any]:
+    return told(hand_of(channel.state))

@@ -1,0 +1,237 @@
+"""Which selectors this process's consumers of queues have: the same as in every other process (SEL-2, decision 32).
+
+Who uses any holds the set in the registry. Who uses none records nothing, and looks when partitions come to it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, encode_selectors, selectors_key
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import IllegalStateError, JMSError
+from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.ports import KafkaAdmin, KafkaClientError
+from jbm_kafka.ports.client_errors import told_as_jms_errors
+from jbm_kafka.sidecar.holder import Holder
+from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values
+from jbm_kafka.sidecar.steps import Workers
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 0.05
+LEAVE_S = 2.0
+"""For members whose process receives no more to leave, beside how long they linger."""
+
+NONE = ("",)
+"""The set of a process whose consumers have no selectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorSetParts:
+    """What selector sets are given."""
+
+    registry: RegistryLog
+    holder: Holder
+    admin: KafkaAdmin
+    workers: Workers
+    namespace: str
+    linger_ms: int
+    """How long a process is a member of a queue's group when it receives no more."""
+    own_members: Callable[[str], int | None]
+    """How many members of a group this process is, none or one; None: it is about to join."""
+    stop_group_worker: Callable[[str], None]
+    """Ends this process's membership in a group."""
+
+
+class SelectorSets:
+    """Those of one process, by queue. Any thread."""
+
+    def __init__(self, parts: SelectorSetParts) -> None:
+        self._parts = parts
+        self._uses: defaultdict[Queue, Counter[str]] = defaultdict(Counter)
+        """Consumers by selector, in normal form; those of stopped connections included."""
+        self._held: dict[Queue, tuple[str, ...]] = {}
+        """What is recorded with this process as a holder."""
+        self._lock = threading.RLock()
+
+    def use(self, queue: Queue, selector: str) -> None:
+        """One consumer more; nobody else hears of it before `claim`."""
+        with self._lock:
+            self._uses[queue][selector] += 1
+
+    def claim(self, queue: Queue, *, is_joining: bool) -> None:
+        """Have the selectors that are used here; before this process receives from the queue for another of them.
+
+        `is_joining`: it is about to become a member of the queue's group. Where the queue is without selectors it looks
+        nevertheless; `check` finds whoever comes between.
+
+        Raises:
+            IllegalStateError: other processes receive from it with others.
+            JMSError: the cluster cannot be asked.
+        """
+        with self._lock:
+            mine = self._used(queue)
+            with told_as_jms_errors(str(queue)):
+                if self._held.get(queue, NONE) != mine:
+                    self._take(queue, mine)
+                elif is_joining:
+                    self._look(queue)
+
+    def _look(self, queue: Queue) -> None:
+        try:
+            self.check(queue)
+        except KafkaClientError as error:  # as in an outage, in which nothing is received; `check` comes before that is
+            log.debug("%s: nobody says now what selectors others have: %s", queue, error)
+
+    def check(self, queue: Queue) -> None:
+        """What was claimed still holds; to be asked when partitions were assigned, and before anything is received.
+
+        Raises:
+            IllegalStateError: other processes receive from it with other selectors.
+            KafkaClientError: no answer.
+        """
+        registry = self._parts.registry
+        mine = self._held.get(queue)
+        if mine is not None:  # a process that was thought dead is a holder no longer
+            registry.update(lambda values: self._claimed(values, queue, mine))
+            return
+        registry.refresh()
+        self._others(registry.values(), queue, NONE)
+
+    def end_use(self, queue: Queue, selector: str) -> None:
+        """One consumer less, and nothing of it is unacknowledged. Who cannot be told waits for this process's end."""
+        with self._lock:
+            uses = self._uses[queue]
+            uses[selector] -= 1
+            if uses[selector] > 0:
+                return
+            del uses[selector]
+            if not uses:
+                del self._uses[queue]
+            held = self._held.get(queue)
+            if held is None or (uses and selector not in held):
+                return
+            try:
+                if uses:
+                    self._lessen(queue, self._used(queue))
+                else:
+                    # First, for without the record it would be a member with unknown selectors.
+                    self._parts.stop_group_worker(queue.group_id(self._parts.namespace))
+                    self._withdraw(queue)
+            except (KafkaClientError, JMSError) as error:
+                log.warning("%s: its selectors are free for others when this process ends: %s", queue, error)
+
+    # -- each a step -----------------------------------------------------------------------------------------------
+
+    def _used(self, queue: Queue) -> tuple[str, ...]:
+        return tuple(sorted(self._uses.get(queue, ()))) or NONE
+
+    def _take(self, queue: Queue, mine: tuple[str, ...]) -> None:
+        parts = self._parts
+        deadline_s = time.monotonic() + parts.linger_ms / 1000 + LEAVE_S
+        self._wait_for_members_without(queue, mine, deadline_s)
+        before = self._held.get(queue)
+        parts.holder.ensure()
+        parts.registry.update(lambda values: self._claimed(values, queue, mine))
+        self._held[queue] = mine
+        if before is None:
+            try:
+                # Again: whoever joined meanwhile either is seen now or sees the record.
+                self._wait_for_members_without(queue, mine, deadline_s)
+            except BaseException:
+                self._withdraw(queue)
+                raise
+
+    def _claimed(self, values: Values, queue: Queue, mine: tuple[str, ...]) -> Changes:
+        wanted = SelectorSet(mine, tuple(sorted((*self._others(values, queue, mine), self._parts.holder.name))))
+        value = values.get(selectors_key(queue.name))
+        if value is not None and decode_selectors(value) == wanted:
+            return {}
+        return {selectors_key(queue.name): encode_selectors(wanted)}
+
+    def _others(self, values: Values, queue: Queue, mine: tuple[str, ...]) -> frozenset[str]:
+        """Holders beside this process, all with the same set.
+
+        Raises:
+            IllegalStateError: they have another.
+        """
+        value = values.get(selectors_key(queue.name))
+        if value is None:
+            return frozenset()
+        found = decode_selectors(value)
+        others = self._parts.holder.living(each for each in found.holders if each != self._parts.holder.name)
+        if others and found.selectors != mine:
+            raise _unlike(queue, mine, found.selectors)
+        return others
+
+    def _wait_for_members_without(self, queue: Queue, mine: tuple[str, ...], deadline_s: float) -> None:
+        """Return when every other member of the queue's group is a holder.
+
+        Raises:
+            IllegalStateError: there is one that is none, and stays.
+        """
+        parts, group = self._parts, queue.group_id(self._parts.namespace)
+        while True:
+            parts.registry.refresh()
+            others = self._others(parts.registry.values(), queue, mine)
+            own = parts.own_members(group)
+            if own is not None and parts.admin.group_members(group) <= own + len(others):
+                return
+            if time.monotonic() > deadline_s:
+                raise _unlike(queue, mine, NONE)
+            parts.workers.pause(LOOK_S)
+
+    def _lessen(self, queue: Queue, rest: tuple[str, ...]) -> None:
+        """Fewer selectors are used here than before."""
+        registry, key = self._parts.registry, selectors_key(queue.name)
+        registry.refresh()
+        try:
+            registry.update(lambda values: self._claimed(values, queue, rest))
+        except IllegalStateError:
+            found = registry.get(key)
+            theirs = NONE if found is None else decode_selectors(found).selectors
+            log.warning(
+                "%s: this process receives with %s only, others with %s; what they select waits in its partitions "
+                "until it closes the others of its consumers too",
+                queue, _told(rest), _told(theirs),
+            )  # fmt: skip
+            return
+        self._held[queue] = rest
+
+    def _withdraw(self, queue: Queue) -> None:
+        """Hold nothing of the queue any more."""
+        del self._held[queue]
+        key, me = selectors_key(queue.name), self._parts.holder.name
+
+        def without_me(values: Values) -> Changes:
+            value = values.get(key)
+            found = None if value is None else decode_selectors(value)
+            if found is None or me not in found.holders:
+                return {}
+            rest = tuple(each for each in found.holders if each != me)
+            return {key: encode_selectors(SelectorSet(found.selectors, rest)) if rest else None}
+
+        self._parts.registry.update(without_me)
+
+
+def _unlike(queue: Queue, mine: tuple[str, ...], theirs: tuple[str, ...]) -> IllegalStateError:
+    return IllegalStateError(
+        f"{queue}: this process would receive with {_told(mine)}, and other processes receive with {_told(theirs)}. A "
+        f"message waits in the process that has its partition, so all processes must select alike: use the same "
+        f"selectors in each, made before connection.start(), or a queue for each selector (a standalone sidecar, which "
+        f"is to come, will forward). A process that was killed counts until its session timeout",
+        destination=queue.name,
+        selectors=mine,
+        others=theirs,
+    )
+
+
+def _told(selectors: Iterable[str]) -> str:
+    texts = [f"the selector {shown(each)}" if each else "no selector" for each in selectors]
+    return " and ".join(texts)

@@ -1,0 +1,20 @@
+"""Administration of a Kafka and of a world in memory: a test that takes `url` or `admin` runs on both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka.admin import Admin
+
+
+@pytest.fixture(params=["kafka", "memory"])
+def url(request: pytest.FixtureRequest, kafka_name: str) -> str:
+    return f"memory://{kafka_name}" if request.param == "memory" else str(request.getfixturevalue("bootstrap"))
+
+
+@pytest.fixture
+def admin(url: str, kafka_name: str) -> Iterator[Admin]:
+    with Admin(url, namespace=kafka_name) as made:
+        yield made

@@ -1,0 +1,242 @@
+"""Why it does not move: each rule that can keep a message, on Kafka and in memory, while somebody receives and not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
+from jbm_kafka.admin import Admin, ExplainedMessage, Explanation, Rule
+from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.jms.connection import Connection
+from tests.jms.support import receive
+
+SETTINGS = {
+    "#": AddressSettings(max_delivery_attempts=2, on_dead_letter="hold", redelivery_delay_ms=600_000, partitions=2)
+}
+PATIENCE_S = 20.0
+
+
+@pytest.fixture
+def connection(url: str, kafka_name: str, admin: Admin) -> Iterator[Connection]:
+    """Of the client `billing`; it is started."""
+    factory = ConnectionFactory(url, namespace=kafka_name, client_id=f"billing-{kafka_name}", address_settings=SETTINGS)
+    with factory.create_connection() as made:
+        yield made
+
+
+@pytest.fixture
+def orders(kafka_name: str, admin: Admin) -> Queue:
+    admin.create_queue(kafka_name, partitions=2)
+    return Queue(kafka_name)
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def until(look: Callable[[], Explanation], is_so: Callable[[Explanation], bool]) -> Explanation:
+    """Owners act in turns of some milliseconds, and a consumer joins in seconds."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so(found := look()):
+        assert time.monotonic() < deadline, found
+    return found
+
+
+def only(found: Explanation) -> ExplainedMessage:
+    (message,) = found.messages
+    return message
+
+
+def rules(message: ExplainedMessage) -> list[Rule]:
+    return [reason.rule for reason in message.reasons]
+
+
+def has_rule(rule: Rule) -> Callable[[Explanation], bool]:
+    return lambda found: bool(found.messages) and rules(found.messages[0])[0] is rule
+
+
+def test_a_unit_in_hand_names_who_has_it_and_since_when(
+    admin: Admin, connection: Connection, orders: Queue, kafka_name: str
+) -> None:
+    """UNIT-17: of a unit its holder, of a message behind its head that first."""
+    began_ms = now_ms()
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    producer = session.create_producer(orders)
+    for number in range(3):
+        producer.send(f"order {number}", unit_of_order="joe")
+    consumer = session.create_consumer(orders)
+    message = receive(consumer)
+    found = admin.explain(orders, unit="joe")
+    first = only(found)
+    assert (first.message_id, first.unit, first.behind, first.attempts) == (message.message_id, "joe", 2, 0)
+    (reason,) = first.reasons
+    assert reason.rule is Rule.IN_HAND
+    assert reason.since_ms is not None
+    assert began_ms - 1_000 <= reason.since_ms <= now_ms() + 1_000
+    holder = reason.holder
+    assert holder is not None
+    assert (holder.client_id, holder.mode, holder.is_unread) == (f"billing-{kafka_name}", "CLIENT", False)
+    assert holder.receiver.startswith(holder.session)
+    (partition,) = found.partitions
+    assert (partition.held, bool(partition.owner), found.members, found.group) == (
+        3, True, 1, orders.group_id(kafka_name),
+    )  # fmt: skip
+    last = max(admin.browse(orders, include="all"), key=lambda each: int(str(each.message_id).rpartition(":")[2]))
+    behind = only(admin.explain(orders, message_id=last.message_id))
+    assert rules(behind) == [Rule.BEHIND, Rule.IN_HAND]
+    assert behind.reasons[1].holder == holder
+    message.acknowledge()
+    # The rest is prefetched or goes next: it is in nobody's way any more.
+    assert rules(only(admin.explain(orders, unit="joe")))[0] in (Rule.IN_HAND, Rule.RECEIVERS_BUSY, Rule.READY)
+
+
+def test_a_nacked_message_tells_until_when_it_waits(admin: Admin, connection: Connection, orders: Queue) -> None:
+    """UNIT-17."""
+    session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+    session.create_producer(orders).send("bad", unit_of_order="joe")
+    consumer = session.create_consumer(orders)
+    receive(consumer).nack(delay_ms=500_000)
+    delayed = only(until(lambda: admin.explain(orders, unit="joe"), has_rule(Rule.DELAYED))).reasons[0]
+    assert delayed.until_ms is not None
+    assert 400_000 < delayed.until_ms - now_ms() <= 500_000
+    connection.close()
+    # With nobody to be asked the changelog says the same.
+    recorded = only(admin.explain(orders, unit="joe"))
+    assert (recorded.reasons[0].until_ms, recorded.attempts) == (delayed.until_ms, 1)
+    assert [reason.rule for reason in admin.explain(orders).reasons] == [Rule.NOBODY_RECEIVES]
+
+
+def test_a_unit_on_hold_tells_how_it_is_released(admin: Admin, connection: Connection, orders: Queue) -> None:
+    """UNIT-17."""
+    session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+    producer = session.create_producer(orders)
+    producer.send("bad", unit_of_order="joe")
+    last = session.create_text_message("behind it")
+    producer.send(last, unit_of_order="joe")
+    consumer = session.create_consumer(orders)
+    for _ in range(2):
+        receive(consumer).nack(delay_ms=0)
+    found = only(until(lambda: admin.explain(orders, message_id=last.message_id), lambda found: True))
+    assert rules(found) == [Rule.BEHIND, Rule.ON_HOLD]
+    assert "jbm-kafka release" in found.reasons[1].remedy
+    connection.close()
+    assert rules(only(admin.explain(orders, message_id=last.message_id))) == [Rule.BEHIND, Rule.ON_HOLD]
+
+
+def test_not_selected_and_paused(admin: Admin, connection: Connection, orders: Queue) -> None:
+    """UNIT-17."""
+    session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+    producer = session.create_producer(orders)
+    producer.send("for nobody", unit_of_order="joe", properties={"region": "US"})
+    producer.send("for ann", unit_of_order="ann", properties={"region": "EU"})
+    consumer = session.create_consumer(orders, selector="region = 'EU'")
+    assert consumer.receive(timeout=PATIENCE_S) is not None
+    found = until(lambda: admin.explain(orders, unit="joe"), has_rule(Rule.NOT_SELECTED))
+    (receiver,) = found.receivers
+    assert (receiver.selector, receiver.in_hand) == ("region = 'EU'", 1)
+    admin.pause(orders, "consumption", by="night shift")
+    producer.send("while it is paused", unit_of_order="eve", properties={"region": "EU"})
+    found = until(lambda: admin.explain(orders, unit="eve"), has_rule(Rule.PAUSED))
+    for reason in (found.reasons[0], only(found).reasons[0]):
+        assert (reason.rule, reason.text) == (Rule.PAUSED, "receiving is paused by night shift")
+        assert reason.since_ms is not None
+
+
+def test_without_receivers_topic_and_changelog_tell(admin: Admin, connection: Connection, orders: Queue) -> None:
+    """UNIT-17."""
+    producer = connection.create_session().create_producer(orders)
+    producer.send("in ten minutes", delivery_delay_ms=600_000)
+    producer.send("too late", unit_of_order="ann", time_to_live_ms=1)
+    producer.send("waits", unit_of_order="joe")
+    until(
+        lambda: admin.explain(orders),
+        lambda found: (
+            sorted(rule.value for each in found.messages for rule in rules(each))
+            == ["expired", "nobody-receives", "not-yet-due"]
+        ),
+    )
+    assert only(admin.explain(orders, unit="joe")).reasons[0].remedy == "start a receiver"
+    assert not admin.explain(orders, unit="eve").messages
+    assert not admin.explain(orders, message_id="ID:none").messages
+    assert not admin.explain(orders, older_than_s=3_600).messages
+
+
+def test_receivers_idle_for_want_of_units_and_units_that_wait_for_receivers(
+    admin: Admin, connection: Connection, orders: Queue
+) -> None:
+    """UNIT-17: a second receiver gets nothing while the first has the only unit."""
+    first, second = (connection.create_session(AcknowledgeMode.INDIVIDUAL) for _ in range(2))
+    producer = first.create_producer(orders)
+    for number in range(3):
+        producer.send(f"order {number}", unit_of_order="joe")
+    consumer = first.create_consumer(orders, prefetch=1)
+    message = receive(consumer)
+    second.create_consumer(orders, prefetch=1).set_listener(lambda message: None)
+    found = until(lambda: admin.explain(orders), lambda found: found.idle_receivers == 1)
+    assert {each.is_idle for each in found.receivers} == {True, False}
+    assert [rules(each) for each in found.messages] == [[Rule.IN_HAND]]
+    assert found.starving == 0
+    message.acknowledge()
+
+
+def test_a_subscription_of_a_topic(admin: Admin, connection: Connection, kafka_name: str) -> None:
+    """UNIT-17."""
+    prices = Topic(kafka_name)
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    consumer = session.create_shared_durable_consumer(prices, "audit", "region = 'EU'")
+    producer = session.create_producer(prices)
+    producer.send("not for it", unit_of_order="gold", properties={"region": "US"})
+    producer.send("1", unit_of_order="gold", properties={"region": "EU"})
+    producer.send("2", unit_of_order="gold", properties={"region": "EU"})
+    message = receive(consumer)
+    client_id = connection.client_id or ""
+    found = admin.explain(prices, unit="gold", subscription="audit", client_id=client_id)
+    assert (only(found).message_id, only(found).behind, rules(only(found))) == (message.message_id, 1, [Rule.IN_HAND])
+    assert "audit" in found.name
+    for wrong in (None, "adit"):
+        with pytest.raises(InvalidDestinationError, match="audit"):
+            admin.explain(prices, subscription=wrong)
+    with pytest.raises(InvalidDestinationError):
+        admin.explain("nowhere-such")
+
+
+def test_a_queue_has_no_subscriptions(admin: Admin, orders: Queue) -> None:
+    with pytest.raises(InvalidDestinationError, match="leave that out"):
+        admin.explain(orders, subscription="audit")
+
+
+def test_counts_show_what_may_go_and_who_has_no_partition(
+    admin: Admin, connection: Connection, orders: Queue, url: str, kafka_name: str, tmp_path: Path
+) -> None:
+    """UNIT-17: starvation is visible in counts."""
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    producer = session.create_producer(orders)
+    for unit in ("joe", "joe", "ann"):
+        producer.send("order", unit_of_order=unit)
+    counts = admin.counts(orders)
+    assert (counts.held, counts.ready, counts.members, counts.idle_members, counts.without_owner) == (3, 2, 0, 0, ())
+    # With a folder of its own each is a member of its own; in memory the connections of one process are one.
+    is_in_memory = url.startswith("memory:")
+    connections = [
+        ConnectionFactory(
+            url, namespace=kafka_name, state_dir=None if is_in_memory else str(tmp_path / str(number))
+        ).create_connection()
+        for number in range(2)
+    ]
+    session.create_consumer(orders)
+    members = 1 if is_in_memory else 3
+    try:
+        for each in connections:
+            each.start()
+            each.create_session().create_consumer(orders).set_listener(lambda message: None)
+        until_members = time.monotonic() + PATIENCE_S
+        while (counts := admin.counts(orders)).members < members or counts.idle_members != max(members - 2, 0):
+            assert time.monotonic() < until_members, counts
+        assert sorted(counts.owners) == [0, 1]
+    finally:
+        for each in connections:
+            each.close()

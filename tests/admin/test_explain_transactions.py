@@ -1,0 +1,123 @@
+"""A foreign producer's open transaction, and an owner that does not answer, are told by explain: on a real broker."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
+from jbm_kafka.admin import Admin, Rule
+from jbm_kafka.admin.reasons import open_transactions
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import FoundTransactions, Outgoing
+from tests.jms.support import receive
+from tests.kafka.world import WAIT_S, consume_until, member
+
+TIMEOUT_MS = 600_000
+"""Longer than the test takes on the slowest machine; brokers allow 15 minutes."""
+
+
+def within_patience(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+
+
+def test_a_foreign_open_transaction_is_named_with_its_remedy(bootstrap: str, kafka_name: str) -> None:
+    """UNIT-4: it delays its whole partition, and explain says so: whose it is, since when, until when."""
+    name, orders = f"{kafka_name}-shipping", Queue(kafka_name)
+    with Admin(bootstrap, namespace=kafka_name) as admin, ConfluentKafkaWriter(bootstrap, name) as foreign:
+        admin.create_queue(kafka_name, partitions=1)
+        began_ms = time.time_ns() // 1_000_000
+        foreign.write(Outgoing(orders.kafka_topic(kafka_name), 0, b"ann", b"foreign"))
+        with ConnectionFactory(bootstrap, namespace=kafka_name).create_connection() as connection:
+            session = connection.create_session(AcknowledgeMode.CLIENT)
+            message = session.create_text_message("behind it")
+            session.create_producer(orders).send(message, unit_of_order="joe")
+            consumer = session.create_consumer(orders)
+            assert consumer.receive(timeout=0) is None
+            for asked in ({"unit": "joe"}, {"message_id": message.message_id}):
+                (found,) = admin.explain(orders, unit=asked.get("unit"), message_id=asked.get("message_id")).messages
+                (reason,) = found.reasons
+                assert (found.message_id, found.unit, reason.rule) == (
+                    message.message_id, "joe", Rule.OPEN_TRANSACTION,
+                )  # fmt: skip
+                assert f"transactional id {name!r}, producer id " in reason.text
+                assert reason.since_ms is not None
+                assert reason.until_ms is not None
+                assert began_ms - 1_000 <= reason.since_ms <= began_ms + 20_000
+                assert reason.until_ms - reason.since_ms == TIMEOUT_MS
+                assert f"kafka-transactions.sh --bootstrap-server {bootstrap} describe" in reason.remedy
+            (partition,) = admin.explain(orders).partitions
+            assert [each.rule for each in partition.reasons] == [Rule.OPEN_TRANSACTION]
+            foreign.abort()
+            assert receive(consumer).body == "behind it"
+            within_patience(lambda: not admin.explain(orders).partitions[0].reasons)
+
+
+def test_a_transaction_that_no_coordinator_knows_is_told_to_be_ended_by_hand() -> None:
+    """UNIT-4: as a broker that is killed between a commit and its marks leaves it."""
+    nobody = FoundTransactions((), is_whole=True)
+    (reason,) = open_transactions("orders", 3, 17, 5, nobody, bootstrap="kafka:9092")
+    assert str(reason) == (
+        "5 records from offset 17 on wait for the end of a Kafka transaction that no coordinator knows any more: it "
+        "never ends by itself; kafka-transactions.sh --bootstrap-server kafka:9092 abort --topic orders --partition 3 "
+        "--start-offset 17 ends it"
+    )
+    for found in (FoundTransactions((), is_whole=False), "read __transaction_state: not allowed"):
+        (reason,) = open_transactions("orders", 3, 17, 5, found, bootstrap="kafka:9092")
+        assert "describe-producers --topic orders --partition 3" in reason.remedy
+
+
+def test_an_owner_that_does_not_answer_is_named(bootstrap: str, kafka_name: str) -> None:
+    """UNIT-17: also a process whose worker hangs, or of another program, that has the partition in the group."""
+    orders = Queue(kafka_name)
+    with Admin(bootstrap, namespace=kafka_name) as admin:
+        admin.create_queue(kafka_name, partitions=1)
+        with ConnectionFactory(bootstrap, namespace=kafka_name).create_context() as jms:
+            jms.create_producer().send(orders, "1", unit_of_order="joe")
+        stranger = member(
+            ConfluentKafka(bootstrap), orders.group_id(kafka_name), orders.kafka_topic(kafka_name), partitions=1
+        )
+        consume_until(lambda: bool(stranger.assignment()), stranger)
+        found = admin.explain(orders, unit="joe", timeout_s=3)
+        (reason,) = found.messages[0].reasons
+        assert reason.rule is Rule.OWNER_SILENT
+        assert found.partitions[0].owner in reason.text
+        assert re.search(r" at [0-9.]+$", found.partitions[0].owner)  # its address as the broker sees it
+        stranger.close()
+        assert admin.explain(orders, unit="joe").messages[0].reasons[0].rule is Rule.NOBODY_RECEIVES
+
+
+class ConfluentKafkaWriter:
+    """A foreign application with a transaction of its own."""
+
+    def __init__(self, bootstrap: str, name: str) -> None:
+        self._producer = ConfluentKafka(bootstrap).transactional_producer(name, transaction_timeout_ms=TIMEOUT_MS)
+        self._kafka = ConfluentKafka(bootstrap)
+        self._is_open = False
+
+    def __enter__(self) -> ConfluentKafkaWriter:
+        self._producer.initialise(WAIT_S)
+        return self
+
+    def write(self, record: Outgoing) -> None:
+        """Into a transaction that stays open; it is in the log when this returns."""
+        self._producer.begin()
+        self._is_open = True
+        self._producer.produce(record)
+        admin = self._kafka.admin()
+        within_patience(
+            lambda: admin.end_positions(record.topic, [record.partition], stable=False)[record.partition] > 0
+        )
+        admin.close()
+
+    def abort(self) -> None:
+        self._is_open = False
+        self._producer.abort(WAIT_S)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_open:
+            self._producer.abort(WAIT_S)
+        self._producer.close()

@@ -1,0 +1,142 @@
+"""Units on hold are released by an operator: on Kafka and in memory, while somebody receives and while nobody does."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
+from jbm_kafka.admin import Admin
+from jbm_kafka.jms.session import Session
+from tests.jms.support import bodies, eventually, receive
+
+HOLD = {"#": AddressSettings(max_delivery_attempts=2, on_dead_letter="hold", partitions=2)}
+PATIENCE_S = 20.0
+
+
+@pytest.fixture
+def factory(url: str, kafka_name: str, admin: Admin) -> ConnectionFactory:
+    return ConnectionFactory(url, namespace=kafka_name, address_settings=HOLD)
+
+
+@pytest.fixture
+def orders(kafka_name: str) -> Queue:
+    return Queue(kafka_name)
+
+
+def hold(session: Session, orders: Queue) -> None:
+    """Unit joe waits for an operator, with one message behind the one that failed."""
+    producer = session.create_producer(orders)
+    producer.send("bad", unit_of_order="joe")
+    producer.send("behind it", unit_of_order="joe")
+    with session.create_consumer(orders) as consumer:
+        for _ in range(2):
+            receive(consumer).nack()
+        assert consumer.receive(timeout=0.5) is None
+
+
+def letters(admin: Admin, orders: Queue) -> list[tuple[object, str | None, int | None]]:
+    """Those of the queue, as they come."""
+    until_s = time.monotonic() + PATIENCE_S
+    while True:
+        found = [
+            (message.body, letter.reason, letter.origin.delivery_count)
+            for letter, message in admin.dead_letters(origin=orders)
+        ]
+        if found or time.monotonic() > until_s:
+            return found
+
+
+def test_a_release_dead_letters_what_holds_the_unit_while_somebody_receives(
+    admin: Admin, factory: ConnectionFactory, orders: Queue
+) -> None:
+    """UNIT-16."""
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        hold(session, orders)
+        with session.create_consumer(orders) as consumer:
+            assert consumer.receive(timeout=0.5) is None
+            dry = admin.release(orders, "joe", dry_run=True)
+            assert [(each.unit, each.attempts) for each in dry.messages] == [("joe", 2)]
+            report = admin.release(orders, "joe")
+            assert (report.messages, report.gone) == (dry.messages, [])
+            message = receive(consumer)
+            assert message.body == "behind it"
+            message.acknowledge()
+    assert letters(admin, orders) == [("bad", "max-delivery-attempts", 2)]
+    assert not admin.release(orders, "joe").messages
+
+
+def test_a_release_while_nobody_receives(admin: Admin, factory: ConnectionFactory, orders: Queue) -> None:
+    """UNIT-16."""
+    with factory.create_connection() as connection:
+        hold(connection.create_session(AcknowledgeMode.INDIVIDUAL), orders)
+    assert not admin.release(orders, "nobody").messages
+    assert [each.unit for each in admin.release(orders).messages] == ["joe"]
+    assert letters(admin, orders) == [("bad", "max-delivery-attempts", 2)]
+    assert bodies(admin.browse(orders)) == ["behind it"]
+    with factory.create_context() as jms:
+        assert receive(jms.create_consumer(orders)).body == "behind it"
+
+
+def test_a_released_message_may_be_tried_again(admin: Admin, factory: ConnectionFactory, orders: Queue) -> None:
+    """UNIT-16."""
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        hold(session, orders)
+        (held,) = admin.release(orders, dry_run=True).messages
+    admin.release(orders, message_id=held.message_id, again=True)
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        with session.create_consumer(orders) as consumer:
+            message = receive(consumer)
+            assert (message.body, message.redelivered) == ("bad", True)
+            message.nack()
+            message = receive(consumer)
+            assert message.body == "bad"
+            message.acknowledge()
+            assert receive(consumer).body == "behind it"
+
+
+def test_a_release_while_nobody_receives_goes_by_the_settings_of_the_registry(
+    admin: Admin, factory: ConnectionFactory, orders: Queue
+) -> None:
+    """Of UNIT-16, REDELIVER-6: they win over what the caller names, as over a factory's."""
+    with factory.create_connection() as connection:
+        hold(connection.create_session(AcknowledgeMode.INDIVIDUAL), orders)
+    admin.set_address_settings("#", AddressSettings(dead_letter_address="lost"))
+    admin.create_queue("lost", partitions=1)
+    assert [each.unit for each in admin.release(orders, "joe", dead_letter_address="elsewhere").messages] == ["joe"]
+    assert bodies(admin.browse("lost")) == ["bad"]
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["unshared", "shared"])
+def test_units_of_a_subscription_are_released(admin: Admin, url: str, kafka_name: str, is_shared: bool) -> None:
+    """UNIT-16: while nobody receives from it; the other subscription of the topic goes on with its own copy."""
+    prices = Topic(kafka_name)
+    mine = ConnectionFactory(url, namespace=kafka_name, client_id="billing", address_settings=HOLD)
+    with mine.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        make = session.create_shared_durable_consumer if is_shared else session.create_durable_consumer
+        make(prices, "other").close()
+        with make(prices, "audit") as consumer:
+            producer = session.create_producer(prices)
+            for body in ("bad", "behind it"):
+                producer.send(body, unit_of_order="joe")
+            for _ in range(2):
+                receive(consumer).nack()
+            assert consumer.receive(timeout=0.5) is None
+        counts = partial(admin.counts, prices, subscription="audit", client_id="billing")
+        eventually(lambda: counts().members == 0, "its consumer is closed")
+        assert counts().for_operator == 1
+        assert not admin.release(prices, subscription="other", client_id="billing").messages
+        report = admin.release(prices, "joe", subscription="audit", client_id="billing")
+        assert ([each.unit for each in report.messages], report.queue) == (["joe"], prices)
+        with make(prices, "audit") as consumer:
+            assert receive(consumer).body == "behind it"
+        with make(prices, "other") as consumer:
+            assert receive(consumer).body == "bad"
+    theirs = [message.body for letter, message in admin.dead_letters() if letter.origin.destination == str(prices)]
+    assert theirs == ["bad"]

@@ -1,0 +1,102 @@
+"""The broker stands still, or is stopped and started again, under every call of the API at once.
+
+Each call is made when Kafka has just ceased to answer. It returns or raises a JMSError; what it promises by that is
+judged when Kafka answers again, without the application's help but that of calling once more what asks or makes
+something.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.errors import JMSError
+from tests.support.outage_calls import Bench, Call
+from tests.support.outage_work import ALL_CALLS
+
+AFTER_S = 90.0
+"""A call ends within that time after the outage, on a busy machine too."""
+PREPARED_AT_ONCE = 6
+"""Each waits for its group and its topics; more at once keep a broker on two processors from its own work."""
+
+
+def made(call: Call) -> object:
+    """What it returns; the error if it raises one."""
+    try:
+        return call.make()
+    except JMSError as error:
+        return error
+
+
+def outage(broker: LocalBroker, kind: str, seconds: float) -> None:
+    """Until it is over."""
+    never = threading.Event()
+    if kind == "paused":
+        never.wait(seconds)  # the length of the outage itself: nothing is waited for
+        broker.resume()
+    else:
+        never.wait(seconds)
+        broker.start()
+
+
+def judged(bench: Bench, broker: LocalBroker, kind: str, seconds: float) -> list[str]:
+    """What was wrong, by the call's name."""
+    with ThreadPoolExecutor(PREPARED_AT_ONCE) as side_by_side:
+        prepared = list(side_by_side.map(lambda each: each(bench), ALL_CALLS))
+    with ThreadPoolExecutor(len(ALL_CALLS)) as side_by_side:  # all of them are under way at once
+        calls = {each.__name__: call for each, call in zip(ALL_CALLS, prepared, strict=True)}
+        broker.pause() if kind == "paused" else broker.stop()
+        begun_s = time.monotonic()
+        running = {name: side_by_side.submit(made, call) for name, call in calls.items()}
+        outage(broker, kind, seconds)
+        returned = {name: future.result(AFTER_S) for name, future in running.items()}
+        judging = {name: side_by_side.submit(fault, call, returned[name]) for name, call in calls.items()}
+        found = {name: future.result() for name, future in judging.items()}
+    print(f"{time.monotonic() - begun_s:.0f} s", {name: str(each)[:150] for name, each in returned.items()})
+    about = f"after an outage of {seconds:g} s"
+    return [f"{name} gave {returned[name]!r} {about}: {error}" for name, error in found.items() if error]
+
+
+def fault(call: Call, answer: object) -> str:
+    """What is wrong with an answer, and with what the topics say now."""
+    if isinstance(answer, JMSError) and call.is_repeatable:
+        answer = made(call)
+    try:
+        call.judge(answer)
+    except (AssertionError, JMSError) as error:
+        return str(error) or repr(error)
+    return ""
+
+
+def play(broker: LocalBroker, folder: Path, kind: str, seconds: float) -> None:
+    """All of it."""
+    with ExitStack() as gone:
+        bench = Bench(broker.bootstrap, folder, gone)
+        wrong = judged(bench, broker, kind, seconds)
+        assert not wrong, "\n".join([*wrong, "troubles: ", *bench.troubles])
+
+
+@pytest.mark.timeout(300)
+# A broker that has just come up under thirty calls answers late where two processors do everything else too, and a
+# call's second try may then fail as its first.
+@pytest.mark.parametrize("kind", ["paused", pytest.param("stopped", marks=pytest.mark.slow)])
+def test_an_outage_of_some_seconds_under_every_call(
+    dedicated_broker: Callable[[], LocalBroker], tmp_path: Path, kind: str
+) -> None:
+    """Of CONN-3: nothing lost, nothing twice that was said to be done."""
+    play(dedicated_broker(), tmp_path / "state", kind, 4.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["paused", "stopped"])
+def test_an_outage_of_thirty_seconds_under_every_call(
+    dedicated_broker: Callable[[], LocalBroker], tmp_path: Path, kind: str
+) -> None:
+    """Of CONN-3: beyond the session timeout, so that the process must join its groups again."""
+    play(dedicated_broker(), tmp_path / "state", kind, 30.0)

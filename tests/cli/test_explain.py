@@ -1,0 +1,44 @@
+"""`jbm-kafka explain`: who has it, since when, and which rule holds it."""
+
+import json
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
+from tests.cli.conftest import Run
+from tests.jms.support import receive
+
+
+def test_who_has_a_unit_is_told(kafka: Run, queue: str, bootstrap: str) -> None:
+    """UNIT-17."""
+    kafka("send", queue, "--text", "1", "--unit", "joe")
+    kafka("send", queue, "--text", "2", "--unit", "joe")
+    said = kafka("explain", queue)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[1:3] == ["nobody receives", "  start a receiver"]
+    with ConnectionFactory(bootstrap, client_id=f"billing-{queue}").create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.CLIENT)
+        consumer = session.create_consumer(Queue(queue))
+        message = receive(consumer)
+        said = kafka("explain", queue, "--unit", "joe")
+        lines = said.out.splitlines()
+        assert lines[0] == f"queue:{queue}: 1 process receives, consumer group {Queue(queue).group_id()}"
+        assert lines[1].startswith("unit joe: partition ")
+        assert lines[1].endswith(" UTC, 1 behind it")
+        assert lines[2].startswith("  it is in the hand of ")
+        assert f"(CLIENT) of client 'billing-{queue}' in process " in lines[2]
+        values = json.loads(kafka("explain", f"queue:{queue}", "--id", str(message.message_id), "--json").out)
+        (found,) = values["messages"]
+        assert (found["message_id"], found["reasons"][0]["rule"]) == (message.message_id, "in-hand")
+        assert [each["client_id"] for each in values["receivers"]] == [f"billing-{queue}"]
+        said = kafka("explain", queue)
+        assert any(line.startswith("partition ") and "1 in-hand" in line for line in said.out.splitlines())
+        assert said.out.splitlines()[-1].endswith("1 in hand, 0 of them unread, is busy")
+        message.acknowledge()
+
+
+def test_what_is_not_held_is_told_in_one_line(kafka: Run, queue: str) -> None:
+    assert kafka("explain", queue, "--unit", "eve").out.splitlines()[-1] == "nothing of that is held"
+    said = kafka("explain", f"topic:{queue}")
+    assert (said.code, said.err.count("\n")) == (1, 1)
+    said = kafka("explain", queue, "--subscription", "audit")
+    assert said.code == 1
+    assert "leave that out" in said.err

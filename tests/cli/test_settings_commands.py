@@ -1,0 +1,64 @@
+"""`settings list | set | unset`: what an operator reads and writes."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.conftest import Run, Said
+
+Settings = Callable[..., Said]
+
+
+@pytest.fixture
+def settings(kafka: Run, kafka_name: str) -> Settings:
+    """Runs one of the commands, in a namespace of this test's own."""
+    return lambda *arguments: kafka("settings", *arguments, "--namespace", kafka_name)
+
+
+def test_settings_are_recorded_listed_and_taken_back(settings: Settings) -> None:
+    """Of REDELIVER-6."""
+    said = settings("list")
+    assert (said.code, said.out) == (
+        0, "nothing is recorded: what the factories of programs say holds, and else the defaults\n",
+    )  # fmt: skip
+    said = settings("set", "orders.#", "max_delivery_attempts=3", "dead_letter_address=", "redelivery_delay_ms=250")
+    assert (said.code, said.out, said.err) == (
+        0, "orders.#: max_delivery_attempts=3, redelivery_delay_ms=250, dead_letter_address=nothing\n", "",
+    )  # fmt: skip
+    said = settings("set", "#", "default_unit_of_order=SYSTEM_GENERATED", "partitions=4", "--json")
+    assert json.loads(said.out) == {
+        "pattern": "#", "settings": {"default_unit_of_order": "SYSTEM_GENERATED", "partitions": 4},
+    }  # fmt: skip
+    assert said.err == "partitions: of queues that are created from now on; those that are there keep theirs\n"
+    said = settings("unset", "orders.#", "max_delivery_attempts", "partitions")
+    assert said.out == "orders.#: redelivery_delay_ms=250, dead_letter_address=nothing\n"
+    assert [line.split() for line in settings("list", "orders.#").out.splitlines()[-2:]] == [
+        ["orders.#", "redelivery_delay_ms", "250"],
+        ["orders.#", "dead_letter_address", "nothing"],
+    ]
+    assert [each["pattern"] for each in json.loads(settings("list", "--json").out)] == ["#", "orders.#"]
+    assert settings("unset", "orders.#").out == "orders.#: nothing is recorded\n"
+    assert settings("list", "orders.#").out.startswith("nothing is recorded for 'orders.#'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("set", "orders"), "Missing argument 'NAME=VALUE...'"),
+        (("set", "or ders", "partitions=2"), "'or ders' names no destination"),
+        (("set", "a", "attempts=2"), "'max_delivery_attempts' is meant, probably"),
+        (("set", "a", "max_delivery_attempts"), "write max_delivery_attempts=VALUE, or max_delivery_attempts= for"),
+        (("set", "a", "max_delivery_attempts=two"), "max_delivery_attempts is 'two': it is an int"),
+        (("set", "a", "max_delivery_attempts="), "max_delivery_attempts is '': it is an int"),
+        (("set", "a", "redelivery_delay_multiplier=0.5"), "redelivery_delay_multiplier is 0.5: it is at least 1"),
+        (("set", "a", "partitions=2", "partitions=3"), "partitions is given twice"),
+        (("set", "a", "routing=path-service"), "this version has no path service yet"),
+        (("unset", "a", "partitions=2"), "the name alone, without a value"),
+        (("list", "a#"), "whole words"),
+    ],
+)
+def test_wrong_usage_says_what_to_write(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    found = run("settings", *arguments)
+    assert (found.code, found.out) == (2, "")
+    assert said in found.err

@@ -1,0 +1,44 @@
+"""`jbm-kafka create --topic` and `jbm-kafka subscriptions`."""
+
+import json
+
+from jbm_kafka import ConnectionFactory, Topic
+from tests.cli.conftest import Run
+from tests.support.topics import delete_topics_beginning_with
+
+
+def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
+    kafka: Run, bootstrap: str, kafka_name: str
+) -> None:
+    topic = f"{kafka_name}-prices"
+    try:
+        said = kafka("create", topic, "--topic", "--partitions", "2")
+        assert (said.code, said.out) == (0, f"topic:{topic} created\n")
+        assert kafka("create", topic, "--topic").out == f"topic:{topic} exists already\n"
+        assert kafka("subscriptions", "list", topic).out == f"no subscriptions of {topic}\n"
+        said = kafka("subscriptions", "list", f"{topic}x")
+        assert said.code == 1
+        assert f"did you mean {topic!r}? Or create it with: jbm-kafka create {topic}x --topic" in said.err
+        with ConnectionFactory(bootstrap).create_context() as jms:
+            jms.create_shared_durable_consumer(Topic(topic), kafka_name).close()
+            jms.create_producer().send(Topic(topic), "x")
+        [listed] = json.loads(kafka("subscriptions", "list", topic, "--json").out)
+        assert (listed["name"], listed["kind"], listed["held_at_most"]) == (kafka_name, "shared-durable", 1)
+        said = kafka("browse", topic, "--subscription", kafka_name, "--json")
+        assert [json.loads(line)["body"] for line in said.out.splitlines()] == ["x"]
+        said = kafka("browse", topic, "--subscription", "other")
+        assert (said.code, "there is no subscription 'other'" in said.err) == (1, True)
+        assert kafka("show", topic, "--subscription", kafka_name).out.startswith(
+            f"topic:{topic} subscription {kafka_name!r}: 1 held; 0 receivers, none in hand\n"
+        )
+        listed_kinds = {each["name"]: each["kind"] for each in json.loads(kafka("list", "--json").out)}
+        assert listed_kinds[topic] == "topic"
+        said = kafka("subscriptions", "delete", kafka_name, "--client-id", "other", "--yes")
+        assert said.code == 1
+        assert "one of this name has client id none" in said.err
+        said = kafka("subscriptions", "delete", kafka_name, "--yes")
+        told = f"{kafka_name} of topic:{topic} ended, with up to 1 messages that it had not received\n"
+        assert (said.code, said.out) == (0, told)
+        assert kafka("subscriptions", "list", topic).out == f"no subscriptions of {topic}\n"
+    finally:
+        delete_topics_beginning_with(bootstrap, kafka_name)

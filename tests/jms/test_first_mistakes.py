@@ -1,0 +1,130 @@
+"""What a new user gets wrong in the first hour, each told with what is meant."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
+from jbm_kafka.core.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    InvalidSettingError,
+    InvalidTypeError,
+    JMSError,
+    TransactionInProgressError,
+)
+
+ORDERS = Queue("orders")
+
+
+@pytest.fixture
+def nothing_made() -> Iterator[ConnectionFactory]:
+    """A world with the queue `orders`, whose other connections make none."""
+    with ConnectionFactory("memory://first").create_connection() as connection:
+        connection.create_session().create_producer(ORDERS).send("an order")
+        yield ConnectionFactory("memory://first", state_dir="another", auto_create=False)
+
+
+def test_a_misspelt_queue_got_no_did_you_mean(nothing_made: ConnectionFactory) -> None:
+    """In send and in receive; and nobody is told a command that does not reach the memory of this process."""
+    with nothing_made.create_connection() as connection:
+        session = connection.create_session()
+        for use in (
+            lambda: session.create_consumer(Queue("ordres")),
+            lambda: session.create_producer().send("x", destination=Queue("ordres")),
+        ):
+            with pytest.raises(
+                InvalidDestinationError, match=r"no Kafka topic 'ordres'; did you mean 'orders'\?"
+            ) as told:
+                use()
+            assert "auto_create=True" in str(told.value)
+            assert "jbm-kafka" not in str(told.value)
+        with pytest.raises(InvalidDestinationError, match="no Kafka topic 'letters'; make it"):
+            session.create_consumer(Queue("letters"))
+
+
+def test_a_misspelt_kafka_property_names_the_likely_one() -> None:
+    with pytest.raises(InvalidSettingError, match=r"'compression\.type' is meant, probably") as told:
+        ConnectionFactory("localhost:1", kafka={"compresion.type": "zstd"}).create_connection()
+    assert "compresion.type" in str(told.value)
+
+
+def nothing() -> None:
+    """A listener that takes no argument."""
+
+
+def both(message: Message, session: object) -> None:
+    """A listener that wants too much."""
+
+
+def both_or_one(message: Message, more: object = None) -> None:
+    """A listener with one argument more that has a default."""
+
+
+class Handler:
+    """One whose method is a listener."""
+
+    def on_message(self, message: Message) -> None: ...
+
+    def done(self) -> None: ...
+
+
+def test_a_listener_that_takes_no_message_was_heard_of_at_the_first_message_only() -> None:
+    with ConnectionFactory("memory://listener").create_connection() as connection:
+        consumer = connection.create_session().create_consumer(ORDERS)
+        for wrong in (nothing, both, Handler().done):
+            with pytest.raises(InvalidTypeError, match=r"as listener\(message\).*write: def listener\(message\)"):
+                consumer.set_listener(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InvalidTypeError, match=r"def exception_listener\(error\)"):
+            connection.exception_listener = nothing  # type: ignore[assignment]
+        seen: list[Message] = []
+        rights: list[Callable[[Message], object] | None] = [Handler().on_message, print, seen.append, both_or_one, None]
+        for right in rights:
+            consumer.set_listener(right)
+
+
+def test_a_transaction_inside_a_transaction_committed_half_of_the_outer_one() -> None:
+    with ConnectionFactory("memory://nested").create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.TRANSACTED)
+        producer = session.create_producer(ORDERS)
+
+        def nested() -> None:
+            with session.transaction():
+                producer.send("first")
+                with session.transaction():
+                    producer.send("second")
+
+        with pytest.raises(TransactionInProgressError, match="leave the inner one out"):
+            nested()
+        with session.transaction():  # and another one may follow
+            producer.send("third")
+        consumer = connection.create_session().create_consumer(ORDERS)
+        found = [message.body for message in (consumer.receive(1), consumer.receive(0)) if message is not None]
+        assert found == ["third"]
+    with pytest.raises(IllegalStateError), session.transaction():
+        pass
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.2p1\r\n"])
+def test_a_port_of_another_server_took_ten_seconds_and_gave_no_remedy(answer: bytes) -> None:
+    begun = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(1)
+                    connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(JMSError, match=r"does not speak Kafka: .*name the address of a Kafka broker") as told:
+            ConnectionFactory(f"127.0.0.1:{server.getsockname()[1]}").create_connection()
+    assert repr(answer[:4].decode()) in str(told.value)
+    assert time.monotonic() - begun < 5

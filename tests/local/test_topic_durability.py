@@ -1,0 +1,222 @@
+"""Goal: a topic channel does what transactions say at their commit, and goes on after a restart."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from jbm_kafka.contract import MessageState
+from jbm_kafka.core.errors import (
+    CorruptRecordError,
+    IllegalStateError,
+    TransactionRolledBackError,
+    UnknownMessageError,
+)
+from jbm_kafka.local import LocalTransactionManager, MemoryPersistenceManager, QueueChannel
+from tests.local.parts import Hand, Text
+from tests.local.topic_parts import TopicBench
+
+NOT_COMMITTED, DELIVERED = MessageState.NOT_COMMITTED, MessageState.DELIVERED
+
+
+def test_a_commit_offers_to_all_and_a_rollback_to_nobody(bench: TopicBench) -> None:
+    """STATE-2, STATE-7, STATE-13"""
+    hands = [bench.receiver("r1"), bench.receiver("r2")]
+    transaction_id = bench.transactions.begin()
+    bench.send("m")
+    assert bench.topic.state.transaction_of("m") == transaction_id
+    assert bench.topic.has_messages(NOT_COMMITTED)
+    assert (bench.topic.browse(), bench.topic.deliver()) == ([], True)
+    with pytest.raises(IllegalStateError, match="not_committed"):
+        bench.topic.acknowledge("m", "r1")
+    with pytest.raises(IllegalStateError, match="not_committed"):
+        bench.topic.state.update("m", "r1", False)
+    with pytest.raises(IllegalStateError, match="not_committed"):
+        bench.topic.state.remove("m")
+    bench.transactions.rollback()
+    bench.nothing_is_left()
+    with bench.transactions.transaction():
+        bench.send("n")
+        assert [hand.ids for hand in hands] == [[], []]
+    assert [hand.ids for hand in hands] == [["n"], ["n"]]
+
+
+def test_acknowledgements_in_a_transaction_count_at_its_commit(bench: TopicBench) -> None:
+    """STATE-7: of each receiver for itself."""
+    first = bench.receiver("r1")
+    bench.receiver("r2")
+    bench.send("m", "n")
+    for commits in (False, True):
+        bench.transactions.begin()
+        bench.topic.acknowledge("m", "r1")
+        with pytest.raises(UnknownMessageError):
+            bench.topic.acknowledge("m", "r1")
+        assert not bench.topic.redeliver(first)
+        assert bench.topic.state.nacks("m") == {"r1", "r2"}
+        bench.transactions.commit() if commits else bench.transactions.rollback()
+        assert bench.topic.state.nacks("m") == ({"r2"} if commits else {"r1", "r2"})
+    with bench.transactions.transaction():
+        bench.topic.acknowledge("m", "r2")
+        bench.topic.acknowledge("n", "r1")
+        bench.topic.acknowledge("n", "r2")
+    bench.nothing_is_left()
+
+
+def test_answering_true_in_a_transaction_is_an_acknowledgement_in_it(bench: TopicBench) -> None:
+    """STATE-7: and an early one too."""
+    bench.topic.state.add(bench.store.store(Text("m", is_reliable=True)))
+    bench.receiver("r1", answer=True)
+    bench.transactions.begin()
+    bench.topic.acknowledge("m", "r2")
+    assert bench.topic.deliver()
+    assert bench.topic.state.nacks("m") == {"r1"}
+    bench.transactions.commit()
+    bench.nothing_is_left()
+
+
+def test_a_receiver_that_leaves_with_its_acknowledgement_in_doubt_is_gone_either_way(bench: TopicBench) -> None:
+    """STATE-5, STATE-7"""
+    for commits in (True, False):
+        bench.receiver("r1")
+        bench.send("m")
+        bench.transactions.begin()
+        bench.topic.acknowledge("m", "r1")
+        bench.topic.remove_receiver("r1")
+        bench.transactions.commit() if commits else bench.transactions.rollback()
+        bench.nothing_is_left()
+
+
+def test_a_send_that_expires_before_its_commit_rolls_the_transaction_back(bench: TopicBench) -> None:
+    """STATE-2: noticed at commit or before."""
+    receiver = bench.receiver("r1")
+    for is_noticed_before in (False, True):
+        bench.transactions.begin()
+        bench.send("m", expiration_ms=bench.clock.now_ms + 10)
+        bench.clock.now_ms += 10
+        if is_noticed_before:
+            assert bench.topic.expire(bench.clock.now_ms) == []
+        with pytest.raises(TransactionRolledBackError, match="expired"):
+            bench.transactions.commit()
+        with pytest.raises(IllegalStateError):
+            bench.transactions.commit()
+    transaction_id = bench.transactions.begin()
+    bench.send("n", expiration_ms=bench.clock.now_ms)
+    with pytest.raises(TransactionRolledBackError, match="expired"):
+        bench.topic.state.commit_transaction(transaction_id)
+    bench.transactions.commit()
+    assert receiver.ids == []
+    bench.nothing_is_left()
+
+
+def test_a_foreign_manager_commits_it_alone(bench: TopicBench) -> None:
+    """STATE-2"""
+    receiver = bench.receiver("r1")
+    transaction_id = bench.transactions.begin()
+    bench.send("m")
+    bench.topic.state.commit_transaction(transaction_id)
+    bench.transactions.commit()
+    assert receiver.ids == ["m"]
+    assert bench.topic.state.nacks("m") == {"r1"}
+
+
+def test_an_uncommitted_message_holds_its_unit_and_no_other(bench: TopicBench) -> None:
+    """Of UNIT-4: each receiver gets the unit in the order sent."""
+    hands = [bench.receiver("r1", answer=True), bench.receiver("r2", answer=True)]
+    bench.transactions.begin()
+    bench.send("u1", unit="u")
+    bench.send("x", priority=9)
+    for name, unit in (("u2", "u"), ("v1", "v"), ("m", None)):
+        other = threading.Thread(target=bench.send, args=(name,), kwargs={"unit": unit})
+        other.start()
+        other.join()
+    assert [hand.ids for hand in hands] == [["v1", "m"]] * 2
+    assert not bench.topic.deliver()
+    bench.transactions.commit()
+    assert [hand.ids for hand in hands] == [["v1", "m", "x", "u1", "u2"]] * 2
+    bench.nothing_is_left()
+
+
+def test_after_a_restart_each_receiver_asks_for_what_it_owes(bench: TopicBench) -> None:
+    """STATE-9, STATE-11, STORE-1: under its id, and bodies come back too."""
+    bench.receiver("r1")
+    bench.receiver("r2")
+    bench.send("m", "n")
+    bench.topic.acknowledge("m", "r1")
+    bench.topic.handle(Text("passing"))
+    bench.topic = bench.open()
+    assert [bench.topic.state.nacks(name) for name in ("m", "n")] == [{"r2"}, {"r1", "r2"}]
+    assert bench.topic.state.state_of("passing") is None
+    assert bench.topic.has_messages(DELIVERED)
+    for name, ids in (("r1", ["n"]), ("r2", ["m", "n"])):
+        receiver = Hand(name, answer=True)
+        assert bench.topic.redeliver(receiver)
+        assert (receiver.ids, receiver.flags) == (ids, [True] * len(ids))
+        assert [each.is_reliable for each in receiver.got] == [True] * len(ids)
+    bench.nothing_is_left()
+
+
+def test_what_nobody_was_offered_before_a_crash_is_offered_after_it(bench: TopicBench) -> None:
+    """STATE-11: flagged, for the crash may have come in between; an open transaction is rolled back."""
+    bench.topic.state.add(bench.store.store(Text("m", is_reliable=True)))
+    bench.transactions.begin()
+    bench.send("n")
+    bench.transactions = LocalTransactionManager()
+    bench.topic = bench.open()
+    receiver = bench.receiver("r1", answer=True)
+    assert [each.redelivered for each in bench.topic.state.references()] == [True]
+    assert bench.topic.deliver()
+    assert (receiver.ids, receiver.flags) == (["m"], [True])
+    bench.nothing_is_left()
+
+
+def test_one_store_serves_a_topic_and_the_queues_behind_it(bench: TopicBench) -> None:
+    """STORE-1, STATE-8: a queue that is a receiver of a topic is a durable subscription."""
+    queues = [
+        QueueChannel(name, message_store=bench.store, persistence_manager=bench.persistence) for name in ("p", "q")
+    ]
+    for queue in queues:
+        bench.topic.add_receiver(queue)
+    bench.send("m")
+    assert bench.topic.browse() == []
+    assert [[each.body for each in queue.browse()] for queue in queues] == [["text"], ["text"]]
+    bench.topic.remove_receiver("p")
+    bench.send("n")
+    assert [[each.message_id for each in queue.browse()] for queue in queues] == [["m"], ["m", "n"]]
+    for queue in queues:
+        queue.add_receiver(Hand("r", answer=True))
+        assert queue.deliver()
+    bench.nothing_is_left()
+
+
+def test_a_closed_topic_keeps_what_is_recorded_and_does_nothing(bench: TopicBench) -> None:
+    """STATE-2, STATE-11"""
+    bench.receiver("r1")
+    bench.send("m")
+    bench.topic.handle(Text("passing"))
+    bench.transactions.begin()
+    bench.send("n")
+    bench.topic.acknowledge("m", "r1")
+    bench.topic.close()
+    bench.topic.close()
+    with pytest.raises(TransactionRolledBackError, match="closed"):
+        bench.transactions.commit()
+    assert not bench.topic.accept(Text("x"))
+    for act in (
+        lambda: bench.topic.handle(Text("x")),
+        bench.topic.deliver,
+        bench.topic.browse,
+        lambda: bench.topic.add_receiver(Hand("r2")),
+    ):
+        with pytest.raises(IllegalStateError, match="closed"):
+            act()
+    bench.topic = bench.open()
+    assert [each.message_id for each in bench.topic.browse()] == ["m"]
+
+
+def test_a_damaged_record_is_named() -> None:
+    persistence = MemoryPersistenceManager()
+    for damaged in (b"{", b'{"place": 7, "message_id": "m", "owing": null}'):
+        persistence.write("t", {"topic|0": damaged})
+        with pytest.raises(CorruptRecordError, match=r"topic\|0"):
+            TopicBench(persistence)

@@ -1,0 +1,120 @@
+"""What is in hand is told by owners; what is not told is as if nobody asked."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jbm_kafka.codec.command_records import IN_HAND
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.states import MessageState
+from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
+from jbm_kafka.ports import Kafka, Outgoing
+from jbm_kafka.sidecar import hand, hands
+from jbm_kafka.sidecar.browse import browse
+from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.hand import Hand
+from jbm_kafka.sidecar.hands import Hands
+from tests.kafka.world import send_all
+from tests.support.manual_clock import ManualClock
+
+QUEUE = Queue("orders")
+GROUP = ChannelGroup.of_queue(QUEUE, namespace="")
+OFFSETS = st.frozensets(st.integers(0, 300) | st.integers(2**40, 2**40 + 300))
+
+
+@given(OFFSETS, OFFSETS)
+def test_an_answer_says_what_was_in_hand(delivered: frozenset[int], leaving: frozenset[int]) -> None:
+    answer = json.loads(json.dumps(hand.told(Hand(delivered, leaving))))
+    assert hand.heard(answer) == Hand(delivered, leaving)
+
+
+def test_an_answer_fits_a_record_however_much_is_in_hand() -> None:
+    worst = frozenset(range(2**40, 2**40 + 3 * hand.TOLD_MAX, 2))
+    answer = json.dumps(hand.told(Hand(worst)))
+    assert len(answer) < 1_000_000
+    assert len(hand.heard(json.loads(answer)).delivered) == hand.TOLD_MAX
+
+
+class NoListener:
+    """A member of a group that never says anything."""
+
+    def on_assigned(self, partitions: object) -> dict[int, int]:
+        return {}
+
+    def on_revoked(self, partitions: object) -> None:
+        return None
+
+    def on_lost(self, partitions: object) -> None:
+        return None
+
+
+def with_member(kafka: Kafka) -> None:
+    consumer = kafka.group_consumer(
+        group=GROUP.group_id,
+        topic=QUEUE.name,
+        partitions=1,
+        listener=NoListener(),
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=60_000,
+        memory_bytes=1_000_000,
+    )
+    consumer.consume(1, 0.01)
+
+
+@pytest.fixture
+def kafka() -> MemoryKafka:
+    kafka = MemoryKafka(MemoryCluster(ManualClock()))
+    kafka.admin().create_topic(QUEUE.name, partitions=1, config={})
+    send_all(kafka, [Outgoing(QUEUE.name, 0, None, b"a")])
+    return kafka
+
+
+def shown(kafka: MemoryKafka) -> list[tuple[MessageState, bool]]:
+    looking = Hands(kafka, namespace="", ours=None)
+    found = browse(kafka, GROUP, now_ms=500, hands=looking, include_all=True)
+    return [(seen.state, seen.is_deliverable) for seen in found]
+
+
+AS_IF_IT_WAITED = [(MessageState.NEW, True)]
+
+
+def test_nobody_is_asked_where_nobody_receives(kafka: MemoryKafka, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert shown(kafka) == AS_IF_IT_WAITED
+    assert caplog.messages == []
+    assert "jbm.commands" not in kafka.admin().topic_names()
+
+
+def test_an_owner_who_does_not_answer_is_not_waited_for_for_ever(
+    kafka: MemoryKafka, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of UNIT-13: one that is frozen, or older than the question."""
+    monkeypatch.setattr(hands, "OTHERS_TIMEOUT_S", 0.3)
+    with_member(kafka)
+    kafka.admin().create_topic("jbm.commands", partitions=1, config={})
+    with caplog.at_level(logging.WARNING):
+        assert shown(kafka) == AS_IF_IT_WAITED
+    (line,) = caplog.messages
+    assert "browse queue:orders: what receivers have in hand of partition 0 is not known" in line
+    assert "did not answer within 0.3 s" in line
+
+
+def test_who_cannot_ask_is_told_why(kafka: MemoryKafka, caplog: pytest.LogCaptureFixture) -> None:
+    """Of UNIT-13: here the topic for commands is missing; on a cluster it may be the right to write there."""
+    with_member(kafka)
+    with caplog.at_level(logging.WARNING):
+        assert shown(kafka) == AS_IF_IT_WAITED
+    (line,) = caplog.messages
+    assert "jbm.commands" in line
+
+
+def test_looking_is_no_line_in_the_owners_log() -> None:
+    """A monitor that browses every few seconds would fill it."""
+    from jbm_kafka.codec.command_records import QUESTIONS
+
+    assert IN_HAND in QUESTIONS

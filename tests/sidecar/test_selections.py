@@ -1,0 +1,107 @@
+"""Which selectors the receivers of a queue have, and the bit of each."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from jbm_kafka.core.changes import Fetched, OfferedRaised, TimePassed
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.reference import EVERYONE, Reference
+from jbm_kafka.core.selectors.selector import parse_selector
+from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.intake import reference_of
+from jbm_kafka.sidecar.selections import Selections
+from tests.sidecar.parts import link_of
+from tests.sidecar.test_flow import GroupWorkerUnderTest
+from tests.support.store_parts import MadeRecord
+
+RED, BLUE = "JMSType = 'red'", "JMSType = 'blue'"
+
+
+def choosing(text: str | None) -> Link:
+    link = link_of("s")
+    link.selector = parse_selector(text)
+    return link
+
+
+def painted(offset: int, colour: str) -> Reference:
+    return reference_of(MadeRecord(offset, key=None, headers=[("JMSType", colour.encode())]))
+
+
+def state_of(*references: Reference) -> ChannelState:
+    state = ChannelState()
+    state.apply(TimePassed(1_000))
+    state.apply(OfferedRaised(1 << 40))
+    state.apply(Fetched(0, len(references), references))
+    return state
+
+
+def test_equal_selectors_have_one_bit_and_nobody_is_asked_while_there_is_none() -> None:
+    """Of SEL-1: equal by normal form, however they are written."""
+    selections = Selections()
+    red, plain = painted(0, "red"), painted(1, "blue")
+    selections.look([red])
+    assert red.chosen_by == EVERYONE
+    links = [choosing(RED), choosing("( JMSType='red' )"), choosing(BLUE), choosing(None)]
+    selections.take(links, [])
+    assert links[0].chooses == links[1].chooses
+    assert {link.chooses for link in links} == {EVERYONE, 2, 4}
+    selections.look([red, plain])
+    assert (red.chosen_by, plain.chosen_by) == (EVERYONE | links[0].chooses, EVERYONE | links[2].chooses)
+    assert selections.present == 7
+
+
+def test_what_is_in_memory_is_asked_by_a_selector_that_comes_also_where_it_gets_anothers_bit() -> None:
+    selections, state = Selections(), state_of(painted(0, "red"), painted(1, "blue"))
+    red, blue = choosing(RED), choosing(BLUE)
+    selections.take([red], [state])
+    assert {each.offset: each.chosen_by for each in state.in_memory()} == {0: EVERYONE | 2, 1: EVERYONE}
+    selections.take([blue], [state])
+    assert blue.chooses == red.chooses == 2
+    assert {each.offset: each.chosen_by for each in state.in_memory()} == {0: EVERYONE, 1: EVERYONE | 2}
+    assert state.gates.free_for(blue.chooses) == 1
+
+
+def test_when_the_last_receiver_goes_its_selector_stays_until_another_comes() -> None:
+    """What it had loaded and listed is not moved about for nothing."""
+    selections, state = Selections(), state_of(painted(0, "red"), painted(1, "blue"))
+    selections.take([choosing(RED)], [state])
+    selections.take([], [state])
+    assert state.gates.free_for(selections.present) == 1
+    selections.take([choosing(None)], [state])
+    assert not selections.is_selecting
+    assert state.gates.free_for(EVERYONE) == 2
+
+
+def test_who_has_credit_is_who_is_read_for() -> None:
+    """All are when nobody has any."""
+    selections, red, blue = Selections(), choosing(RED), choosing(BLUE)
+    assert selections.wanted_by([red]) == EVERYONE
+    selections.take([red, blue], [])
+    assert selections.wanted_by([red, blue]) == selections.present
+    red.credit = 1
+    assert selections.wanted_by([red, blue]) == red.chooses
+
+
+def test_a_partition_of_too_many_that_nobody_chooses_pauses_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """Of LOG-9 and UNIT-6: units that wait are bounded too; and it goes on for another selector."""
+    group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20)
+    data = group_worker.group_worker.data
+    red = choosing("price > 1")
+    data.links[red.link_id] = red
+    data.links_changed()
+    with caplog.at_level(logging.WARNING):
+        for number in range(2_000):
+            group_worker.fetch(1, f"u{number}")
+            group_worker.turn()
+    assert group_worker.channel.is_paused
+    assert "units and messages that came back wait" in caplog.text
+    assert group_worker.state.gates.waiting_count < 100
+    data.links.clear()
+    everything = choosing(None)
+    data.links[everything.link_id] = everything
+    data.links_changed()
+    assert sorted(set(group_worker.drain(2_000))) == list(range(2_000))
+    assert not group_worker.channel.is_paused

@@ -1,0 +1,188 @@
+"""All processes that receive from a queue select alike: who would not is refused, whoever comes first."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, selectors_key
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.sidecar import Sidecar
+from tests.jms.support import eventually
+from tests.sidecar.parts import link_of
+from tests.sidecar.processes import LINGER_MS, SESSION_TIMEOUT_MS, Processes
+
+ORDERS = Queue("orders")
+EU, US = "region = 'EU'", "region = 'US'"
+KEY = selectors_key("orders")
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    made = Processes()
+    yield made
+    for sidecar in made.alive:
+        sidecar.close()
+
+
+class Consumer:
+    """What a session does for one; on a stopped connection it is started later."""
+
+    def __init__(self, sidecar: Sidecar, selector: str = "", *, started: bool = True) -> None:
+        self._sidecar = sidecar
+        self._selector = selector
+        self.link: Link = link_of(f"{id(self)}")
+        sidecar.selector_sets.use(ORDERS, selector)
+        self.link.on_left = lambda: sidecar.selector_sets.end_use(ORDERS, selector)
+        if started:
+            try:
+                self.start()
+            except BaseException:
+                self.close()
+                raise
+
+    def start(self) -> None:
+        """Raises what ends its group worker before its partitions are open."""
+        link = self.link
+        worker = link.group_worker = self.worker = self._sidecar.attach(ORDERS, link)
+        link.is_attached = True
+        eventually(lambda: worker.is_settled or link.failure is not None, "the consumer is not served")
+        if link.failure is not None:
+            raise link.failure
+
+    def close(self) -> None:
+        self.link.leave()
+
+
+def recorded(sidecar: Sidecar) -> SelectorSet | None:
+    registry = sidecar.selector_sets._parts.registry
+    registry.refresh()
+    value = registry.get(KEY)
+    return None if value is None else decode_selectors(value)
+
+
+def test_who_selects_otherwise_is_refused_until_the_others_have_closed(processes: Processes) -> None:
+    """Of SEL-2: with both sets, the queue and the remedy; the same selector is welcome."""
+    (_, one), (_, other), (_, third) = (processes.start() for _ in range(3))
+    consumers = [Consumer(one, EU), Consumer(other, EU)]
+    with pytest.raises(IllegalStateError) as refused:
+        Consumer(third, US)
+    said = (
+        "queue:orders: this process would receive with the selector \"region = 'US'\", and other processes receive "
+        "with the selector \"region = 'EU'\". A message waits in the process that has its partition, so all "
+        "processes must select alike: use the same selectors in each, made before connection.start(), or a queue"
+    )
+    assert str(refused.value).startswith(said)
+    assert (refused.value.values["selectors"], refused.value.values["others"]) == ((US,), (EU,))
+    # Who leaves in the middle of a rebalance waits for a clock that stands.
+    eventually(lambda: all(len(each.worker.data.channels) == 1 for each in consumers), "each has a partition")
+    for consumer in consumers:
+        consumer.close()
+    assert recorded(third) is None
+    Consumer(third, US)
+
+
+def test_who_selects_nothing_conflicts_with_who_selects_whoever_comes_first(processes: Processes) -> None:
+    """Of SEL-2"""
+    (_, one), (_, other) = processes.start(), processes.start()
+    plain = Consumer(one)
+    assert recorded(one) is None
+    assert one._holder.name == "", "who selects nothing holds nothing"
+    with pytest.raises(IllegalStateError, match="and other processes receive with no selector"):
+        Consumer(other, EU)
+    assert recorded(other) is None
+    plain.close()
+    seen: list[object] = []
+
+    def take() -> None:
+        seen.append(Consumer(other, EU))
+
+    waiting = threading.Thread(target=take)
+    waiting.start()
+
+    def has_come() -> bool:
+        processes.clock.advance(LINGER_MS + 1)
+        return bool(seen)
+
+    eventually(has_come, "who has left is not waited for")
+    waiting.join()
+    with pytest.raises(IllegalStateError, match=r"would receive with no selector, and other .* with the selector"):
+        Consumer(one)
+
+
+def test_the_selectors_of_a_killed_process_bind_nobody_after_its_session_timeout(processes: Processes) -> None:
+    """Of SEL-2: its lease, and its place in the queue's group."""
+    killed, theirs = processes.start()
+    _, mine = processes.start()
+    Consumer(theirs, EU)
+    processes.kill(killed, theirs)
+    with pytest.raises(IllegalStateError, match="counts until its session timeout"):
+        Consumer(mine, US)
+    processes.clock.advance(SESSION_TIMEOUT_MS + 1)
+    Consumer(mine, US)
+    found = recorded(mine)
+    assert found is not None
+    assert (found.selectors, len(found.holders)) == ((US,), 1)
+
+
+def test_a_set_of_several_selectors_is_shown_whole_when_the_connection_starts(processes: Processes) -> None:
+    """Of SEL-2: a part of it is another set; a consumer without a selector is part of it."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    for sidecar in (one, other):
+        made = [Consumer(sidecar, selector, started=False) for selector in (US, "", EU, EU)]
+        for consumer in made:
+            consumer.start()
+    found = recorded(one)
+    assert found is not None
+    assert (found.selectors, len(found.holders)) == (("", EU, US), 2)
+    _, third = processes.start()
+    with pytest.raises(IllegalStateError, match=r"with no selector and the selector .* and the selector "):
+        Consumer(third, EU)
+
+
+def test_a_process_that_is_alone_changes_its_selectors_and_beside_others_does_not(
+    processes: Processes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of SEL-2: what it may no longer receive for others is in the log."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    europe, us = Consumer(one, EU), Consumer(one, US)
+    us.close()
+    found = recorded(one)
+    assert found is not None
+    assert found.selectors == (EU,)
+    theirs = Consumer(other, EU)
+    with pytest.raises(IllegalStateError):
+        Consumer(one, US)
+    theirs.close()
+    Consumer(one, US)
+    for selector in (EU, US):
+        Consumer(other, selector, started=False)
+    other.selector_sets.claim(ORDERS, is_joining=True)
+    with caplog.at_level(logging.WARNING):
+        europe.close()
+    assert "this process receives with the selector \"region = 'US'\" only, others with" in caplog.text
+    found = recorded(one)
+    assert found is not None
+    assert found.selectors == (EU, US)
+
+
+def test_a_process_that_was_thought_dead_holds_its_selectors_again_or_is_refused(processes: Processes) -> None:
+    """Of SEL-2: it looks when partitions come to it."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    Consumer(one, EU)
+    found = recorded(one)
+    one.selector_sets._parts.registry.write({KEY: None})
+    one.selector_sets.check(ORDERS)
+    assert recorded(one) == found
+    one.selector_sets._parts.registry.write({KEY: None})
+    other.selector_sets._held[ORDERS] = (US,)
+    other._holder.ensure()
+    other.selector_sets.check(ORDERS)
+    with pytest.raises(IllegalStateError, match="other processes receive with"):
+        one.selector_sets.check(ORDERS)
+    del other.selector_sets._held[ORDERS]

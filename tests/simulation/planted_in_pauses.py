@@ -1,0 +1,71 @@
+"""Faults planted into pauses, each a way in which a naive version breaks a promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from jbm_kafka.codec.pause_record import NOTHING, Pause
+from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.sidecar.dispatch import Dispatch
+from jbm_kafka.sidecar.owned_channel import owned
+from jbm_kafka.sidecar.pauses import Pauses
+from jbm_kafka.sidecar.sidecar import Sidecar
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def one_process_ignores_it(patch: pytest.MonkeyPatch) -> None:
+    real = Sidecar._is_paused
+
+    def is_paused(self: Sidecar, name: str) -> bool:
+        return ".m0-" not in self._stores.transactional_id and real(self, name)
+
+    patch.setattr(Sidecar, "_is_paused", is_paused)
+
+
+def nobody_hears_of_one_that_comes_later(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sidecar, "_follow_settings", lambda self: None)
+
+
+def what_is_unread_stays_with_its_receiver(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Dispatch, "take_back", lambda self: setattr(self, "is_hungry", False))
+
+
+def what_is_unread_counts_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
+    def take_back(self: Dispatch) -> None:
+        self.is_hungry = False
+        for link in self._data.links.values():
+            for delivery in link.take_unread() if link.buffer else ():
+                if not delivery.lease.is_revoked:
+                    self._settle.give_back(owned(delivery.lease), link.session_id, [GivenBack(delivery.offset, True)])
+
+    patch.setattr(Dispatch, "take_back", take_back)
+
+
+def it_never_ends(patch: pytest.MonkeyPatch) -> None:
+    real, seen = Pauses.of, dict[str, Pause]()
+
+    def of(self: Pauses, name: str) -> Pause:
+        found = real(self, name)
+        if found != NOTHING:
+            seen[name] = found
+        return seen.get(name, found)
+
+    patch.setattr(Pauses, "of", of)
+
+
+def sends_are_let_through(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Pauses, "check_sendable", lambda self, destination: None)
+
+
+EXPECTED: dict[Plant, tuple[str, ...]] = {
+    one_process_ignores_it: ("nothing_while_paused",),
+    nobody_hears_of_one_that_comes_later: ("nothing_while_paused", "refused_while_paused"),
+    what_is_unread_stays_with_its_receiver: ("nothing_while_paused",),
+    what_is_unread_counts_as_an_attempt: ("attempts_are_", "out_of_attempts"),
+    it_never_ends: ("everything_is_finished", "sent_when_resumed"),
+    sends_are_let_through: ("refused_while_paused",),
+}
+"""Each fault with the promises that may notice it first."""

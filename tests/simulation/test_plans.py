@@ -1,0 +1,73 @@
+"""Goal: subscriptions, selectors, pauses and commands of operators keep their promises under all that goes wrong.
+
+Method: as in test_seeds, with further acts and a model of each (`subscriptions`, `topic_acts`, `selector_acts`,
+`pause_acts`, `hold_acts`); and each planted fault is found within the same seeds.
+"""
+
+import pytest
+
+from jbm_kafka import compiled
+from tests.simulation import planted_in_holds, planted_in_pauses, planted_in_selectors, planted_in_subscriptions
+from tests.simulation.planted_in_subscriptions import Plant
+from tests.simulation.profile import Plan
+from tests.simulation.run import BrokenPromiseError, Simulation
+
+STEPS = 300
+SEEDS = {Plan.TOPICS: 14, Plan.SELECTORS: 12, Plan.PAUSES: 12, Plan.HOLDS: 8}
+"""How many of each are played every time."""
+LONG_SEEDS = 60
+FAULTS = {
+    Plan.TOPICS: planted_in_subscriptions.EXPECTED,
+    Plan.SELECTORS: planted_in_selectors.EXPECTED,
+    Plan.PAUSES: planted_in_pauses.EXPECTED,
+    Plan.HOLDS: planted_in_holds.EXPECTED,
+}
+
+
+@pytest.mark.parametrize(
+    ("plan", "seed"), [(plan, seed) for plan, count in SEEDS.items() for seed in range(1, count + 1)]
+)
+def test_every_promise_holds_with(plan: Plan, seed: int) -> None:
+    """TOPIC-1, TOPIC-2, TOPIC-3, TOPIC-4, UNIT-6, UNIT-12, UNIT-16, SEL-1, PAUSE-1, PAUSE-2, of ACK-9: in each."""
+    Simulation(seed, STEPS, plan).run()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("plan", SEEDS)
+def test_every_promise_holds_for_long_with(plan: Plan) -> None:
+    for seed in range(SEEDS[plan] + 1, LONG_SEEDS + 1):
+        Simulation(seed, STEPS, plan).run()
+
+
+@pytest.mark.skipif(compiled.are_used(), reason="faults are planted in the source: `make test-pure`")
+@pytest.mark.parametrize(
+    ("plan", "plant"),
+    [(plan, plant) for plan, expected in FAULTS.items() for plant in expected],
+    ids=lambda value: value.value if isinstance(value, Plan) else value.__name__,
+)
+def test_a_fault_is_found_in(plan: Plan, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    found = next(filter(None, (what_breaks(plan, seed) for seed in range(1, SEEDS[plan] + 1))), "nothing")
+    print(found.splitlines()[0])
+    assert found.startswith(FAULTS[plan][plant]), found
+
+
+def what_breaks(plan: Plan, seed: int) -> str:
+    """The broken promise of a seed; empty when all hold."""
+    try:
+        Simulation(seed, STEPS, plan).run()
+    except BrokenPromiseError as broken:
+        return str(broken)
+    return ""
+
+
+def test_a_broken_promise_names_its_plan() -> None:
+    simulation = Simulation(1, 50, Plan.TOPICS)
+    simulation.acts.by_name = dict.fromkeys(simulation.acts.by_name, _fails)
+    with pytest.raises(BrokenPromiseError, match=r"python -m tests.simulation --plan topics --seed 1 --steps 50"):
+        simulation.run()
+
+
+def _fails() -> None:
+    raise AssertionError("broken by hand")
