@@ -6,13 +6,14 @@ That a rule finds what it is for is tested in test_rules.py; that the tree keeps
 import ast
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 FUNCTION_LINES_MAX = 60
 
 PROMISE_ID = r"[A-Z][A-Z0-9]*-\d+"
 """`ORDER-1`, `UNIT-12`."""
 
-_IDS_FIRST = re.compile(rf"\s*({PROMISE_ID}(?:, {PROMISE_ID})*)\b")
+_IDS_FIRST = re.compile(rf"\s*(?P<part>Of )?(?P<ids>{PROMISE_ID}(?:(?:,| and) {PROMISE_ID})*)\b")
 
 
 def long_file(name: str, text: str, *, lines_max: int) -> list[str]:
@@ -93,12 +94,34 @@ def open_ids(text: str) -> list[str]:
     return re.findall(rf"^({PROMISE_ID})\b", text, flags=re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Proof:
+    """A test, by name, whose docstring begins with a promise; a mention further on proves nothing."""
+
+    promise: str
+    is_part: bool
+    """It says "Of UNIT-4", so shows a part, as every docstring of a whole file does."""
+    name: str
+    """Of the function or class; empty for a file."""
+
+
+def proofs(text: str) -> list[Proof]:
+    """Those of a file of tests."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+            name = "" if isinstance(node, ast.Module) else node.name
+            begin = _IDS_FIRST.match(ast.get_docstring(node) or "")
+            is_part = begin is not None and (begin["part"] is not None or not name)
+            found += [
+                Proof(promise, is_part, name) for promise in re.findall(PROMISE_ID, begin["ids"] if begin else "")
+            ]
+    return found
+
+
 def proven_ids(text: str) -> set[str]:
-    """The ids with which the docstring of a function or class begins; a mention further on proves nothing."""
-    named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    docs = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(text)) if isinstance(node, named)]
-    begins = [_IDS_FIRST.match(doc) for doc in docs]
-    return {name for begin in begins if begin for name in begin.group(1).split(", ")}
+    """The ids that some test of a file proves the whole of."""
+    return {proof.promise for proof in proofs(text) if not proof.is_part}
 
 
 def unproven(promised: Iterable[str], still_open: Iterable[str], tested: set[str]) -> list[str]:

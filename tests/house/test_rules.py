@@ -65,8 +65,12 @@ class TestMany:
     def test_a(self): '''ACK-2, UNIT-16: both, as ACK-9 says.'''
     def test_b(self): '''See ACK-7.'''
     def test_c(self): x = "ACK-8"  # ACK-8
+    def test_d(self): '''Of ACK-3 and ACK-4: a case.'''
 """
     assert rules.proven_ids(text) == {"ACK-1", "ACK-2", "UNIT-16"}
+    parts = [(proof.promise, proof.name) for proof in rules.proofs(text) if proof.is_part]
+    assert parts == [("ACK-3", "test_d"), ("ACK-4", "test_d")]
+    assert rules.proofs("'Of ACK-5.'") == [rules.Proof("ACK-5", True, "")]
 
 
 def test_a_promise_is_proven_or_open_and_never_both() -> None:
