@@ -60,6 +60,9 @@ class Asking:
         self._admin.close()
         self._cluster.let_go()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._connections.url} {'closed' if self._is_closed else 'open'}>"
+
     def __enter__(self) -> Self:
         return self
 

@@ -65,12 +65,14 @@ def choice_of(
     ids = [message_id] if isinstance(message_id, str) else message_id
     if ids is not None and not (isinstance(ids, Collection) and all(isinstance(each, str) for each in ids)):
         raise wrong_type("message_id", message_id, "it is a str, several of them, or None for any")
-    if everything == any(given is not None for given in (selector, unit, ids)):
-        raise InvalidSettingError(
-            "say which messages are meant: by unit, message_id or selector, or else everything=True",
-            setting="everything",
-            value=everything,
+    is_narrowed = any(given is not None for given in (selector, unit, ids))
+    if everything == is_narrowed:
+        remedy = (
+            "everything=True means all messages, and unit, message_id or selector only some: give one or the other"
+            if everything
+            else "say which messages are meant: by unit, message_id or selector, or else everything=True"
         )
+        raise InvalidSettingError(remedy, setting="everything", value=everything)
     return Choice(unit, None if ids is None else frozenset(ids), parse_selector(selector))
 
 
@@ -89,7 +91,7 @@ ORDERS: Mapping[str, Callable[[KafkaRecord], int]] = {
 def check_order(order: object) -> None:
     """Raises InvalidSettingError for an order that there is not."""
     if not (isinstance(order, str) and order in ORDERS):
-        raise wrong_value("order", order, f"it is {', '.join(map(repr, ORDERS))}")
+        raise wrong_value("order", order, f"it is {' or '.join(map(repr, ORDERS))}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from jbm_kafka.admin.explanation import Explanation
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.unit_places import UnitPlaces
-from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.jms.arguments import checked_seconds
 
 EXPLAIN_TIMEOUT_S = 10.0
@@ -46,6 +46,8 @@ class ExplainingAdmin(Asking):
         for name, text in (("unit", unit), ("message_id", message_id), ("subscription", subscription)):
             if text is not None and not isinstance(text, str):
                 raise wrong_type(name, text, "it is a str, or None for any")
+            if text == "":
+                raise wrong_value(name, text, "it is not empty; leave it out, or set None, for any")
         with self._asking(f"explain {destination}"):
             found = self._found.named(destination)
             described = self._found.described(found)

@@ -21,7 +21,7 @@ ROWS_MAX = 1000
 """A table is laid out as a whole; who wants more takes --json, which has no end."""
 
 
-@click.command()
+@click.command(epilog="Example: jbm-kafka browse orders --all")
 @click.argument("queue", callback=as_queue, metavar="DEST")
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
 @subscription_options

@@ -13,8 +13,13 @@ from jbm_kafka.cli.options import Seconds, answer_timeout_option, check_id, chec
 from jbm_kafka.cli.render import json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
 
+NOT_HELD = (
+    "nothing of that is held: it was acknowledged, or given up or expired (jbm-kafka dead-letters list, also with "
+    "--from ExpiryQueue), or never sent here"
+)
 
-@click.command(short_help="Why a message or a unit does not move: who has it, since when, until when.")
+
+@click.command(epilog="Example: jbm-kafka explain orders --unit joe")
 @click.argument("destination", metavar="DEST")
 @click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
 @click.option("--id", "message_id", metavar="ID", callback=check_id, help="The message of this id.")
@@ -75,7 +80,7 @@ def _show(found: Explanation, *, is_all: bool) -> None:
     for message in found.messages:
         _show_message(message)
     if not found.messages:
-        click.echo("nothing of that is held" if not is_all else "nothing is held")
+        click.echo("nothing is held" if is_all else NOT_HELD)
     for partition in found.partitions:
         _show_partition(partition, is_all=is_all)
     if is_all:

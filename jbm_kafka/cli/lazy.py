@@ -21,6 +21,8 @@ class LazyCommand:
     """`module:attribute` of the click command."""
     summary: str
     """Its line in `jbm-kafka --help`; kept here so that help imports nothing."""
+    section: str = "Commands"
+    """Under which heading it stands there."""
 
     def load(self) -> click.Command:
         """The command itself; imports its module."""
@@ -63,8 +65,11 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the table's summaries; click's own way would import every module."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in self.table.items()])
+        for section in dict.fromkeys(entry.section for entry in self.table.values()):
+            with formatter.section(section):
+                formatter.write_dl(
+                    [(name, entry.summary) for name, entry in self.table.items() if entry.section == section]
+                )
 
 
 def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:

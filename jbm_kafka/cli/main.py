@@ -18,47 +18,65 @@ DONE, FAILED, WRONG_USAGE = 0, 1, 2
 IN_SETTINGS = "with --kafka-property, JBM_KAFKA_<NAME> or in the config file"
 """Where a command is told what a factory has in `kafka`."""
 
+_QUEUES, _MESSAGES, _TROUBLE, _TRYING = "Queues and topics", "Messages", "When something does not move", "Trying it out"
+
 # A new command is one line here.
 COMMANDS = {
-    "broker": LazyCommand("jbm_kafka.cli.broker:broker", "A local Apache Kafka for development: start, stop, status."),
-    "create": LazyCommand("jbm_kafka.cli.queues:create", "Create a queue or topic."),
-    "list": LazyCommand("jbm_kafka.cli.queues:list_queues", "List the queues with what they hold."),
-    "show": LazyCommand("jbm_kafka.cli.queues:show", "Show one queue, partition by partition."),
+    "list": LazyCommand("jbm_kafka.cli.queues:list_queues", "List the queues with what they hold.", _QUEUES),
+    "show": LazyCommand("jbm_kafka.cli.queues:show", "Show one queue, partition by partition.", _QUEUES),
+    "create": LazyCommand("jbm_kafka.cli.queues:create", "Create a queue or topic.", _QUEUES),
     "delete": LazyCommand(
-        "jbm_kafka.cli.delete:delete", "Delete a queue with its messages and all that is kept of it."
-    ),
-    "admit-partitions": LazyCommand(
-        "jbm_kafka.cli.partition_commands:admit_partitions", "Give a queue in use more partitions."
-    ),
-    "end-paths": LazyCommand(
-        "jbm_kafka.cli.partition_commands:end_paths", "Units that kept their partition go by their hash again."
-    ),
-    "settings": LazyCommand(
-        "jbm_kafka.cli.settings_commands:settings", "Settings of queues while programs run: list, set, unset."
-    ),
-    "send": LazyCommand("jbm_kafka.cli.send:send", "Send messages: a text, a file, or standard input."),
-    "receive": LazyCommand("jbm_kafka.cli.receive:receive", "Receive messages and print them."),
-    "browse": LazyCommand("jbm_kafka.cli.browse:browse", "Show a queue's messages without receiving them."),
-    "dead-letters": LazyCommand(
-        "jbm_kafka.cli.dead_letter_commands:dead_letters", "Messages that were given up: list, retry."
+        "jbm_kafka.cli.delete:delete", "Delete a queue with its messages and all that is kept of it.", _QUEUES
     ),
     "subscriptions": LazyCommand(
-        "jbm_kafka.cli.subscription_commands:subscriptions", "Subscriptions of topics: list, delete."
+        "jbm_kafka.cli.subscription_commands:subscriptions", "Subscriptions of topics: list, delete.", _QUEUES
     ),
-    "pause": LazyCommand("jbm_kafka.cli.pause_commands:pause", "Stop sending to and receiving from a queue or topic."),
-    "resume": LazyCommand("jbm_kafka.cli.pause_commands:resume", "Let a paused queue or topic go on."),
-    "move": LazyCommand("jbm_kafka.cli.message_commands:move", "Move messages to another queue."),
-    "remove": LazyCommand("jbm_kafka.cli.message_commands:remove", "Remove messages for good."),
-    "expire": LazyCommand("jbm_kafka.cli.message_commands:expire", "Let messages expire now."),
-    "give-up": LazyCommand("jbm_kafka.cli.message_commands:give_up", "Send messages to the dead-letter address now."),
-    "release": LazyCommand("jbm_kafka.cli.release:release", "Let units go on that are on hold."),
+    "settings": LazyCommand(
+        "jbm_kafka.cli.settings_commands:settings", "Settings of queues while programs run: list, set, unset.", _QUEUES
+    ),
+    "admit-partitions": LazyCommand(
+        "jbm_kafka.cli.partition_commands:admit_partitions", "Give a queue in use more partitions.", _QUEUES
+    ),
+    "end-paths": LazyCommand(
+        "jbm_kafka.cli.partition_commands:end_paths",
+        "After that: units that kept their partition go by their hash again.",
+        _QUEUES,
+    ),
+    "send": LazyCommand("jbm_kafka.cli.send:send", "Send messages: a text, a file, or standard input.", _MESSAGES),
+    "receive": LazyCommand("jbm_kafka.cli.receive:receive", "Receive messages and print them.", _MESSAGES),
+    "browse": LazyCommand("jbm_kafka.cli.browse:browse", "Show a queue's messages without receiving them.", _MESSAGES),
     "explain": LazyCommand(
-        "jbm_kafka.cli.explain:explain", "Why a message or a unit does not move: who has it, since when, until when."
+        "jbm_kafka.cli.explain:explain",
+        "Why a queue, a unit or a message does not move: who has it, since when, until when.",
+        _TROUBLE,
     ),
-    "demo": LazyCommand("jbm_kafka.demo.command:demo", "The bookstore, end to end, and the proof from its topics."),
-    "bench": LazyCommand("jbm_kafka.bench.command:bench", "Throughput and latency beside Kafka's own clients."),
+    "dead-letters": LazyCommand(
+        "jbm_kafka.cli.dead_letter_commands:dead_letters", "Messages that were given up: list, retry.", _TROUBLE
+    ),
+    "pause": LazyCommand(
+        "jbm_kafka.cli.pause_commands:pause", "Stop sending to and receiving from a queue or topic.", _TROUBLE
+    ),
+    "resume": LazyCommand("jbm_kafka.cli.pause_commands:resume", "Let a paused queue or topic go on.", _TROUBLE),
+    "release": LazyCommand("jbm_kafka.cli.release:release", "Let units go on that are on hold.", _TROUBLE),
+    "move": LazyCommand("jbm_kafka.cli.message_commands:move", "Move messages to another queue.", _TROUBLE),
+    "give-up": LazyCommand(
+        "jbm_kafka.cli.message_commands:give_up", "Send messages to the dead-letter address now.", _TROUBLE
+    ),
+    "expire": LazyCommand("jbm_kafka.cli.message_commands:expire", "Let messages expire now.", _TROUBLE),
+    "remove": LazyCommand("jbm_kafka.cli.message_commands:remove", "Remove messages for good.", _TROUBLE),
+    "broker": LazyCommand(
+        "jbm_kafka.cli.broker:broker", "A local Apache Kafka for development: start, stop, status.", _TRYING
+    ),
+    "demo": LazyCommand(
+        "jbm_kafka.demo.command:demo", "The bookstore, end to end, and the proof from its topics.", _TRYING
+    ),
+    "bench": LazyCommand(
+        "jbm_kafka.bench.command:bench", "Throughput and latency beside Kafka's own clients.", _TRYING
+    ),
     "bench-instructions": LazyCommand(
-        "jbm_kafka.bench.instructions_command:bench_instructions", "Instructions per message, beside earlier ones."
+        "jbm_kafka.bench.instructions_command:bench_instructions",
+        "Instructions per message, beside earlier ones.",
+        _TRYING,
     ),
 }
 

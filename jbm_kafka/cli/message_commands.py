@@ -58,7 +58,12 @@ def _asked(
     timeout: float,
 ) -> dict[str, Any]:
     """As `Admin` takes them."""
-    if everything == bool(unit is not None or ids or selector is not None):
+    is_narrowed = unit is not None or bool(ids) or selector is not None
+    if everything and is_narrowed:
+        raise click.UsageError(
+            "--all means all messages, and --unit, --id or --selector only some: give one or the other"
+        )
+    if not everything and not is_narrowed:
         raise click.UsageError("say which: --unit U, --id ID or --selector S, or else --all")
     return {
         "unit": unit,
@@ -70,7 +75,10 @@ def _asked(
     }
 
 
-@click.command(short_help="Move messages to another queue.")
+@click.command(
+    short_help="Move messages to another queue.",
+    epilog="Example: jbm-kafka move orders --to parked --unit joe --dry-run",
+)
 @click.argument("queue", callback=as_queue, metavar="NAME")
 @click.option("--to", "target", required=True, callback=as_queue, metavar="NAME", help="The queue they go to.")
 @click.option(

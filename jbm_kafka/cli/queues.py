@@ -74,8 +74,8 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
 @click.command()
 @click.argument("queue", callback=as_queue, metavar="NAME")
 @click.option("--all-partitions", is_flag=True, help="Also those that hold nothing.")
-@cluster_options
 @subscription_options
+@cluster_options
 @json_option
 def show(
     queue: Queue,

@@ -50,7 +50,7 @@ def _property(value: str) -> Typed:
     return name, cast(PropertyType, kind), text
 
 
-@click.command()
+@click.command(epilog="Example: jbm-kafka send orders --unit joe --property qty:int=2 --text '2 books'")
 @click.argument("queue", callback=as_queue, metavar="DEST")
 @click.argument("file", required=False, type=click.File("rb"), metavar="[FILE|-]")
 @click.option("--text", help="The body.")

@@ -97,7 +97,11 @@ def list_settings(pattern: str | None, cluster: Cluster, as_json: bool) -> None:
         table(("pattern", "setting", "value"), rows)
 
 
-@settings.command(name="set", short_help="Record settings: NAME=VALUE, again for more.")
+@settings.command(
+    name="set",
+    short_help="Record settings: NAME=VALUE, again for more.",
+    epilog=f"NAME is one of {', '.join(TYPES)}. Example: jbm-kafka settings set 'orders.#' max_delivery_attempts=3",
+)
 @click.argument("pattern", callback=_as_pattern)
 @click.argument("given", metavar="NAME=VALUE...", nargs=-1, required=True, callback=_as_settings)
 @cluster_options

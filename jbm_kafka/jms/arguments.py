@@ -72,7 +72,7 @@ def check_listener(name: str, value: object, argument: str) -> None:
     try:
         signature.bind(value)
     except TypeError as error:
-        rule = f"it is called with the {argument}, as {name}({argument}), and {error}"
+        rule = f"it cannot be called as {name}({argument}) ({error})"
         raise wrong_type(name, value, f"{rule}; write: def {name}({argument}): …") from None
 
 

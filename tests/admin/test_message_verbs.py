@@ -266,7 +266,7 @@ def test_what_cannot_be_is_refused_in_one_line(
 ) -> None:
     with pytest.raises(InvalidSettingError, match="say which messages are meant"):
         admin.remove(orders)
-    with pytest.raises(InvalidSettingError, match="say which messages are meant"):
+    with pytest.raises(InvalidSettingError, match="give one or the other"):
         admin.remove(orders, unit="joe", everything=True)
     with pytest.raises(InvalidSettingError, match="order"):
         admin.move(orders, parked, everything=True, order="size")

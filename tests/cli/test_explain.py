@@ -3,6 +3,7 @@
 import json
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
+from jbm_kafka.cli.explain import NOT_HELD
 from tests.cli.conftest import Run
 from tests.jms.support import receive
 
@@ -36,7 +37,7 @@ def test_who_has_a_unit_is_told(kafka: Run, queue: str, bootstrap: str) -> None:
 
 
 def test_what_is_not_held_is_told_in_one_line(kafka: Run, queue: str) -> None:
-    assert kafka("explain", queue, "--unit", "eve").out.splitlines()[-1] == "nothing of that is held"
+    assert kafka("explain", queue, "--unit", "eve").out.splitlines()[-1] == NOT_HELD
     said = kafka("explain", f"topic:{queue}")
     assert (said.code, said.err.count("\n")) == (1, 1)
     said = kafka("explain", queue, "--subscription", "audit")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from jbm_kafka.core.setting_rules import TYPES
 from tests.cli.conftest import Run
 
 # fmt: off
@@ -82,6 +83,15 @@ MISTAKES: list[tuple[list[str], str]] = [
      "jbm-kafka: nofile.toml: No such file or directory; name a config file that can be read"),
     (["send", "q", "r", "--text", "x"],
      "Error: Invalid value for '[FILE|-]': 'r': No such file or directory"),
+    (["move", "q", "--to", "r"],
+     "Error: say which: --unit U, --id ID or --selector S, or else --all"),
+    (["remove", "q", "--all", "--unit", "joe"],
+     "Error: --all means all messages, and --unit, --id or --selector only some: give one or the other"),
+    (["settings", "set", "orders", "retries=3"],
+     "Error: Invalid value for 'NAME=VALUE...': 'retries' is not an address setting; 'max_delivery_attempts' is meant, "
+     f"probably; known are {', '.join(TYPES)}"),
+    (["explain", "q", "--unit", ""],
+     "Error: Invalid value for '--unit': a unit of order has a name; leave it out for none"),
     (["receive", "q", "--count", "-1"],
      "Error: Invalid value for '--count': '-1' is not a whole number of at least 0"),
     (["receive", "q", "--count", "many"],
@@ -200,3 +210,16 @@ def test_a_list_of_commands_has_whole_sentences(run: Run) -> None:
     for group in ((), ("dead-letters",), ("broker",)):
         _, *lines = run(*group, "--help").out.splitlines()
         assert not [line for line in lines if line.endswith("...")]
+
+
+def test_the_commands_stand_under_what_they_are_for(run: Run) -> None:
+    said = run("--help").out
+    headings = ["Queues and topics:", "Messages:", "When something does not move:", "Trying it out:"]
+    assert [line for line in said.splitlines() if line in headings] == headings
+    assert "\nCommands:" not in said
+
+
+def test_what_can_be_set_is_told_by_the_help(run: Run) -> None:
+    said = " ".join(run("settings", "set", "--help").out.split())
+    assert all(name in said for name in TYPES)
+    assert "Example: jbm-kafka settings set 'orders.#' max_delivery_attempts=3" in said

@@ -265,7 +265,11 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("partitions", 10_001, "at least 1 and at most 10000"),
     ("truncate", "always", "'settled' or 'never'"),
     ("routing", None, "'hash' or 'path-service'"),
-    ("routing", "path-service", "no path service yet, so it would do nothing; leave it out"),
+    (
+        "routing",
+        "path-service",
+        "units keep their partition without it, when jbm-kafka admit-partitions adds some; leave it out",
+    ),
 ]
 
 

@@ -171,8 +171,10 @@ SETTINGS: Mistakes = [
     (new(AddressSettings, truncate="always"), errors.InvalidSettingError,
      "truncate is 'always': it is 'settled' or 'never'"),
     (new(AddressSettings, routing="path-service"), errors.InvalidSettingError,
-     "routing is 'path-service': this version has no path service yet, so it would do nothing; leave "
-     "it out"),
+     "routing is 'path-service': units keep their partition without it, when jbm-kafka admit-partitions adds "
+     "some; leave it out"),
+    (new(AddressSettings, routing="random"), errors.InvalidSettingError,
+     "routing is 'random': it is 'hash' or 'path-service'"),
     (new(AddressSettings.from_mapping, {"max_attempts": 3}), errors.InvalidSettingError,
      f"'max_attempts' is not an address setting; 'max_delivery_attempts' is meant, probably; known are "
      f"{ADDRESS_SETTINGS}"),

@@ -1,0 +1,126 @@
+"""Mistakes of operators in Python: each is refused in one line that names the value and what to do."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic, errors, register_object_codec
+from jbm_kafka.admin import Admin
+
+MISSING = "there is no Kafka topic"
+FOR_QUEUES = "is topic:news: this is for queues only, use Queue(…); of a topic each subscription has its own copy"
+BOTH = "everything=True means all messages, and unit, message_id or selector only some: give one or the other"
+
+MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]] = [
+    ("a queue that is not there", lambda admin: admin.counts("nosuch"), errors.InvalidDestinationError,
+     "queue:nosuch: there is no Kafka topic 'nosuch'; create it with: jbm-kafka create nosuch"),
+    ("a misspelt queue", lambda admin: admin.explain("order"), errors.InvalidDestinationError,
+     "queue:order: there is no Kafka topic 'order'; did you mean 'orders'? Or create it with: jbm-kafka create order"),
+    ("a topic to count", lambda admin: admin.counts(Topic("news")), errors.InvalidDestinationError,
+     f"queue {FOR_QUEUES}"),
+    ("a number to count", lambda admin: admin.counts(5), errors.InvalidDestinationError,  # type: ignore[arg-type]
+     "queue is 5: it is a Queue, as in Queue('orders')"),
+    ("explain an empty unit", lambda admin: admin.explain("orders", unit=""), errors.InvalidSettingError,
+     "unit is '': it is not empty; leave it out, or set None, for any"),
+    ("explain an empty id", lambda admin: admin.explain("orders", message_id=""), errors.InvalidSettingError,
+     "message_id is '': it is not empty; leave it out, or set None, for any"),
+    ("explain unit 5", lambda admin: admin.explain("orders", unit=5),  # type: ignore[arg-type]
+     errors.InvalidTypeError, "unit is 5: it is a str, or None for any"),
+    ("explain in the future", lambda admin: admin.explain("orders", older_than_s=-1), errors.InvalidSettingError,
+     "older_than_s is -1: it is a number of seconds, 0 or more"),
+    ("pause a part there is not", lambda admin: admin.pause("orders", "sending"), errors.InvalidSettingError,
+     "what is 'sending': it is 'production', 'consumption' or 'both'"),
+    ("pause what is not there", lambda admin: admin.pause("nosuch"), errors.InvalidDestinationError, MISSING),
+    ("move onto itself", lambda admin: admin.move("orders", "orders", everything=True),
+     errors.InvalidDestinationError, "queue:orders: its messages are there already; name another queue"),
+    ("move to nowhere", lambda admin: admin.move("orders", "nosuch", everything=True),
+     errors.InvalidDestinationError, "create it with: jbm-kafka create nosuch"),
+    ("move to a topic", lambda admin: admin.move("orders", Topic("news"), everything=True),  # type: ignore[arg-type]
+     errors.InvalidDestinationError, f"queue {FOR_QUEUES}"),
+    ("move nothing", lambda admin: admin.move("orders", "DLQ"), errors.InvalidSettingError,
+     "say which messages are meant: by unit, message_id or selector, or else everything=True"),
+    ("move all and some", lambda admin: admin.move("orders", "DLQ", everything=True, unit="joe"),
+     errors.InvalidSettingError, BOTH),
+    ("move in no order", lambda admin: admin.move("orders", "DLQ", everything=True, order="size"),
+     errors.InvalidSettingError, "order is 'size': it is 'log' or 'sent' or 'priority'"),
+    ("remove by a wrong selector", lambda admin: admin.remove("orders", selector="a =="),
+     errors.InvalidSelectorError, "selector 'a ==', column 4: found '=', expected one = only"),
+    ("remove by a misspelt name", lambda admin: admin.remove("orders", message_ids="ID:1"),  # type: ignore[call-arg]
+     errors.InvalidTypeError, "remove() has no argument 'message_ids'; 'message_id' is meant, probably"),
+    ("remove none", lambda admin: admin.remove("orders", everything=True, count=0), errors.InvalidSettingError,
+     "count is 0: it is an int of messages of at least 1"),
+    ("release a topic", lambda admin: admin.release(Topic("news"), "joe"), errors.InvalidDestinationError, FOR_QUEUES),
+    ("other partitions", lambda admin: admin.create_queue("orders", partitions=3), errors.InvalidDestinationError,
+     "queue:orders exists with 16 partitions, not 3; another number would move units"),
+    ("a topic where a queue is", lambda admin: admin.create_topic("orders"), errors.InvalidDestinationError,
+     "'orders' is a queue, and a name is either; use create_queue('orders') or another name for the topic"),
+    ("a name with an umlaut", lambda admin: admin.create_queue("größe"), errors.InvalidDestinationError,
+     "queue 'größe': 'ö' at position 2 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+    ("delete what is not there", lambda admin: admin.delete_destination("nosuch"), errors.InvalidDestinationError,
+     "there is no such queue, and nothing is left of one; jbm-kafka list shows those there are"),
+    ("delete Kafka's own", lambda admin: admin.delete_destination("__consumer_offsets"),
+     errors.InvalidDestinationError, "names that start with '__' are Kafka's own; choose another"),
+    ("letters of nowhere", lambda admin: list(admin.dead_letters("nosuch")), errors.InvalidDestinationError, MISSING),
+    ("retry with a text for a time", lambda admin: admin.retry_dead_letters(timeout_s="1"),  # type: ignore[arg-type]
+     errors.InvalidTypeError, "timeout_s is '1': it is a number of seconds, 0 or more"),
+    ("settings as a dict",
+     lambda admin: admin.set_address_settings("orders", {"partitions": 3}),  # type: ignore[arg-type]
+     errors.InvalidTypeError, "settings is {'partitions': 3}: it is an AddressSettings(…)"),
+    ("settings for half a word", lambda admin: admin.set_address_settings("a*", AddressSettings()),
+     errors.InvalidSettingError, "'*' and '#' stand for whole words between dots, but one is in 'a*'"),
+    ("end what is not there", lambda admin: admin.unsubscribe("report"), errors.InvalidDestinationError,
+     "there is no durable subscription 'report' with no client id: jbm-kafka subscriptions list shows all"),
+    ("subscriptions of a queue", lambda admin: admin.subscriptions("orders"), errors.InvalidDestinationError,
+     "topic:orders: 'orders' is a queue, or nobody has used it as a topic yet"),
+    ("browse a topic", lambda admin: list(admin.browse("news")), errors.InvalidDestinationError,
+     "'news' is a topic, and this is for queues"),
+    ("browse half", lambda admin: admin.browse("orders", include="half"), errors.InvalidSettingError,
+     "include is 'half': it is 'deliverable' or 'all'"),
+    ("browse a subscription that is not there", lambda admin: list(admin.browse("news", subscription="x")),
+     errors.InvalidDestinationError, "there is no subscription 'x'"),
+    ("partitions by position", lambda admin: admin.admit_partitions("orders", 32),  # type: ignore[call-arg]
+     errors.InvalidTypeError, "give the others by name, as in partitions=…"),
+    ("a codec by position", lambda _: register_object_codec("a", 1, 2),  # type: ignore[call-arg,arg-type]
+     errors.InvalidTypeError, "register_object_codec() takes 1 argument by position (name), 3 were given; give the "
+     "others by name, as in encode=…"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def admin() -> Iterator[Admin]:
+    with Admin("memory://operators-mistakes") as made:
+        made.create_queue("orders")
+        made.create_topic("news")
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"), [each[1:] for each in MISTAKES], ids=[each[0].replace(" ", "-") for each in MISTAKES]
+)
+def test_a_mistake_is_told_with_its_value_and_the_remedy(
+    admin: Admin, call: Callable[[Admin], object], error: type[errors.JMSError], says: str
+) -> None:
+    with pytest.raises(errors.JMSError) as caught:
+        call(admin)
+    assert type(caught.value) is error
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_admin_shows_where_it_is_and_whether_it_is_open() -> None:
+    admin = Admin("memory://shown-admin")
+    assert repr(admin) == "<Admin memory://shown-admin open>"
+    admin.close()
+    assert repr(admin) == "<Admin memory://shown-admin closed>"
+    with pytest.raises(errors.IllegalStateError, match="the admin is closed; make a new one"):
+        admin.counts("orders")
+
+
+def test_a_listener_that_takes_no_message_is_told_how_to_write_it() -> None:
+    with ConnectionFactory("memory://listener").create_context(AcknowledgeMode.AUTO) as jms:
+        consumer = jms.create_consumer(Queue("orders"))
+        with pytest.raises(errors.InvalidTypeError) as caught:
+            consumer.set_listener(lambda: None)  # type: ignore[misc,arg-type]
+    assert str(caught.value).endswith(
+        "it cannot be called as listener(message) (too many positional arguments); write: def listener(message): …"
+    )
