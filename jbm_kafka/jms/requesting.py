@@ -12,6 +12,7 @@ from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.errors import IllegalStateError, JMSError, RequestTimeoutError
 from jbm_kafka.core.markers import Unset
 from jbm_kafka.jms.arguments import as_destination, checked_timeout_s
+from jbm_kafka.jms.closing import wait_handling_signals
 from jbm_kafka.jms.message_core import look_up_headers
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
@@ -157,7 +158,7 @@ def _wait(session: SessionCore, pending: Pending, deadline_s: float | None) -> K
             remaining_s = None if deadline_s is None else deadline_s - time.monotonic()
             if remaining_s is not None and remaining_s <= 0:
                 return None
-            session.filled.wait(remaining_s)
+            wait_handling_signals(session.filled, remaining_s)
         return pending.reply
 
 

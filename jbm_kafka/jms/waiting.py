@@ -6,6 +6,7 @@ import logging
 import time
 
 from jbm_kafka.core.errors import JMSError
+from jbm_kafka.jms.closing import wait_handling_signals
 from jbm_kafka.jms.inbox import Inbox
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
@@ -97,7 +98,7 @@ class Waiting:
                 must_tell = not self._inbox.want_some() and not self._has_told_full
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if not must_tell and (remaining is None or remaining > 0):
-                    self._filled.wait(remaining)
+                    wait_handling_signals(self._filled, remaining)
                 delivery = link.pop()
         if must_tell:
             self._tell_full()
