@@ -15,7 +15,9 @@ from tests.support.waiting import wait_until
 TRANSACTION_TIMEOUT_S = 10.0
 SCAN_INTERVAL_S = 1.0
 """How often the brokers of the tests look for transactions past their timeout."""
-SLACK_S = 3.0
+SLACK_S = 20.0
+"""What a busy machine takes to start a process and to let it join."""
+PATIENCE_S = 60.0
 SENDS, SEND_BYTES = 12_000, 4_000
 """Enough to keep a transaction open for longer than it takes to see that it has begun."""
 
@@ -29,23 +31,23 @@ def test_a_kill_in_a_checkpoint_loses_nothing_of_earlier_ones(
     victim = puppet("victim")
     victim.ask("open", "early", "INDIVIDUAL", queue)
     for number in range(2):
-        assert victim.ask("receive", "early", 10)[0] == str(number)
+        assert victim.ask("receive", "early", PATIENCE_S)[0] == str(number)
         victim.ask("acknowledge", "early", number)
-    wait_until(lambda: channel_events(bootstrap, queue), about="the acknowledgements recorded", timeout_s=10)
+    wait_until(lambda: channel_events(bootstrap, queue), about="the acknowledgements recorded", timeout_s=PATIENCE_S)
     victim.ask("open", "s", "TRANSACTED", queue)
-    taken = victim.ask("receive", "s", 10)[0]
+    taken = victim.ask("receive", "s", PATIENCE_S)[0]
     assert victim.ask("send_noise", "s", out, SENDS, SEND_BYTES) is None
     changelog = OpenTransactions(bootstrap, f"{queue}.jbm-changelog")
     assert not changelog.is_there_one()
     victim.tell("commit", "s")
-    wait_until(changelog.is_there_one, about="a checkpoint on its way", timeout_s=10)
+    wait_until(changelog.is_there_one, about="a checkpoint on its way", timeout_s=PATIENCE_S)
     victim.kill()
     killed_at = time.monotonic()
     assert changelog.is_there_one(), "the commit was faster than the kill; send more"
 
     heir = puppet("heir")
     heir.ask("open", "s", "INDIVIDUAL", queue)
-    bodies = [heir.ask("receive", "s", 20)[0] for _ in range(4)]
+    bodies = [heir.ask("receive", "s", PATIENCE_S)[0] for _ in range(4)]
     stalled_s = time.monotonic() - killed_at
     assert sorted(bodies) == ["2", "3", "4", "5"]
     assert taken in bodies
@@ -69,10 +71,10 @@ def test_a_letter_too_large_goes_without_its_body_and_its_unit_goes_on(
     with factory.create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
         consumer = session.create_consumer(Queue(queue))
-        large = consumer.receive(10)
+        large = consumer.receive(PATIENCE_S)
         assert large is not None
         large.nack()
-        following = consumer.receive(10)
+        following = consumer.receive(PATIENCE_S)
         assert following is not None
         assert following.body == "next"
         following.acknowledge()
@@ -95,7 +97,7 @@ def test_a_destination_deleted_under_one_commit_harms_no_other_session(
         victim, other = (connection.create_session(AcknowledgeMode.TRANSACTED) for _ in range(2))
         for session, target in ((victim, gone), (other, out)):
             session.create_producer(Queue(target)).send(f"to {target}")
-        received = victim.create_consumer(Queue(queue), prefetch=1).receive(10)
+        received = victim.create_consumer(Queue(queue), prefetch=1).receive(PATIENCE_S)
         assert received is not None
         delete_topics(bootstrap, [gone])
         errors: list[BaseException] = []
@@ -118,5 +120,5 @@ def test_a_destination_deleted_under_one_commit_harms_no_other_session(
         assert letter.value() == f"to {out}".encode()
         # What the victim had received came back to it, or to anybody.
         again = connection.create_session().create_consumer(Queue(queue), prefetch=1)
-        bodies = {message.body for message in (again.receive(10) for _ in range(2)) if message is not None}
+        bodies = {message.body for message in (again.receive(PATIENCE_S) for _ in range(2)) if message is not None}
         assert len(bodies) == 2

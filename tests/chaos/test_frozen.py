@@ -7,7 +7,7 @@ from tests.support.chaos_puppet import Puppet
 from tests.support.chaos_topics import channel_events, checkpoint_writers, read_committed, send_texts
 from tests.support.waiting import wait_until
 
-TAKEOVER_S = 20.0
+TAKEOVER_S = 60.0
 MODES = ("TRANSACTED", "CLIENT", "INDIVIDUAL")
 
 
@@ -22,11 +22,15 @@ def test_a_frozen_process_writes_nothing_when_it_goes_on(
     frozen = puppet("frozen")
     for mode, queue in queues.items():
         frozen.ask("open", mode, mode, queue)
-        assert frozen.ask("receive", mode, 10) == ["first", 1, False]
+        assert frozen.ask("receive", mode, TAKEOVER_S) == ["first", 1, False]
     frozen.ask("send", "TRANSACTED", out, "must not be seen")
     # Its own marks are durable now; from here on nothing may follow.
     for queue in queues.values():
-        wait_until(lambda q=queue: checkpoint_writers(bootstrap, q), about=f"a position of {queue}", timeout_s=10)  # type: ignore[misc]
+        wait_until(
+            lambda q=queue: checkpoint_writers(bootstrap, q),  # type: ignore[misc]
+            about=f"a position of {queue}",
+            timeout_s=TAKEOVER_S,
+        )
     [writer] = set(checkpoint_writers(bootstrap, queues["CLIENT"]))
 
     frozen.freeze()
@@ -44,7 +48,7 @@ def test_a_frozen_process_writes_nothing_when_it_goes_on(
     for mode in MODES:
         call = ("commit", mode) if mode == "TRANSACTED" else ("acknowledge", mode, 0)
         assert successor.ask(*call) is None
-        body, _, _ = successor.ask("receive", mode, 10)
+        body, _, _ = successor.ask("receive", mode, TAKEOVER_S)
         assert body == "second"
     frozen.kill()
     successor.kill()
@@ -62,7 +66,9 @@ def _assert_refused(frozen: Puppet, mode: str, queue: str) -> None:
     raised = frozen.ask("acknowledge", mode, 0)
     if raised is None:
         wait_until(
-            lambda: any(queue in text for text in frozen.ask("troubles")), about=f"{queue}: a refusal", timeout_s=10
+            lambda: any(queue in text for text in frozen.ask("troubles")),
+            about=f"{queue}: a refusal",
+            timeout_s=TAKEOVER_S,
         )
         [raised] = [text for text in frozen.ask("troubles") if queue in text]
     assert raised.startswith("IllegalStateError: "), raised

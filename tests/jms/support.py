@@ -12,17 +12,17 @@ from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from jbm_kafka.sidecar.group_worker import GroupWorker
 
+DELAY_MS = 1_500
+"""Of a queue `….delayed`: longer than a busy machine takes for what another unit may do meanwhile."""
 SETTINGS = {
     "#": AddressSettings(partitions=2),
     "#.one": AddressSettings(partitions=1),
     "#.twice": AddressSettings(max_delivery_attempts=2),
-    "#.delayed": AddressSettings(redelivery_delay_ms=400),
+    "#.delayed": AddressSettings(redelivery_delay_ms=DELAY_MS),
     "#.growing": AddressSettings(
-        redelivery_delay_ms=100, redelivery_delay_multiplier=3.0, max_redelivery_delay_ms=500, max_delivery_attempts=-1
+        redelivery_delay_ms=50, redelivery_delay_multiplier=10.0, max_redelivery_delay_ms=800, max_delivery_attempts=-1
     ),
-    "#.spread": AddressSettings(
-        redelivery_delay_ms=400, redelivery_collision_avoidance_factor=0.5, max_redelivery_delay_ms=10_000
-    ),
+    "#.spread": AddressSettings(redelivery_delay_ms=600_000, redelivery_collision_avoidance_factor=0.5),
     "#.removed": AddressSettings(max_delivery_attempts=1, dead_letter_address=None, expiry_address=None),
     "#.held": AddressSettings(max_delivery_attempts=1, on_dead_letter="hold"),
     "#.windowless": AddressSettings(duplicate_window_ms=0),
@@ -33,7 +33,7 @@ SETTINGS = {
 
 DEAD_LETTERS = Queue("DLQ")
 EXPIRED = Queue("ExpiryQueue")
-SOON_S = 10.0
+SOON_S = 40.0
 """Longer than anything takes that is going to happen."""
 NOTHING_S = 0.3
 """How long a receive looks for what must not be there; it catches up with the log before it gives up."""
@@ -158,6 +158,12 @@ class Aside:
             self._outcome.append(self._call())
         except BaseException as error:
             self._error.append(error)
+
+
+def delays_ms(consumer: MessageConsumer) -> list[int]:
+    """How long the worker behind a consumer has each message that came back wait, or had: by its own word."""
+    channels = list(group_worker_behind(consumer).data.channels.values())
+    return [past.delay_ms for channel in channels for past in dict(channel.state.past).values()]
 
 
 def group_worker_behind(consumer: MessageConsumer) -> GroupWorker:

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 from jbm_kafka import AcknowledgeMode, Queue
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.connection import Connection
-from tests.jms.support import receive, send
+from tests.jms.support import SOON_S, receive, send
 
 
 @pytest.mark.parametrize("victim", ["the topic", "the changelog"])
@@ -33,4 +33,4 @@ def test_what_one_queue_lacks_stops_no_other(
             other.commit()
             assert received.body == "b"
         with pytest.raises(JMSError, match=f"{topic} does not exist any more.*create it again or connect anew"):
-            consumer.receive(10.0)
+            consumer.receive(SOON_S)

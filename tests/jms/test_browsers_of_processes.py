@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from jbm_kafka import AcknowledgeMode, Queue
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
-from tests.jms.support import bodies, eventually, receive, receive_all, send
+from tests.jms.support import bodies, eventually, group_worker_behind, receive, receive_all, send
 
 NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED
 
@@ -20,6 +22,10 @@ NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED
 def elsewhere(connect: Callable[..., Connection], tmp_path: Path) -> Connection:
     """Its state folder makes it a sidecar of its own, a process as far as the cluster knows."""
     return connect(state_dir=str(tmp_path))
+
+
+def has_one_partition(consumer: MessageConsumer) -> bool:
+    return len(group_worker_behind(consumer).data.channels) == 1
 
 
 def states(session: Session, queue: Queue) -> dict[object, MessageState | None]:
@@ -53,6 +59,8 @@ def test_two_owners_of_one_queue_are_seen_by_one_browser(
     """UNIT-13: here one of the two is the process that looks."""
     ours = connection.create_session(AcknowledgeMode.CLIENT).create_consumer(orders, prefetch=1)
     theirs = elsewhere.create_session(AcknowledgeMode.CLIENT).create_consumer(orders, prefetch=1)
+    for consumer in (ours, theirs):  # first: a partition of which one has a message in hand would not move before long
+        eventually(partial(has_one_partition, consumer), "each process has a partition")
     in_hand: set[object] = set()
 
     def both_have_one() -> bool:

@@ -5,7 +5,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import NOTHING_S, Aside, bodies, eventually, left, receive, receive_all, send
+from tests.jms.support import DELAY_MS, NOTHING_S, SOON_S, Aside, bodies, eventually, left, receive, receive_all, send
 
 
 @pytest.fixture
@@ -65,10 +65,11 @@ def test_nack_returns_the_message_and_later_ones_of_its_unit(
 
 def test_nack_with_a_delay_holds_its_unit_and_no_other(client: Session, orders: Queue) -> None:
     """REDELIVER-2, of UNIT-4: a nack's own delay."""
-    send(client, orders, "a1", "a2", unit="a")
-    consumer = client.create_consumer(orders)
-    receive(consumer).nack(delay_ms=700)
-    send(client, orders, "b1", unit="b")
+    queue = Queue(f"{orders.name}.one")
+    send(client, queue, "a1", "a2", unit="a")
+    send(client, queue, "b1", unit="b")
+    consumer = client.create_consumer(queue)
+    receive(consumer).nack(delay_ms=DELAY_MS)
     got = receive_all(consumer, 3)
     assert bodies(got) == ["b1", "a1", "a2"]
     assert [m.delivery_count for m in got] == [1, 2, 1]
@@ -115,7 +116,7 @@ def test_any_thread_may_acknowledge_and_nack(connection: Connection, client: Ses
     send(client, orders, "a", "b", unit="u")
     consumer = client.create_consumer(orders)
     first, second = receive_all(consumer, 2)
-    waiting = Aside(lambda: consumer.receive(5))
+    waiting = Aside(lambda: consumer.receive(SOON_S))
     Aside(first.acknowledge).result()
     Aside(second.nack).result()
     again = waiting.result()

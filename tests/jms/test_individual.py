@@ -9,7 +9,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, Message, Queue
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
-from tests.jms.support import NOTHING_S, Aside, bodies, eventually, left, receive, receive_all, send
+from tests.jms.support import DELAY_MS, NOTHING_S, Aside, bodies, eventually, left, receive, receive_all, send
 
 
 @pytest.fixture
@@ -55,10 +55,10 @@ def test_nack_brings_the_message_again_before_its_followers(individual: Session,
 def test_nack_with_a_delay_lets_other_units_go_first(individual: Session, orders: Queue) -> None:
     """ACK-6, of UNIT-4: other units do not wait."""
     queue = Queue(f"{orders.name}.one")
-    consumer = individual.create_consumer(queue)
     send(individual, queue, "a1", "a2", unit="a")
-    receive(consumer).nack(delay_ms=600)
     send(individual, queue, "b1", unit="b")
+    consumer = individual.create_consumer(queue, prefetch=1)
+    receive(consumer).nack(delay_ms=DELAY_MS)
     got = []
     for _ in range(3):
         got.append(receive(consumer))

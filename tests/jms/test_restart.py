@@ -13,7 +13,7 @@ from jbm_kafka.store.folder import StateFolder
 
 FORGOTTEN_MS = 120_000
 """So long Kafka would keep a transaction open that nobody ends."""
-SOON_S = 20.0
+SOON_S = 60.0
 
 
 def test_a_restart_ends_at_once_the_transaction_that_a_kill_left_open(

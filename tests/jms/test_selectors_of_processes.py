@@ -11,7 +11,7 @@ from jbm_kafka import Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from tests.jms.conftest import make_factory
-from tests.jms.support import SOON_S, bodies, receive, receive_all
+from tests.jms.support import bodies, receive, receive_all
 
 EU, US = "region = 'EU'", "region = 'US'"
 
@@ -68,7 +68,7 @@ def test_a_process_with_two_selectors_starts_when_both_are_made(
     send_both(session, orders, 5)
     found: list[str] = []
     while len(found) < 10:
-        came = [message for each in ones if (message := each.receive(SOON_S / 20)) is not None]
+        came = [message for each in ones if (message := each.receive(0.5)) is not None]
         found += [str(message.body) for message in came]
     assert sorted(found) == sorted(f"{region} {number}" for region in ("EU", "US") for number in range(5))
 

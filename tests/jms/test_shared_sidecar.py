@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 
 import pytest
 
@@ -11,9 +10,7 @@ from jbm_kafka import AddressSettings, ConnectionFactory
 from jbm_kafka.core.errors import InvalidSettingError, JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
-from tests.jms.support import Aside
-
-SOON_S = 5.0
+from tests.jms.support import SOON_S, Aside
 
 
 def provider_of(connection: Connection) -> SidecarProvider:
@@ -67,9 +64,7 @@ def test_a_cluster_that_does_not_answer_holds_up_no_connection_to_another(bootst
         unreachable = Aside(lambda: ConnectionFactory(address).create_connection())
         silent.settimeout(SOON_S)
         silent.accept()[0].close()  # it is connecting
-        began = time.monotonic()
         with ConnectionFactory(bootstrap, namespace=kafka_name).create_connection():
-            assert time.monotonic() - began < SOON_S
             assert unreachable.is_running
         with pytest.raises(JMSError, match="cannot connect"):
             unreachable.result()

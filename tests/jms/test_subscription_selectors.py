@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Topic, errors
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Topic, errors
 from jbm_kafka.admin import Admin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts
 from jbm_kafka.jms.connection import Connection
@@ -129,7 +129,14 @@ def test_another_selector_of_a_shared_subscription_in_use_raises(
         ):
             getattr(theirs, create)(prices, "team", other)
     publish(session, prices, "EU 1", "US 1")
-    found = [each for each in (first.receive(NOTHING_S), second.receive(NOTHING_S)) if each is not None]
+    found: list[Message] = []
+
+    def look() -> int:
+        found.extend(each for each in (first.receive(NOTHING_S), second.receive(NOTHING_S)) if each is not None)
+        return len(found)
+
+    eventually(lambda: look() > 0, "it did not come")
+    look()
     assert bodies(found) == ["EU 1"]
     first.close()
     second.close()

