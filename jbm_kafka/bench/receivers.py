@@ -131,15 +131,23 @@ def receive_jbm(
 
 
 def receive_in_mode(
-    cluster: Cluster, queue: str, *, count: int, namespace: str, mode: str, acknowledges_each: int = 0
+    cluster: Cluster,
+    queue: str,
+    *,
+    count: int,
+    namespace: str,
+    mode: str = "AUTO",
+    acknowledges_each: int = 0,
+    selector: str | None = None,
 ) -> Mapping[str, Any]:
-    """As `receive_jbm`, in another acknowledge mode, and the body alone is read.
+    """As `receive_jbm`, in another acknowledge mode or with a selector, and the body alone is read.
 
     `acknowledges_each`: after so many messages `message.acknowledge()` is called, as CLIENT asks; 0: never.
+    `selector`: one that chooses every message of the load.
     """
     with factory_of(within(cluster, namespace)).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode[mode])
-        consumer = session.create_consumer(session.create_queue(queue))
+        consumer = session.create_consumer(session.create_queue(queue), selector)
         message = consumer.receive(PATIENCE_S)
         watch, seen = Stopwatch(), 1
         while message is not None and seen < count:

@@ -41,6 +41,7 @@ CLIENTS_SAID = {
     "client": "(e) jbm CLIENT, acknowledged by the hundred, only the body read, msg/s",
     "dups-ok": "(f) jbm DUPS_OK, only the body read, msg/s",
     "pre": "(g) jbm PRE, only the body read, msg/s",
+    "selector": "(h) jbm AUTO with a selector, only the body read, msg/s",
     "flush-raw": "produce and flush, msg/s",
     "one-by-one": "PERSISTENT send, msg/s",
     "beside-flood": "PERSISTENT send beside a flood, msg/s",
@@ -56,7 +57,7 @@ CLIENTS_SAID = {
 def backlog(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     """The same backlog received by Kafka's consumer, Kafka's share consumer and an AUTO session.
 
-    Nothing is judged by the others: one that is bound to a processor, and sessions in other acknowledge modes.
+    Nothing is judged by the others: one that is bound to a processor, other acknowledge modes, and a selector.
     """
     topic, count = new_name("backlog"), plan.backlog_messages
     sizes: dict[str, Any] = {"cluster": cluster, "count": count}
@@ -69,7 +70,7 @@ def backlog(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
         "jbm": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), **sizes),
         "body": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_body_only=True, **sizes),
         "bound": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_bound=True, **sizes),
-        **{mode: partial(_in_mode, mode, topic, sizes) for mode in ("client", "dups-ok", "pre")},
+        **{mode: partial(_in_mode, mode, topic, sizes) for mode in ("client", "dups-ok", "pre", "selector")},
     }
     raw, machine = list[Mapping[str, Any]](), QuietMachine(plan.quiet_patience_s)
     names = list(runs)

@@ -38,6 +38,7 @@ CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "client": partial(receive_in_mode, mode="CLIENT", acknowledges_each=100),
     "dups-ok": partial(receive_in_mode, mode="DUPS_OK"),
     "pre": partial(receive_in_mode, mode="PRE"),
+    "selector": partial(receive_in_mode, selector="region = 'EU' AND quantity BETWEEN 5 AND 9"),
     "send": send_paced,
     "send-raw": send_paced_raw,
     "flush-raw": send_one_by_one_raw,
