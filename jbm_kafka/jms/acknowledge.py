@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from jbm_kafka.core.errors import IllegalStateError, JMSError
 from jbm_kafka.jms.messages import Message, Settler
+from jbm_kafka.jms.named_messages import ids_in_hand, with_ids
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.settled_too_late import after_close, not_needed
 from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages, give_back
@@ -135,9 +136,13 @@ class AcknowledgeStrategy:
 
     def _record(self, rows: Sequence[Unacknowledged]) -> None:
         """Acknowledge; waits until it is durable when the connection says so."""
-        lost = self._record_blocking(rows) if self._is_blocking else self._record_soon(rows)
+        try:
+            lost = self._record_blocking(rows) if self._is_blocking else self._record_soon(rows)
+        except JMSError as error:
+            raise with_ids(error, ids_in_hand(rows)) from None
         if lost:
-            raise refusal(lost[0][0].channel, [offset for _, offset in lost])
+            late = refusal(lost[0][0].channel, [offset for _, offset in lost])
+            raise with_ids(late, ids_in_hand(rows))
 
     def _record_soon(self, rows: Sequence[Unacknowledged]) -> list[tuple[PartitionLease, int]]:
         lost: list[tuple[PartitionLease, int]] = []

@@ -10,6 +10,7 @@ from jbm_kafka.core.errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.completions import Completions
+from jbm_kafka.jms.named_messages import with_ids
 from jbm_kafka.jms.own_temporaries import OwnTemporaries
 from jbm_kafka.jms.troubles import Troubles
 from jbm_kafka.jms.waits import Waits
@@ -39,7 +40,7 @@ class ConnectionCore:
         self.client_id: str | None = None
         self.temporaries = OwnTemporaries(provider, self.connection_id)
         self.completions = Completions()
-        self.troubles = Troubles()
+        self.troubles = Troubles(lambda error: with_ids(error, provider.message_ids))
         self.waits = Waits(provider)
         self.is_started = False
         self.is_forked = False

@@ -19,7 +19,9 @@ ExceptionListener = Callable[[Exception], object]
 class Troubles:
     """Calls of one connection's exception listener."""
 
-    def __init__(self) -> None:
+    def __init__(self, complete: Callable[[Exception], Exception] = lambda error: error) -> None:
+        """`complete` adds to an error what takes time to find out; on the thread that the listener is called on."""
+        self._complete = complete
         self.listener: ExceptionListener | None = None
         """Whom to tell; None: the log."""
         self._lock = threading.Lock()
@@ -60,7 +62,7 @@ class Troubles:
         while (told := self._told.get()) is not None:
             listener, error = told
             try:
-                listener(error)
+                listener(self._complete(error))
             except BaseException as raised:  # sys.exit() too: it would end this thread, and nothing more would be told
                 log.exception("the exception listener %s on: %s", ended_by(raised), error)
 

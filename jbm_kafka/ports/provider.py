@@ -6,7 +6,7 @@ serves many sessions at once; each receiver has a link of its own, and the provi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -112,6 +112,13 @@ class Provider(Protocol):
 
         Raises:
             InvalidDestinationError, JMSError: it cannot be used; the text says why.
+        """
+
+    def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
+        """The ids of messages by their place, as far as the log still has them; it may take some seconds.
+
+        Raises:
+            JMSError: that is not to be known now.
         """
 
     def known_topic(self, name: str, /) -> TopicInfo | None:

@@ -28,16 +28,17 @@ def tell_refused(lease: PartitionLease, offsets: Sequence[int]) -> None:
         lease.tell(refusal(lease.channel, untold))
 
 
-def taken_from_session(channel: LeasedChannel, offsets: Sequence[int]) -> JMSError:
+def taken_from_session(channel: LeasedChannel, offsets: Sequence[int], message_ids: Sequence[str]) -> JMSError:
     """What a session that lives is told at once: what it holds is delivered to others."""
     return JMSError(
         f"{channel.topic}[{channel.partition}]: offset {_some(offsets)} taken from this session before it settled "
         f"them: the partition moves to another process or is read anew. They are delivered again with JMSRedelivered "
         f"set, which counts as no attempt; what this session still says of them is refused. A rebalance waits for "
-        f"handlers: revoke_drain_ms says how long",
+        f"handlers: revoke_drain_ms says how long; {some_ids(message_ids)}",
         topic=channel.topic,
         partition=channel.partition,
         offsets=tuple(offsets),
+        message_ids=tuple(message_ids),
     )
 
 
@@ -60,5 +61,10 @@ def in_doubt(channel: LeasedChannel) -> TransactionInDoubtError:
     )
 
 
-def _some(offsets: Sequence[int]) -> str:
-    return ", ".join(str(offset) for offset in offsets[:5]) + (", …" if len(offsets) > 5 else "")
+def some_ids(message_ids: Sequence[str]) -> str:
+    """Of which messages it is told, for people; the errors' attributes have all."""
+    return f"message id {_some(message_ids)}"
+
+
+def _some(values: Sequence[object]) -> str:
+    return ", ".join(str(value) for value in values[:5]) + (", …" if len(values) > 5 else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -40,11 +40,14 @@ from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.group_worker import GroupWorker, transfer_of
 from jbm_kafka.sidecar.hands import Hands
+from jbm_kafka.sidecar.ids_in_log import ids_in_log
 from jbm_kafka.sidecar.topics import gone
 
 connections = logging.getLogger("jbm_kafka.connections")
 
 FLUSH_TIMEOUT_S = 60.0
+IDS_TIMEOUT_S = 5.0
+"""The exception listener waits for that, and hears of nothing else meanwhile."""
 
 
 class SidecarProvider:
@@ -83,6 +86,11 @@ class SidecarProvider:
     def ensure(self, destination: Destination) -> TopicInfo:
         """The destination's topic; see Sidecar.ensure."""
         return self.sidecar.ensure(destination)
+
+    def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
+        """The ids of messages by their place; see Provider."""
+        with told_as_jms_errors("look for message ids"):
+            return ids_in_log(self._kafka, topic, partition, offsets, timeout_s=IDS_TIMEOUT_S)
 
     def check_sendable(self, destination: Destination) -> None:
         """Return when messages may be sent there; see Topics.check_sendable."""

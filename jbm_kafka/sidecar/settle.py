@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
+from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.reference import DEPARTING, Reference, SessionId
 from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, GivenBack, decide_return, unknown_offsets
+from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
@@ -179,7 +181,8 @@ class Settle:
                 for lease in leases:
                     lease.taken = frozenset(offsets)
                 partition_lines.tell_taken(channel.topic, channel.partition, offsets)
-                links[0].on_trouble(taken_from_session(channel, offsets))
+                ids = [_id_of(channel, hand[offset]) for offset in offsets]
+                links[0].on_trouble(taken_from_session(channel, offsets, ids))
 
     def _unread(self, channel: OwnedChannel, session: SessionId) -> frozenset[int]:
         return frozenset(o for link in self._data.links_of(session) for o in link.unread(channel.partition))
@@ -189,6 +192,12 @@ class Settle:
         for sibling in link.siblings:
             self.return_unread(sibling)
         link.want_now(count)
+
+
+def _id_of(channel: OwnedChannel, reference: Reference) -> str:
+    record = cast("KafkaRecord | None", reference.record)
+    headers = None if record is None else record.headers()
+    return message_id_of(headers, channel.topic, channel.partition, reference.offset)
 
 
 def _is_early(disposition: Disposition) -> bool:

@@ -130,7 +130,8 @@ def test_what_is_in_hand_longer_than_the_drain_is_taken_and_told_once(cluster: M
     [moved] = two.partitions
     [taken] = one.told
     assert isinstance(taken, JMSError)
-    assert taken.values == {"topic": "orders", "partition": moved, "offsets": (0,)}
+    place = {"topic": "orders", "partition": moved, "offsets": (0,)}
+    assert taken.values == {**place, "message_ids": (f"ID:kafka:orders:{moved}:0",)}
     [again] = two.get(1)
     assert (again.offset, again.count.redelivered, again.count.attempts) == (0, True, 0)
     assert held[moved].lease.acknowledge(0) == [0]

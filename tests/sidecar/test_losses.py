@@ -97,7 +97,12 @@ def test_what_is_taken_from_a_living_session_is_told_at_once_and_no_attempt(
     one.run(lambda: not group_worker.is_alive)
     [taken] = told
     assert isinstance(taken, JMSError)
-    assert taken.values == {"topic": "orders", "partition": 0, "offsets": (0,)}
+    assert taken.values == {
+        "topic": "orders",
+        "partition": 0,
+        "offsets": (0,),
+        "message_ids": ("ID:kafka:orders:0:0",),
+    }
     two = start("two", **options)
     assert received(two, two.attach("t"), 2) == [(0, DeliveryCount(0, 2, True)), (1, FIRST_DELIVERY)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Protocol
 
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -48,6 +48,9 @@ class SimulatedProvider:
 
     def ensure(self, destination: Destination) -> TopicInfo:
         return self._process.sidecar.ensure(destination)
+
+    def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
+        return {}
 
     def check_sendable(self, destination: Destination) -> None:
         self._process.sidecar.topics.check_sendable(destination)
