@@ -140,6 +140,7 @@ class FoundDestinations:
         if self._registry.is_topic(queue.name, described.topic_id):
             raise InvalidDestinationError(
                 f"{queue}: {queue.name!r} is a topic, and this is for queues; Admin.subscriptions({queue.name!r}) "
-                f"tells what its subscriptions hold, and browse and counts look into one: subscription=…",
+                f"tells what its subscriptions hold; what works on one is told which by subscription=… "
+                f"(--subscription)",
                 destination=queue.name,
             )

@@ -10,7 +10,7 @@ from jbm_kafka.admin.message_verbs import MessagesReport, Wish, take_out, wish_o
 from jbm_kafka.admin.running_admin import ASK_TIMEOUT_S
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import InvalidDestinationError
 from jbm_kafka.core.taking_out import Verb
 
@@ -21,9 +21,11 @@ class MessageAdmin(Asking):
 
     def move(
         self,
-        queue: Queue | str,
+        destination: Queue | Topic | str,
         to: Queue | str,
         *,
+        subscription: str | None = None,
+        client_id: str = "",
         selector: str | None = None,
         unit: str | None = None,
         message_id: str | Collection[str] | None = None,
@@ -44,6 +46,8 @@ class MessageAdmin(Asking):
         Whoever receives from the queue does it; when nobody does, this process joins its group for a moment.
 
         Args:
+            subscription: of the topic that is given, what this subscription has; `client_id` where it belongs to one.
+                The other subscriptions keep their copies, and the topic's log is as it was.
             order: in which they are sent: as in the "log", as they were "sent", or by "priority". Messages of a unit
                 stay in theirs, and the order holds within each partition.
             count: so many of them at most, the first in that order.
@@ -51,24 +55,27 @@ class MessageAdmin(Asking):
             dry_run: nothing is moved; the report has what would be.
 
         Raises:
-            InvalidDestinationError: one of the queues is not there, or they are the same.
+            InvalidDestinationError: a queue or the subscription is not there, or both queues are the same.
             InvalidSettingError: it is not said which messages are meant.
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             OrderError: units would be split; nothing is done.
         """
         target = queue_of(to)
         wish = wish_of(
-            Verb.MOVE, queue, choice_of(selector, unit, message_id, everything=everything), to=target, order=order,
-            count=count, splits_units=split_units, dry_run=dry_run, timeout_s=timeout_s,
+            Verb.MOVE, destination, subscription, client_id,
+            choice_of(selector, unit, message_id, everything=everything), to=target, order=order, count=count,
+            splits_units=split_units, dry_run=dry_run, timeout_s=timeout_s,
         )  # fmt: skip
-        if target == wish.queue:
+        if target == wish.destination:
             raise InvalidDestinationError(f"{target}: its messages are there already; name another queue")
         return self._take_out(wish, AddressSettings())
 
     def remove(
         self,
-        queue: Queue | str,
+        destination: Queue | Topic | str,
         *,
+        subscription: str | None = None,
+        client_id: str = "",
         selector: str | None = None,
         unit: str | None = None,
         message_id: str | Collection[str] | None = None,
@@ -79,13 +86,17 @@ class MessageAdmin(Asking):
     ) -> MessagesReport:
         """Remove messages for good, but for those that somebody works on. As `move` in all else."""
         choice = choice_of(selector, unit, message_id, everything=everything)
-        wish = wish_of(Verb.REMOVE, queue, choice, count=count, dry_run=dry_run, timeout_s=timeout_s)
+        wish = wish_of(
+            Verb.REMOVE, destination, subscription, client_id, choice, count=count, dry_run=dry_run, timeout_s=timeout_s
+        )
         return self._take_out(wish, AddressSettings())
 
     def expire(
         self,
-        queue: Queue | str,
+        destination: Queue | Topic | str,
         *,
+        subscription: str | None = None,
+        client_id: str = "",
         selector: str | None = None,
         unit: str | None = None,
         message_id: str | Collection[str] | None = None,
@@ -100,13 +111,17 @@ class MessageAdmin(Asking):
         As `move` in all else. `expiry_address` is what counts when nobody receives; else the settings there do.
         """
         choice = choice_of(selector, unit, message_id, everything=everything)
-        wish = wish_of(Verb.EXPIRE, queue, choice, count=count, dry_run=dry_run, timeout_s=timeout_s)
+        wish = wish_of(
+            Verb.EXPIRE, destination, subscription, client_id, choice, count=count, dry_run=dry_run, timeout_s=timeout_s
+        )
         return self._take_out(wish, AddressSettings(expiry_address=expiry_address))
 
     def send_to_dead_letter(
         self,
-        queue: Queue | str,
+        destination: Queue | Topic | str,
         *,
+        subscription: str | None = None,
+        client_id: str = "",
         selector: str | None = None,
         unit: str | None = None,
         message_id: str | Collection[str] | None = None,
@@ -121,18 +136,27 @@ class MessageAdmin(Asking):
         As `move` in all else. `dead_letter_address` is what counts when nobody receives; else the settings there do.
         """
         choice = choice_of(selector, unit, message_id, everything=everything)
-        wish = wish_of(Verb.DEAD_LETTER, queue, choice, count=count, dry_run=dry_run, timeout_s=timeout_s)
+        wish = wish_of(
+            Verb.DEAD_LETTER,
+            destination,
+            subscription,
+            client_id,
+            choice,
+            count=count,
+            dry_run=dry_run,
+            timeout_s=timeout_s,
+        )
         return self._take_out(wish, AddressSettings(dead_letter_address=dead_letter_address))
 
     def _take_out(self, wish: Wish, settings: AddressSettings) -> MessagesReport:
-        with self._asking(f"{wish.verb.value} messages of {wish.queue}"):
-            self._found.existing(wish.queue)
+        with self._asking(f"{wish.verb.value} messages of {wish.destination}"):
+            source = self._source(wish.destination, wish.subscription, wish.client_id)
             if wish.to is not None:
                 self._found.existing(wish.to)
             self._registry.refresh()
             return take_out(
                 wish,
-                seen=lambda: self._seen(wish.queue),
-                owners=self._owners(wish.queue, settings),
-                pause_of=lambda queue: self._registry.pauses.of(queue.name),
+                seen=lambda: self._seen(source),
+                owners=self._owners(source, settings),
+                pause_of=lambda destination: self._registry.pauses.of(destination.name),
             )

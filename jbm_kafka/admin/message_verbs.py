@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jbm_kafka.admin.asked import queue_of
+from jbm_kafka.admin.asked import named
 from jbm_kafka.admin.asking_owners import Asked, Owners
 from jbm_kafka.admin.chosen_messages import Choice, Chosen, ChosenMessage, check_order, check_whole, choose
 from jbm_kafka.admin.looking import patiently
 from jbm_kafka.codec.pause_record import Pause
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.taking_out import Verb
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
@@ -38,14 +38,15 @@ class KeptMessage:
 class MessagesReport:
     """What became of the messages that were meant, or, of a dry run, which they are."""
 
-    queue: Queue
+    queue: Destination
+    """The queue, or the topic of the subscription."""
     verb: str
     """"move", "remove", "expire" or "dead-letter"."""
     is_dry_run: bool
     address: str | None
     """Where their copies are; None: there are none, or a dry run does not know."""
     messages: Sequence[ChosenMessage]
-    """They have left the queue, for good, with their copies; in a dry run those that would. In their order."""
+    """They have left, for good, with their copies; in a dry run those that would. In their order."""
     in_hand: Sequence[ChosenMessage]
     """Somebody works on them, so they stay with him. A dry run does not know."""
     kept: Sequence[KeptMessage]
@@ -63,7 +64,10 @@ class Wish:
     """What is asked for."""
 
     verb: Verb
-    queue: Queue
+    destination: Queue | Topic
+    subscription: str | None
+    """Its name, of a topic."""
+    client_id: str
     choice: Choice
     to: Queue | None = None
     order: str = "log"
@@ -73,7 +77,14 @@ class Wish:
     timeout_s: float = 60.0
 
 
-def wish_of(verb: Verb, queue: Queue | str, choice: Choice, **asked: Any) -> Wish:
+def wish_of(
+    verb: Verb,
+    destination: Queue | Topic | str,
+    subscription: str | None,
+    client_id: str,
+    choice: Choice,
+    **asked: Any,
+) -> Wish:
     """What a caller gives, as it is used; `asked` as the fields of `Wish`.
 
     Raises:
@@ -85,11 +96,19 @@ def wish_of(verb: Verb, queue: Queue | str, choice: Choice, **asked: Any) -> Wis
         checked_int("count", asked["count"], 1, None, "messages")
     check_order(asked.get("order", "log"))
     timeout_s = checked_seconds("timeout_s", asked.pop("timeout_s"))
-    return Wish(verb=verb, queue=queue_of(queue), choice=choice, timeout_s=timeout_s, **asked)
+    return Wish(
+        verb=verb,
+        destination=named(destination, subscription),
+        subscription=subscription,
+        client_id=client_id,
+        choice=choice,
+        timeout_s=timeout_s,
+        **asked,
+    )
 
 
 def take_out(
-    wish: Wish, *, seen: Callable[[], Iterable[Seen]], owners: Owners, pause_of: Callable[[Queue], Pause]
+    wish: Wish, *, seen: Callable[[], Iterable[Seen]], owners: Owners, pause_of: Callable[[Destination], Pause]
 ) -> MessagesReport:
     """Choose the messages, and have their owners do it.
 
@@ -100,7 +119,7 @@ def take_out(
     chosen = patiently(lambda: choose(seen(), wish.choice, order=wish.order, count=wish.count))
     warnings = [*_order_warnings(wish, chosen, pause_of)]
     planned = MessagesReport(
-        queue=wish.queue,
+        queue=wish.destination,
         verb=wish.verb.value,
         is_dry_run=wish.dry_run,
         address=None if wish.to is None else wish.to.name,
@@ -118,19 +137,19 @@ def take_out(
     return _told(planned, portions, owners.ask_in_turn(wish.verb.value, arguments, timeout_s=wish.timeout_s))
 
 
-def _order_warnings(wish: Wish, chosen: Chosen, pause_of: Callable[[Queue], Pause]) -> Iterable[str]:
+def _order_warnings(wish: Wish, chosen: Chosen, pause_of: Callable[[Destination], Pause]) -> Iterable[str]:
     """UNIT-14."""
     if wish.verb is not Verb.MOVE:
         return
     yield from check_whole(chosen, splits_units=wish.splits_units)
     if wish.to is None or not chosen.has_units:
         return
-    source, target = pause_of(wish.queue), pause_of(wish.to)
+    source, target = pause_of(wish.destination), pause_of(wish.to)
     running = [
-        f"{what} {queue.name}"
-        for what, queue, halt in (
-            ("sending to", wish.queue, source.production),
-            ("receiving from", wish.queue, source.consumption),
+        f"{what} {destination.name}"
+        for what, destination, halt in (
+            ("sending to", wish.destination, source.production),
+            ("receiving from", wish.destination, source.consumption),
             ("sending to", wish.to, target.production),
         )
         if halt is None
@@ -138,7 +157,7 @@ def _order_warnings(wish: Wish, chosen: Chosen, pause_of: Callable[[Queue], Paus
     if running:
         yield (
             f"not paused: {', '.join(running)}; messages of the units that come or go meanwhile are not in their order "
-            f"with those that are moved. To keep it: jbm-kafka pause {wish.queue.name}, and {wish.to.name}, first"
+            f"with those that are moved. To keep it: jbm-kafka pause {wish.destination.name}, and {wish.to.name}, first"
         )
 
 

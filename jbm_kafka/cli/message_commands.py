@@ -11,7 +11,15 @@ from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_address, as_queue
-from jbm_kafka.cli.options import Whole, answer_timeout_option, check_id, check_unit, json_option, selector_option
+from jbm_kafka.cli.options import (
+    Whole,
+    answer_timeout_option,
+    check_id,
+    check_unit,
+    json_option,
+    selector_option,
+    subscription_options,
+)
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError, OrderError
@@ -28,6 +36,13 @@ def _check_ids(context: click.Context, parameter: click.Parameter, values: Seque
     return tuple(str(check_id(context, parameter, value)) for value in values)
 
 
+def _checked_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """That of a queue, or with --subscription of a topic: which of both the cluster knows."""
+    queue = as_queue(context, parameter, value.removeprefix("topic:"))
+    assert queue is not None, value
+    return queue.name
+
+
 def choice_options(function: Function) -> Function:
     """Which messages are meant, and how: passed as the arguments of `_asked`."""
     for option in reversed(
@@ -37,6 +52,7 @@ def choice_options(function: Function) -> Function:
                 "--id", "ids", metavar="ID", multiple=True, callback=_check_ids, help="That of this id; several times."
             ),
             selector_option,
+            subscription_options,
             click.option("--all", "everything", is_flag=True, help="All of them."),
             click.option("--count", metavar="N", type=Whole(1), help="So many of them at most, the first ones."),
             answer_timeout_option(least=1, default=60),
@@ -56,6 +72,8 @@ def _asked(
     everything: bool,
     count: int | None,
     timeout: float,
+    subscription: str | None,
+    client_id: str,
 ) -> dict[str, Any]:
     """As `Admin` takes them."""
     is_narrowed = unit is not None or bool(ids) or selector is not None
@@ -72,6 +90,8 @@ def _asked(
         "everything": everything,
         "count": count,
         "timeout_s": timeout,
+        "subscription": subscription,
+        "client_id": client_id,
     }
 
 
@@ -79,7 +99,7 @@ def _asked(
     short_help="Move messages to another queue.",
     epilog="Example: jbm-kafka move orders --to parked --unit joe --dry-run",
 )
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("name", callback=_checked_name)
 @click.option("--to", "target", required=True, callback=as_queue, metavar="NAME", help="The queue they go to.")
 @click.option(
     "--order",
@@ -91,7 +111,7 @@ def _asked(
 @click.option("--split-units", is_flag=True, help="Also when only some messages of a unit are meant.")
 @choice_options
 def move(
-    queue: Queue,
+    name: str,
     target: Queue,
     order: str,
     split_units: bool,
@@ -107,33 +127,33 @@ def move(
     asked = _asked(**choice)
     with admin_of(cluster) as admin:
         try:
-            report = admin.move(queue, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
+            report = admin.move(name, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
         except OrderError as error:
             raise JMSError(str(error).replace("split_units=True (--split-units)", "--split-units")) from None
     _tell(report, as_json=as_json)
 
 
 @click.command(short_help="Remove messages for good.")
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("name", callback=_checked_name)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @choice_options
-def remove(queue: Queue, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
+def remove(name: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
     """Remove messages for good, after asking. What somebody works on stays with him."""
     asked = _asked(**choice)
     if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
         raise click.UsageError(NOBODY_TO_ASK)
     with admin_of(cluster) as admin:
-        report = admin.remove(queue, dry_run=dry_run or not yes, **asked)
+        report = admin.remove(name, dry_run=dry_run or not yes, **asked)
         if report.messages and not (yes or dry_run):
             _show(report.messages)
-            if not click.confirm(f"remove {_several(len(report.messages))} of {queue} for good?"):
-                raise JMSError(f"{queue}: nothing was removed")
-            report = admin.remove(queue, **asked)
+            if not click.confirm(f"remove {_several(len(report.messages))} of {report.queue} for good?"):
+                raise JMSError(f"{report.queue}: nothing was removed")
+            report = admin.remove(name, **asked)
     _tell(report, as_json=as_json)
 
 
 @click.command(short_help="Let messages expire now.")
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("name", callback=_checked_name)
 @click.option(
     "--expiry-address",
     metavar="DEST",
@@ -143,18 +163,18 @@ def remove(queue: Queue, yes: bool, dry_run: bool, cluster: Cluster, as_json: bo
     help="Where they go when no process receives; else it goes by the settings there.",
 )
 @choice_options
-def expire(queue: Queue, expiry_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
+def expire(name: str, expiry_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
     """Let messages expire now: they go to the expiry address. What somebody works on stays with him."""
     _told(
         cluster,
-        lambda admin: admin.expire(queue, expiry_address=expiry_address, dry_run=dry_run, **_asked(**choice)),
+        lambda admin: admin.expire(name, expiry_address=expiry_address, dry_run=dry_run, **_asked(**choice)),
         choice,
         as_json=as_json,
     )
 
 
 @click.command(name="give-up", short_help="Send messages to the dead-letter address now.")
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("name", callback=_checked_name)
 @click.option(
     "--dead-letter-address",
     metavar="DEST",
@@ -164,9 +184,7 @@ def expire(queue: Queue, expiry_address: str, dry_run: bool, cluster: Cluster, a
     help="Where they go when no process receives; else it goes by the settings there.",
 )
 @choice_options
-def give_up(
-    queue: Queue, dead_letter_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
-) -> None:
+def give_up(name: str, dead_letter_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
     """Send messages to the dead-letter address now, with the reason "operator", as if their attempts were used up.
 
     What somebody works on stays with him. `jbm-kafka dead-letters retry` sends them back.
@@ -174,7 +192,7 @@ def give_up(
     _told(
         cluster,
         lambda admin: admin.send_to_dead_letter(
-            queue, dead_letter_address=dead_letter_address, dry_run=dry_run, **_asked(**choice)
+            name, dead_letter_address=dead_letter_address, dry_run=dry_run, **_asked(**choice)
         ),
         choice,
         as_json=as_json,

@@ -55,11 +55,11 @@ class Found:
     """Settled, on their way out, or no messages at all."""
 
 
-def route_of_verb(verb: Verb, settings: ResolvedSettings, *, queue: str, to: str | None) -> Route:
-    """Where messages of the queue go by this verb.
+def route_of_verb(verb: Verb, settings: ResolvedSettings, *, source: str, to: str | None) -> Route:
+    """Where messages go by this verb; `source`: where they are, as an address (`orders`, `topic:prices`).
 
     Raises:
-        IllegalStateError: there is no dead-letter address; or the queue is itself where they would go.
+        IllegalStateError: there is no dead-letter address; or they would go where they are.
     """
     if verb is Verb.REMOVE:
         return Route(None, MessageFate.REMOVED)
@@ -70,11 +70,11 @@ def route_of_verb(verb: Verb, settings: ResolvedSettings, *, queue: str, to: str
     else:
         route = Route(settings.dead_letter_address, MessageFate.DEAD_LETTERED)
     if route.address is None and verb is not Verb.EXPIRE:
-        raise IllegalStateError(f"{queue} has no dead-letter address: set one, or remove the messages", queue=queue)
-    if route.address == queue:
+        raise IllegalStateError(f"{source} has no dead-letter address: set one, or remove the messages", address=source)
+    if route.address == source:
         raise IllegalStateError(
-            f"{queue} is itself where its messages would go by {verb.value!r}: move them elsewhere, or remove them",
-            queue=queue,
+            f"{source} is itself where its messages would go by {verb.value!r}: move them elsewhere, or remove them",
+            address=source,
         )
     return route
 

@@ -16,7 +16,7 @@ from jbm_kafka.core.changes import Fetched
 from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.intake import references_by_partition, what_it_has
+from jbm_kafka.sidecar.intake import references_by_partition
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
@@ -34,8 +34,6 @@ class Fetching:
         self._routes = routes
         self._repeated = repeated
         self._breaks = 0
-        self._has = None if data.group.subscription is None else what_it_has(data.group.subscription)
-        """Tells what a subscription has of its topic; None: everything. The rest counts as never there."""
 
     def ahead(self) -> int:
         """How many messages are read and, as far as is known without looking at their units, may be handed over.
@@ -98,8 +96,8 @@ class Fetching:
                     continue
             self._routes.look(partition, references)
             end = references[-1].offset + 1
-            if self._has is not None:
-                references = [each for each in references if self._has(each)]
+            if (has := self._data.has) is not None:
+                references = [each for each in references if has(each)]
             self._data.selections.look(references)
             channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
             change = Fetched(begin=begin, end=end, references=references)

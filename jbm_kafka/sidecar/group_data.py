@@ -9,6 +9,7 @@ from jbm_kafka.ports import GroupConsumer
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.intake import what_it_has
 from jbm_kafka.sidecar.mailbox import Mailbox
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.selections import Selections
@@ -20,6 +21,8 @@ class GroupData:
 
     def __init__(self, group: ChannelGroup, *, clock: SlewedClock, config: SidecarConfig) -> None:
         self.group = group
+        self.has = None if group.subscription is None else what_it_has(group.subscription)
+        """Tells what a subscription has of its topic; None: everything. The rest counts as never there."""
         self.clock = clock
         self.config = config
         self.mailbox = Mailbox()

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
+from jbm_kafka.core.addresses import as_address
 from jbm_kafka.core.changes import Acknowledged, Fetched, TakenOut
 from jbm_kafka.core.departure import DEPARTS_BY, MOVED, OPERATOR, Departure, Route
 from jbm_kafka.core.entries import MessageEvent
@@ -191,6 +192,8 @@ class OperatorDepartures:
         if not channel.is_lost and not channel.is_closing:
             intake = references_by_partition(records).get(channel.partition)
             references = [] if intake is None else intake.references
+            if (has := self._data.has) is not None:
+                references = [each for each in references if has(each)]
             begin = channel.state.end_position
             if end > begin:
                 # From here on it is known what there is; when it is read, it is as after a recovery.
@@ -206,8 +209,8 @@ class OperatorDepartures:
     # -- taking out ------------------------------------------------------------------------------------------------
 
     def _route(self, errand: _Errand) -> Route:
-        queue = self._data.group.destination.name
-        return route_of_verb(errand.verb, errand.channel.settings, queue=queue, to=errand.to)
+        source = as_address(self._data.group.destination)
+        return route_of_verb(errand.verb, errand.channel.settings, source=source, to=errand.to)
 
     def _take_out(self, errand: _Errand) -> None:
         channel, state = errand.channel, errand.channel.state

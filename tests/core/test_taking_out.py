@@ -242,19 +242,19 @@ def test_a_unit_that_only_leaves_is_not_begun() -> None:
     ],
 )
 def test_where_they_go(verb: Verb, route: Route) -> None:
-    assert route_of_verb(verb, LETTERS, queue="orders", to="other") == route
+    assert route_of_verb(verb, LETTERS, source="orders", to="other") == route
 
 
 def test_what_expires_without_an_address_is_removed() -> None:
-    assert route_of_verb(Verb.EXPIRE, ResolvedSettings(), queue="orders", to=None).address is None
+    assert route_of_verb(Verb.EXPIRE, ResolvedSettings(), source="orders", to=None).address is None
 
 
-@pytest.mark.parametrize(("queue", "verb"), [("DLQ", Verb.DEAD_LETTER), ("Late", Verb.EXPIRE), ("other", Verb.MOVE)])
-def test_nothing_goes_to_where_it_is(queue: str, verb: Verb) -> None:
+@pytest.mark.parametrize(("source", "verb"), [("DLQ", Verb.DEAD_LETTER), ("Late", Verb.EXPIRE), ("other", Verb.MOVE)])
+def test_nothing_goes_to_where_it_is(source: str, verb: Verb) -> None:
     with pytest.raises(IllegalStateError, match="is itself where"):
-        route_of_verb(verb, LETTERS, queue=queue, to="other")
+        route_of_verb(verb, LETTERS, source=source, to="other")
 
 
 def test_a_dead_letter_needs_an_address() -> None:
     with pytest.raises(IllegalStateError, match="no dead-letter address"):
-        route_of_verb(Verb.DEAD_LETTER, ResolvedSettings(), queue="orders", to=None)
+        route_of_verb(Verb.DEAD_LETTER, ResolvedSettings(), source="orders", to=None)
