@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from types import MappingProxyType
 
 import click
 
@@ -35,13 +36,20 @@ class LazyCommand:
 class LazyGroup(click.Group):
     """Lists its commands from a table, in its order, and loads the one that is called."""
 
-    def __init__(self, *, table: Mapping[str, LazyCommand], help: str) -> None:  # noqa: A002 - click's own word
+    def __init__(
+        self,
+        *,
+        table: Mapping[str, LazyCommand],
+        help: str,  # noqa: A002 - click's own word
+        other_words: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         version_option = click.Option(
             ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version,
             help="Print the version and end.",
         )  # fmt: skip
-        super().__init__(help=help, no_args_is_help=True, params=[version_option])
-        self.table = table
+        short = {"help_option_names": ["-h", "--help"]}  # of its commands, too
+        super().__init__(help=help, no_args_is_help=True, params=[version_option], context_settings=short)
+        self.table, self.other_words = table, other_words
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names as the table orders them."""
@@ -58,10 +66,15 @@ class LazyGroup(click.Group):
         """The command; wrong usage with the likely one when there is none of that name."""
         name = args[0]
         if name not in self.table and not name.startswith("-"):
-            likely = difflib.get_close_matches(name, self.table, n=1)
-            hint = f"; {likely[0]!r} is meant, probably" if likely else f"; see {ctx.info_name} --help"
-            ctx.fail(f"there is no command {name!r}{hint}")
+            ctx.fail(f"there is no command {name!r}; {self._hint(ctx, name)}")
         return super().resolve_command(ctx, args)
+
+    def _hint(self, ctx: click.Context, name: str) -> str:
+        # A word of other brokers first: by its letters `purge` would be taken for `pause`.
+        if name in self.other_words:
+            return f"that is: {ctx.info_name} {self.other_words[name]}"
+        likely = difflib.get_close_matches(name, self.table, n=1)
+        return f"{likely[0]!r} is meant, probably" if likely else f"see {ctx.info_name} --help"
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the table's summaries; click's own way would import every module."""

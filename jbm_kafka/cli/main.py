@@ -80,7 +80,26 @@ COMMANDS = {
     ),
 }
 
-cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.")
+OTHER_WORDS = {
+    "consume": "receive NAME",
+    "dlq": "dead-letters list",
+    "get": "receive NAME",
+    "help": "--help",
+    "peek": "browse NAME",
+    "publish": "send NAME --text TEXT",
+    "purge": "remove NAME --all",
+    "queues": "list",
+    "redrive": "dead-letters retry",
+    "requeue": "dead-letters retry",
+    "stat": "list",
+    "stats": "list",
+    "status": "list",
+    "topics": "list",
+    "why": "explain NAME",
+}
+"""What the tools of other brokers call it."""
+
+cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.", other_words=OTHER_WORDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,7 +28,7 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in the newe
         with suppress(ValueError):
             if self._least <= float(value) <= self._most and float(value) < inf:
                 return float(value)
-        reach = f"of at least {self._least:g}" if self._most == inf else f"from {self._least:g} to {self._most:g}"
+        reach = f"of at least {self._least:g}" if self._most == inf else f"from {self._least:g} to {self._most:,.15g}"
         raise click.BadParameter(f"{value!r} is not a number of seconds {reach}", ctx, param)
 
 

@@ -1,6 +1,6 @@
 """`jbm-kafka settings list | set | unset`: address settings in the registry, which win over those of factories."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
@@ -13,6 +13,8 @@ from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings, check_setting_name
+from jbm_kafka.core.addresses import destination_at
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
 from jbm_kafka.core.setting_rules import TYPES
@@ -115,9 +117,12 @@ def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) 
     with admin_of(cluster) as admin:
         admin.set_address_settings(pattern, given)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
+        missing = [each for each in _addresses(given) if not admin.exists(each[1].name)]
     _tell(pattern, now, as_json=as_json)
     if "partitions" in given.given():
         click.echo(FROM_NOW_ON, err=True)
+    for name, address in missing:
+        click.echo(f"{name}: {address} is not there; if it is not misspelt: jbm-kafka {_to_make(address)}", err=True)
 
 
 @settings.command(short_help="Record nothing any more of settings, or of a pattern.")
@@ -134,6 +139,17 @@ def unset(pattern: str, names: Sequence[str], cluster: Cluster, as_json: bool) -
         admin.unset_address_settings(pattern, *names)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
     _tell(pattern, now, as_json=as_json)
+
+
+def _addresses(given: AddressSettings) -> Iterator[tuple[str, Queue | Topic]]:
+    for name in ("dead_letter_address", "expiry_address"):
+        address = given.given().get(name)
+        if address is not None:
+            yield name, destination_at(address)
+
+
+def _to_make(address: Queue | Topic) -> str:
+    return f"create {address.name}{' --topic' if isinstance(address, Topic) else ''}"
 
 
 def _tell(pattern: str, now: AddressSettings, *, as_json: bool) -> None:

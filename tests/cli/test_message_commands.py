@@ -37,10 +37,12 @@ def test_messages_are_moved_removed_and_given_up(kafka: Run, queue: str) -> None
 
 @pytest.mark.parametrize("command", [("move", "--to", "other"), ("remove", "--yes"), ("expire",), ("give-up",)])
 def test_which_are_meant_must_be_said(run: Run, command: tuple[str, ...]) -> None:
-    for options in ((), ("--all", "--unit", "joe")):
+    say_which = "say which: --unit U, --id ID or --selector S, or else --all"
+    both = "--all means all messages, and --unit, --id or --selector only some: give one or the other"
+    for options, error in (((), say_which), (("--all", "--unit", "joe"), both)):
         said = run(command[0], "orders", *command[1:], *options)
         assert said.code == 2
-        assert said.err.endswith("Error: say which: --unit U, --id ID or --selector S, or else --all\n")
+        assert said.err.endswith(f"Error: {error}\n")
 
 
 def test_nothing_is_removed_where_nobody_can_be_asked(run: Run) -> None:

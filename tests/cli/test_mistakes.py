@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from jbm_kafka.cli.main import COMMANDS, OTHER_WORDS
 from jbm_kafka.core.setting_rules import TYPES
 from tests.cli.conftest import Run
 
@@ -13,6 +14,10 @@ MISTAKES: list[tuple[list[str], str]] = [
      "Error: No such option '--json'; options stand behind their command: jbm-kafka COMMAND --json"),
     (["nosuch"],
      "Error: there is no command 'nosuch'; see jbm-kafka --help"),
+    (["purge", "q"],
+     "Error: there is no command 'purge'; that is: jbm-kafka remove NAME --all"),
+    (["help"],
+     "Error: there is no command 'help'; that is: jbm-kafka --help"),
     (["sned", "q"],
      "Error: there is no command 'sned'; 'send' is meant, probably"),
     (["send", "q"],
@@ -97,11 +102,11 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["receive", "q", "--count", "many"],
      "Error: Invalid value for '--count': 'many' is not a whole number of at least 0"),
     (["receive", "q", "--timeout", "-1"],
-     "Error: Invalid value for '--timeout': '-1' is not a number of seconds from 0 to 1e+09"),
+     "Error: Invalid value for '--timeout': '-1' is not a number of seconds from 0 to 1,000,000,000"),
     (["receive", "q", "--timeout", "nan"],
-     "Error: Invalid value for '--timeout': 'nan' is not a number of seconds from 0 to 1e+09"),
+     "Error: Invalid value for '--timeout': 'nan' is not a number of seconds from 0 to 1,000,000,000"),
     (["receive", "q", "--timeout", "5s"],
-     "Error: Invalid value for '--timeout': '5s' is not a number of seconds from 0 to 1e+09"),
+     "Error: Invalid value for '--timeout': '5s' is not a number of seconds from 0 to 1,000,000,000"),
     (["receive", "q", "--selector", "a ="],
      "Error: Invalid value for '--selector': selector 'a =', column 4: found the end, expected a name, a "
      "number, a 'text', TRUE or FALSE"),
@@ -121,7 +126,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["dead-letters", "list", "--from", "a b"],
      "Error: Invalid value for '--from': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (["dead-letters", "retry", "--timeout", "x"],
-     "Error: Invalid value for '--timeout': 'x' is not a number of seconds from 0 to 1e+06"),
+     "Error: Invalid value for '--timeout': 'x' is not a number of seconds from 0 to 1,000,000"),
     (["broker", "start", "--bootstrap", "other:9092"],
      "Error: --bootstrap names a cluster that is there already; jbm-kafka broker runs one of its own, at 127.0.0.1 "
      "without users: --port and --data-dir say where"),
@@ -217,6 +222,17 @@ def test_the_commands_stand_under_what_they_are_for(run: Run) -> None:
     headings = ["Queues and topics:", "Messages:", "When something does not move:", "Trying it out:"]
     assert [line for line in said.splitlines() if line in headings] == headings
     assert "\nCommands:" not in said
+
+
+def test_the_words_of_other_brokers_lead_to_commands_that_there_are() -> None:
+    """It said of `purge` that `pause` was meant, probably."""
+    assert {meant.split()[0] for meant in OTHER_WORDS.values()} <= {*COMMANDS, "--help"}
+    assert not OTHER_WORDS.keys() & COMMANDS.keys()
+
+
+@pytest.mark.parametrize("command", ["", "list", "settings set"])
+def test_help_may_be_asked_for_in_short(run: Run, command: str) -> None:
+    assert run(*command.split(), "-h") == run(*command.split(), "--help")
 
 
 def test_what_can_be_set_is_told_by_the_help(run: Run) -> None:

@@ -42,6 +42,17 @@ def test_settings_are_recorded_listed_and_taken_back(settings: Settings) -> None
     assert settings("list", "orders.#").out.startswith("nothing is recorded for 'orders.#'")
 
 
+def test_an_address_that_is_not_there_is_told_and_recorded(settings: Settings, queue: str) -> None:
+    """A misspelt one would be made by the first letter, and nobody would look there."""
+    said = settings("set", "orders", f"dead_letter_address=topic:{queue}-x", f"expiry_address={queue}-y")
+    assert (said.code, said.out) == (0, f"orders: dead_letter_address=topic:{queue}-x, expiry_address={queue}-y\n")
+    assert said.err.splitlines() == [
+        f"dead_letter_address: topic:{queue}-x is not there; if it is not misspelt: jbm-kafka create {queue}-x --topic",
+        f"expiry_address: queue:{queue}-y is not there; if it is not misspelt: jbm-kafka create {queue}-y",
+    ]
+    assert settings("set", "orders", f"expiry_address={queue}").err == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
