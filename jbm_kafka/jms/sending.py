@@ -90,7 +90,7 @@ class Sending:
         set_headers(sent, correlation_id=correlation_id, type=type, reply_to=reply_to)
         info = self._info
         if info is None or target is not self._target or info is not self._provider.known_topic(target.name):
-            info = self._info = self._provider.ensure(target)
+            info = self._info = self._provider.ensure_to_send(target)
             self._provider.check_sendable(target)
             self._target = target
             self._temporary = parse_temporary_name(target.name) if target.is_temporary else None

@@ -114,6 +114,13 @@ class Provider(Protocol):
             InvalidDestinationError, JMSError: it cannot be used; the text says why.
         """
 
+    def ensure_to_send(self, destination: Destination) -> TopicInfo:
+        """As `ensure`, but while nobody answers it waits as long as a send waits to be confirmed.
+
+        Raises:
+            SendTimeoutError: nobody has answered; nothing was sent.
+        """
+
     def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
         """The ids of messages by their place, as far as the log still has them; it may take some seconds.
 

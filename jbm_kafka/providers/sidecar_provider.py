@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from jbm_kafka.codec.record_size import batch_bytes
@@ -28,7 +29,7 @@ from jbm_kafka.ports import (
     UnknownTopic,
     Unreachable,
 )
-from jbm_kafka.ports.client_errors import told_as_jms_errors
+from jbm_kafka.ports.client_errors import as_jms_error, told_as_jms_errors
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.patience import Patience
@@ -48,6 +49,8 @@ connections = logging.getLogger("jbm_kafka.connections")
 FLUSH_TIMEOUT_S = 60.0
 IDS_TIMEOUT_S = 5.0
 """The exception listener waits for that, and hears of nothing else meanwhile."""
+SEND_TIMEOUT_S = 30.0
+"""Of a send that does not know yet where to go; one that has gone is given up after as long (`kafka/sender.py`)."""
 
 
 class SidecarProvider:
@@ -86,6 +89,23 @@ class SidecarProvider:
     def ensure(self, destination: Destination) -> TopicInfo:
         """The destination's topic; see Sidecar.ensure."""
         return self.sidecar.ensure(destination)
+
+    def ensure_to_send(self, destination: Destination) -> TopicInfo:
+        """As `ensure`, waiting for Kafka as a send does; see Provider."""
+        deadline_s = time.monotonic() + SEND_TIMEOUT_S
+        while True:
+            try:
+                return self.sidecar.find(destination)
+            except Unreachable as error:
+                if time.monotonic() < deadline_s and self._patience is None:
+                    continue
+                raise SendTimeoutError(
+                    f"{destination}: nothing was sent: where its messages go was not to be read within "
+                    f"{SEND_TIMEOUT_S:g} s ({error}); send again when Kafka answers",
+                    destination=destination.name,
+                ) from None
+            except KafkaClientError as error:
+                raise as_jms_error(error, str(destination), destination=destination.name) from None
 
     def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
         """The ids of messages by their place; see Provider."""

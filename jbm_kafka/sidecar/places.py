@@ -39,6 +39,9 @@ class Places:
         """Topics of which units were somewhere else, or not known to move, since this process knows them."""
         self._lock = threading.Lock()
         self._claiming = threading.Lock()
+        self._renewing = threading.Lock()
+        self._unread: KafkaClientError | None = None
+        """Of the last reading of what was too old, if that has failed."""
         self._wanted: dict[tuple[str, str], set[bytes]] = {}
         """Units that are to be claimed, by destination and topic id: one change claims all of them."""
 
@@ -48,13 +51,22 @@ class Places:
         return time.monotonic() > self._log.read_at_s + LEASE_S
 
     def renew(self) -> None:
-        """Read on to the end, if what was read is too old.
+        """Read on to the end, if what was read is too old. Of many who ask at once one asks Kafka, for all of them.
 
         Raises:
             KafkaClientError: no answer.
         """
-        if self.is_stale:
-            self._log.refresh()
+        before = self._unread
+        with self._renewing:
+            if not self.is_stale:
+                return
+            if self._unread is not None and self._unread is not before:
+                raise self._unread
+            try:
+                self._log.refresh()
+            except KafkaClientError as error:
+                self._unread = error
+                raise
 
     def of(self, name: str, topic_id: str) -> UnitPlaces | None:
         """Where the destination's units are; None: nothing is recorded of this topic."""

@@ -223,22 +223,25 @@ class Sidecar:
         Raises:
             InvalidDestinationError, JMSError: it cannot be used; the text says why.
         """
-        shipped = destination in SHIPPED_QUEUES
+        try:
+            return self.find(destination, message_bytes_min=message_bytes_min)
+        except KafkaClientError as error:
+            raise as_jms_error(error, str(destination), destination=destination.name) from None
+
+    def find(self, destination: Destination, *, message_bytes_min: int = 0) -> TopicInfo:
+        """As `ensure`, but a KafkaClientError stays one: its kind says whether it helps to ask again."""
         if not self._watch.is_started:
             self._watch.start()
         is_new = self.topics.known(destination.name) is None
-        try:
-            self._settings.load()
-            if destination.is_temporary:
-                return self.temporaries.ensure(destination)
-            found = self.topics.ensure(
-                destination,
-                create=self.config.auto_create or shipped,
-                partitions=self.settings_of(destination.name).partitions,
-                message_bytes_min=message_bytes_min,
-            )
-        except KafkaClientError as error:
-            raise as_jms_error(error, str(destination), destination=destination.name) from None
+        self._settings.load()
+        if destination.is_temporary:
+            return self.temporaries.ensure(destination)
+        found = self.topics.ensure(
+            destination,
+            create=self.config.auto_create or destination in SHIPPED_QUEUES,
+            partitions=self.settings_of(destination.name).partitions,
+            message_bytes_min=message_bytes_min,
+        )
         if is_new:
             self._settings.warn_of_differences([destination.name])
         return found

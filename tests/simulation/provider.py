@@ -49,6 +49,9 @@ class SimulatedProvider:
     def ensure(self, destination: Destination) -> TopicInfo:
         return self._process.sidecar.ensure(destination)
 
+    def ensure_to_send(self, destination: Destination) -> TopicInfo:
+        return self.ensure(destination)
+
     def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
         return {}
 
