@@ -107,15 +107,18 @@ class FoundDestinations:
         """A shipped address that nobody needed yet: it is made with the first receiver of any queue."""
         return queue.name in SHIPPED and self.described(queue) is None
 
-    def grower(self, queue: Queue) -> Callable[[int], None]:
-        """What has a queue have so many partitions, and its changelog too; it has no more."""
+    def grower(self, destination: Queue | Topic) -> Callable[[int], None]:
+        """What has a queue or topic have so many partitions, and its changelog too; it has no more."""
 
         def grow(partitions: int) -> None:
-            found = self.existing(queue)
+            found = self.described(destination)
+            if found is None:
+                raise self.missing(destination)
             if found.partitions < partitions:
                 self._admin.add_partitions(found.name, partitions)
             # Also the changelog gets what it lacks.
-            Topics(self._admin, namespace=self._namespace).ensure(queue, create=False, partitions=DEFAULT_PARTITIONS)
+            topics = Topics(self._admin, namespace=self._namespace)
+            topics.ensure(destination, create=False, partitions=DEFAULT_PARTITIONS)
 
         return grow
 

@@ -1,29 +1,36 @@
-"""More partitions for a queue in use, and what becomes of its units (UNIT-11)."""
+"""More partitions for a queue or topic in use, and what becomes of its units (UNIT-11)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from jbm_kafka.admin.asked import queue_of
 from jbm_kafka.admin.deletion import belongings
 from jbm_kafka.admin.destination_admin import PARTITIONS_MAX
 from jbm_kafka.admin.looking_admin import LookingAdmin
-from jbm_kafka.admin.partition_admission import PathsEnded, QueueInUse, admit, end_paths, unit_paths
+from jbm_kafka.admin.partition_admission import DestinationInUse, PathsEnded, admit, end_paths, unit_paths
+from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
+from jbm_kafka.ports.provider import Seen
 from jbm_kafka.sidecar.places import SETTLED_AFTER_S
 
 
 @explained
 class PartitionAdmin(LookingAdmin):
-    """Widens queues. Any thread."""
+    """Widens queues and topics. Any thread."""
 
     def admit_partitions(
-        self, queue: Queue | str, *, partitions: int | None = None, force: bool = False, wait_s: float = SETTLED_AFTER_S
+        self,
+        destination: Queue | Topic | str,
+        *,
+        partitions: int | None = None,
+        force: bool = False,
+        wait_s: float = SETTLED_AFTER_S,
     ) -> tuple[int, int]:
-        """Route the units of a queue in use by more partitions: the count before, and now (UNIT-11).
+        """Route the units of a queue or topic in use by more partitions: the count before, and now (UNIT-11).
 
-        A unit of which anything is held stays where it is, by a path, until `end_paths`. Killed at any moment: again.
+        A unit of which anything is held, by the queue or by any subscription of the topic, stays where it is, by a
+        path, until `end_paths`. Killed at any moment: again.
 
         Args:
             partitions: so many, which its topic gets; None: as many as it has, or as an admission that was killed gives
@@ -32,38 +39,55 @@ class PartitionAdmin(LookingAdmin):
             wait_s: until every sender that has not heard of it has stopped going by the old count, or was given up.
 
         Raises:
-            InvalidDestinationError: there is no such queue, or it is a topic.
-            IllegalStateError: it is a queue in other namespaces too, an open transaction hides what it holds, or that
+            InvalidDestinationError: there is no such queue or topic.
+            IllegalStateError: it is used in other namespaces too, an open transaction hides what it holds, or that
                 is of too many units; nothing is changed.
         """
-        queue, wait_s = queue_of(queue), checked_seconds("wait_s", wait_s)
+        wait_s = checked_seconds("wait_s", wait_s)
         checked_flag("force", force)
         if partitions is not None:
             checked_int("partitions", partitions, 1, PARTITIONS_MAX, "")
-        with self._asking(f"admit partitions of {queue}"):
-            used = self._in_use(queue)
-            found = belongings(queue, self._namespace, admin=self._admin, registry=self._registry)
+        with self._asking(f"admit partitions of {destination}"):
+            used = self._in_use(destination)
+            same_log = Queue(used.destination.name)
+            found = belongings(same_log, self._namespace, admin=self._admin, registry=self._registry)
             wanted = partitions or max(used.found.partitions, used.now().next_partitions)
-            return admit(used, wanted, add=self._found.grower(queue), others=found.others, force=force, wait_s=wait_s)
+            grow = self._found.grower(used.destination)
+            return admit(used, wanted, add=grow, others=found.others, force=force, wait_s=wait_s)
 
-    def end_paths(self, queue: Queue | str, *, wait_s: float = SETTLED_AFTER_S) -> PathsEnded:
+    def end_paths(self, destination: Queue | Topic | str, *, wait_s: float = SETTLED_AFTER_S) -> PathsEnded:
         """Route units by their hash again that kept their partition, and of which nothing is held any more.
 
         Raises:
-            InvalidDestinationError: there is no such queue, or it is a topic.
+            InvalidDestinationError: there is no such queue or topic.
             IllegalStateError: an open transaction hides what it holds.
         """
-        queue, wait_s = queue_of(queue), checked_seconds("wait_s", wait_s)
-        with self._asking(f"end paths of {queue}"):
-            return end_paths(self._in_use(queue), wait_s=wait_s)
+        wait_s = checked_seconds("wait_s", wait_s)
+        with self._asking(f"end paths of {destination}"):
+            return end_paths(self._in_use(destination), wait_s=wait_s)
 
-    def unit_paths(self, queue: Queue | str) -> Mapping[str, int]:
-        """The units of a queue that keep a partition, whatever their hash says, with that partition."""
-        queue = queue_of(queue)
-        with self._asking(f"look at units of {queue}"):
-            return unit_paths(self._in_use(queue).now())
+    def unit_paths(self, destination: Queue | Topic | str) -> Mapping[str, int]:
+        """The units of a queue or topic that keep a partition, whatever their hash says, with that partition."""
+        with self._asking(f"look at units of {destination}"):
+            return unit_paths(self._in_use(destination).now())
 
-    def _in_use(self, queue: Queue) -> QueueInUse:
-        found = self._found.existing(queue)
+    def _in_use(self, destination: Queue | Topic | str) -> DestinationInUse:
+        named = self._found.named(destination)
+        found = self._found.described(named)
+        if found is None:
+            raise self._found.missing(named)  # deleted in between
         self._registry.refresh()
-        return QueueInUse(queue, found, self._registry.places, self._admin, held=lambda: self._seen(queue))
+        return DestinationInUse(named, found, self._registry.places, self._admin, held=lambda: self._held_of(named))
+
+    def _held_of(self, destination: Queue | Topic) -> Iterator[Seen]:
+        """All that it holds; of a topic what each subscription that there is by then holds.
+
+        One that is made later begins where the log ends then, and holds nothing that was sent before (decision 52).
+        """
+        if isinstance(destination, Queue):
+            yield from self._seen(destination)
+            return
+        self._registry.refresh()
+        for _, record in subscriptions_in(self._registry.log.values()):
+            if record.subscription.topic == destination and not record.is_ending:
+                yield from self._seen(record)

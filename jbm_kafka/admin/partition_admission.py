@@ -1,4 +1,4 @@
-"""Routing the units of a queue by more partitions than before, and ending what that leaves behind (UNIT-11).
+"""Routing the units of a queue or topic by more partitions than before, and ending what that leaves behind (UNIT-11).
 
 docs/decisions/0041-unit-paths.md tells why each step waits, and what a killed one leaves.
 """
@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
@@ -38,23 +38,23 @@ class PathsEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueInUse:
-    """One queue, its topic, and the means to read and change where its units are. The registry was read."""
+class DestinationInUse:
+    """One queue or topic, and the means to read and change where its units are. The registry was read."""
 
-    queue: Queue
+    destination: Queue | Topic
     found: TopicDescription
     places: Places
     admin: KafkaAdmin
     held: Callable[[], Iterable[Seen]]
-    """All that the queue holds, settled by nobody."""
+    """All that the queue holds, or any subscription of the topic, settled by nobody; some several times."""
 
     def now(self) -> UnitPlaces:
         """Where its units are, as read last."""
-        return self.places.of(self.queue.name, self.found.topic_id) or UnitPlaces(self.found.partitions)
+        return self.places.of(self.destination.name, self.found.topic_id) or UnitPlaces(self.found.partitions)
 
     def change(self, changed: Callable[[UnitPlaces], UnitPlaces]) -> UnitPlaces:
         """Record it; where its units are then."""
-        self.places.change(self.queue.name, self.found.topic_id, changed)
+        self.places.change(self.destination.name, self.found.topic_id, changed)
         return self.now()
 
     def units_held(self) -> Iterator[bytes]:
@@ -79,10 +79,10 @@ class QueueInUse:
                 return
             if time.monotonic() > deadline_s:
                 raise IllegalStateError(
-                    f"{self.queue}: an open transaction hides what is in partition {behind[0]} from offset "
+                    f"{self.destination}: an open transaction hides what is in partition {behind[0]} from offset "
                     f"{ends[behind[0]]} on, so it is not known which units are there. Do this again when it has ended; "
                     f"one that does not end is found and aborted with kafka-transactions.sh",
-                    destination=self.queue.name,
+                    destination=self.destination.name,
                     partition=behind[0],
                     offset=ends[behind[0]],
                 )
@@ -90,7 +90,13 @@ class QueueInUse:
 
 
 def admit(
-    used: QueueInUse, partitions: int, *, add: Callable[[int], None], others: Iterable[str], force: bool, wait_s: float
+    used: DestinationInUse,
+    partitions: int,
+    *,
+    add: Callable[[int], None],
+    others: Iterable[str],
+    force: bool,
+    wait_s: float,
 ) -> tuple[int, int]:
     """Route its units by so many partitions: the count before, and now. `add` has the topic have them.
 
@@ -106,7 +112,7 @@ def admit(
     before = used.now()
     if partitions < used.found.partitions:
         raise InvalidSettingError(
-            f"partitions is {partitions}: {used.queue} has {used.found.partitions}, and Kafka takes none away",
+            f"partitions is {partitions}: {used.destination} has {used.found.partitions}, and Kafka takes none away",
             value=partitions,
         )
     if before.partitions == partitions:
@@ -119,9 +125,9 @@ def admit(
         return before.partitions, partitions
     if named := ", ".join(repr(each) if each else "that without a name" for each in others):
         raise IllegalStateError(
-            f"{used.queue}: its Kafka topic is a queue in other namespaces too ({named}), whose senders go by a count "
-            f"of their own: stop them all, let it run empty, and admit its partitions with force in each",
-            destination=used.queue.name,
+            f"{used.destination}: its Kafka topic is used in other namespaces too ({named}), whose senders go by a "
+            f"count of their own: stop them all, let it run empty, and admit its partitions with force in each",
+            destination=used.destination.name,
         )
     mark = used.change(lambda places: places.admitting(partitions, _mark())).admission
     time.sleep(wait_s)
@@ -135,16 +141,16 @@ def admit(
     after = used.change(lambda places: places.admitted(mark, held) or places)
     if after.partitions != partitions:
         raise IllegalStateError(
-            f"{used.queue}: somebody else has admitted its partitions meanwhile, {after.partitions} of them, or has "
-            f"begun to",
-            destination=used.queue.name,
+            f"{used.destination}: somebody else has admitted its partitions meanwhile, {after.partitions} of them, or "
+            f"has begun to",
+            destination=used.destination.name,
             partitions=after.partitions,
         )
-    log.info("%s: units are routed by %d partitions; %d keep theirs", used.queue, partitions, len(after.paths))
+    log.info("%s: units are routed by %d partitions; %d keep theirs", used.destination, partitions, len(after.paths))
     return before.partitions, partitions
 
 
-def end_paths(used: QueueInUse, *, wait_s: float) -> PathsEnded:
+def end_paths(used: DestinationInUse, *, wait_s: float) -> PathsEnded:
     """Route those units by their hash again of which nothing is held.
 
     Raises:
@@ -169,14 +175,14 @@ def unit_paths(places: UnitPlaces) -> Mapping[str, int]:
     return {unit.decode(errors="replace"): path.partition for unit, path in places.paths.items()}
 
 
-def _check_few(used: QueueInUse, held: frozenset[bytes], partitions: int) -> None:
+def _check_few(used: DestinationInUse, held: frozenset[bytes], partitions: int) -> None:
     places = used.now()
     count = len(places.paths) + sum(unit not in places.paths and places.partition(unit) is None for unit in held)
     if count > PATHS_MAX:
         raise IllegalStateError(
-            f"{used.queue} holds messages of {count} units that {partitions} partitions would move, and at most "
+            f"{used.destination} holds messages of {count} units that {partitions} partitions would move, and at most "
             f"{PATHS_MAX} can keep their partition: let it run down, and do this again",
-            destination=used.queue.name,
+            destination=used.destination.name,
             units=count,
         )
 

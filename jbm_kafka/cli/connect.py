@@ -31,6 +31,13 @@ def as_queue(context: click.Context, parameter: click.Parameter, value: str | No
         raise click.BadParameter(str(error), context, parameter) from None
 
 
+def as_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """The name of a queue or a topic, with or without which of both it is: the cluster knows."""
+    queue = as_queue(context, parameter, value.removeprefix("topic:"))
+    assert queue is not None, value
+    return queue.name
+
+
 def as_address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """A dead-letter address: `DLQ`, `queue:DLQ` or `topic:letters`; wrong usage if it cannot be one."""
     fault = "the name is empty" if value == "" else address_fault(value)

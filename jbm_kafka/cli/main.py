@@ -35,7 +35,7 @@ COMMANDS = {
         "jbm_kafka.cli.settings_commands:settings", "Settings of queues while programs run: list, set, unset.", _QUEUES
     ),
     "admit-partitions": LazyCommand(
-        "jbm_kafka.cli.partition_commands:admit_partitions", "Give a queue in use more partitions.", _QUEUES
+        "jbm_kafka.cli.partition_commands:admit_partitions", "Give a queue or topic in use more partitions.", _QUEUES
     ),
     "end-paths": LazyCommand(
         "jbm_kafka.cli.partition_commands:end_paths",

@@ -10,7 +10,7 @@ import click
 from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of, as_address, as_queue
+from jbm_kafka.cli.connect import admin_of, as_address, as_name, as_queue
 from jbm_kafka.cli.options import (
     Whole,
     answer_timeout_option,
@@ -34,13 +34,6 @@ DID = {"move": "moved", "remove": "removed", "expire": "expired", "dead-letter":
 
 def _check_ids(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(check_id(context, parameter, value)) for value in values)
-
-
-def _checked_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """That of a queue, or with --subscription of a topic: which of both the cluster knows."""
-    queue = as_queue(context, parameter, value.removeprefix("topic:"))
-    assert queue is not None, value
-    return queue.name
 
 
 def choice_options(function: Function) -> Function:
@@ -99,7 +92,7 @@ def _asked(
     short_help="Move messages to another queue.",
     epilog="Example: jbm-kafka move orders --to parked --unit joe --dry-run",
 )
-@click.argument("name", callback=_checked_name)
+@click.argument("name", callback=as_name)
 @click.option("--to", "target", required=True, callback=as_queue, metavar="NAME", help="The queue they go to.")
 @click.option(
     "--order",
@@ -134,7 +127,7 @@ def move(
 
 
 @click.command(short_help="Remove messages for good.")
-@click.argument("name", callback=_checked_name)
+@click.argument("name", callback=as_name)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @choice_options
 def remove(name: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
@@ -153,7 +146,7 @@ def remove(name: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool,
 
 
 @click.command(short_help="Let messages expire now.")
-@click.argument("name", callback=_checked_name)
+@click.argument("name", callback=as_name)
 @click.option(
     "--expiry-address",
     metavar="DEST",
@@ -174,7 +167,7 @@ def expire(name: str, expiry_address: str, dry_run: bool, cluster: Cluster, as_j
 
 
 @click.command(name="give-up", short_help="Send messages to the dead-letter address now.")
-@click.argument("name", callback=_checked_name)
+@click.argument("name", callback=as_name)
 @click.option(
     "--dead-letter-address",
     metavar="DEST",

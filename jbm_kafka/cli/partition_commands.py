@@ -1,12 +1,11 @@
-"""`jbm-kafka admit-partitions | end-paths`: more partitions for a queue in use (UNIT-11)."""
+"""`jbm-kafka admit-partitions | end-paths`: more partitions for a queue or topic in use (UNIT-11)."""
 
 import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of, as_queue
+from jbm_kafka.cli.connect import admin_of, as_name
 from jbm_kafka.cli.options import Seconds, Whole, emit, json_option
-from jbm_kafka.core.destination import Queue
 from jbm_kafka.sidecar.places import SETTLED_AFTER_S
 
 wait_option = click.option("--wait", "wait_s", metavar="S", type=Seconds(0), default=SETTLED_AFTER_S,
@@ -14,7 +13,7 @@ wait_option = click.option("--wait", "wait_s", metavar="S", type=Seconds(0), def
 
 
 @click.command(name="admit-partitions")
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("name", callback=as_name)
 @click.option("--partitions", metavar="N", type=Whole(1, 10_000),
               help="So many, which the topic gets. [as many as it has]")  # fmt: skip
 @click.option("--force", is_flag=True, help="At once: the order of the units that wait is given up.")
@@ -22,31 +21,31 @@ wait_option = click.option("--wait", "wait_s", metavar="S", type=Seconds(0), def
 @cluster_options
 @json_option
 def admit_partitions(
-    queue: Queue, partitions: int | None, force: bool, wait_s: float, cluster: Cluster, as_json: bool
+    name: str, partitions: int | None, force: bool, wait_s: float, cluster: Cluster, as_json: bool
 ) -> None:
-    """Route a queue's units by more partitions, while it is in use. A unit that waits stays where it is.
+    """Route the units of a queue or topic by more partitions, while it is in use. A unit that waits stays where it is.
 
     It takes two minutes, in which nobody is held up. If it was killed, again.
     """
     with admin_of(cluster) as admin:
-        before, now = admin.admit_partitions(queue, partitions=partitions, force=force, wait_s=wait_s)
-        kept = len(admin.unit_paths(queue))
-    values: dict[str, object] = {"name": queue.name, "before": before, "partitions": now, "paths": kept}
+        before, now = admin.admit_partitions(name, partitions=partitions, force=force, wait_s=wait_s)
+        kept = len(admin.unit_paths(name))
+    values: dict[str, object] = {"name": name, "before": before, "partitions": now, "paths": kept}
     text = f"units are routed by {now} partitions" + ("" if before == now else f", not by {before} any more")
     if kept:
-        text += f"; {kept} keep their partition until: jbm-kafka end-paths {queue.name}"
-    emit(values, f"{queue}: {text}", as_json=as_json)
+        text += f"; {kept} keep their partition until: jbm-kafka end-paths {name}"
+    emit(values, f"{name}: {text}", as_json=as_json)
 
 
 @click.command(name="end-paths")
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("name", callback=as_name)
 @wait_option
 @cluster_options
 @json_option
-def end_paths(queue: Queue, wait_s: float, cluster: Cluster, as_json: bool) -> None:
+def end_paths(name: str, wait_s: float, cluster: Cluster, as_json: bool) -> None:
     """Route units by their hash again that kept their partition, as far as nothing of them is left."""
     with admin_of(cluster) as admin:
-        done = admin.end_paths(queue, wait_s=wait_s)
-    values: dict[str, object] = {"name": queue.name, "ended": done.ended, "left": done.left}
+        done = admin.end_paths(name, wait_s=wait_s)
+    values: dict[str, object] = {"name": name, "ended": done.ended, "left": done.left}
     left = f"; {done.left} still keep theirs, and it can be done again" if done.left else ""
-    emit(values, f"{queue}: {done.ended} units are where their hash says again{left}", as_json=as_json)
+    emit(values, f"{name}: {done.ended} units are where their hash says again{left}", as_json=as_json)

@@ -15,9 +15,18 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from mypy_extensions import mypyc_attr
 
 from jbm_kafka.kafka.errors import cause, one_line, trouble
+from jbm_kafka.kafka.missing_leaders import MissingLeaders
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
-from jbm_kafka.ports import KafkaClientError, Outgoing, RecordTooLarge, SendReport, UnknownTopic, Unreachable
+from jbm_kafka.ports import (
+    KafkaClientError,
+    LeaderMissing,
+    Outgoing,
+    RecordTooLarge,
+    SendReport,
+    UnknownTopic,
+    Unreachable,
+)
 
 _POLL_S = 0.1
 _ASKED_TOPIC = "__consumer_offsets"
@@ -83,6 +92,8 @@ class ConfluentSender:
         self._is_broken = False
         """librdkafka's producer has failed for good and must be replaced."""
         self._producer = Producer(settings)
+        self._leaders = MissingLeaders()
+        """Asked about what is given up; by the poll thread."""
         self._poller = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
         self._poller.start()
 
@@ -220,6 +231,7 @@ class ConfluentSender:
 
     def _give_up(self) -> None:
         """Fail everything queued and in flight at once; what is sent from now on starts afresh."""
+        self._leaders = MissingLeaders()
         with self._progress:
             producer = self._producer
             producer.purge()
@@ -239,7 +251,8 @@ class ConfluentSender:
         if error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
             time_s = f"within {self._timeout_s:g} s" if self._is_open else "before the connection closed"
             text = f"{place}: not confirmed by Kafka at {self._bootstrap} {time_s}"
-            failure: KafkaClientError = Unreachable(text)
+            is_leaderless = self._is_open and self._leaders.has(self._producer, record.topic, record.partition)
+            failure: KafkaClientError = LeaderMissing(text, record) if is_leaderless else Unreachable(text)
         elif error.code() == KafkaError._DESTROY:
             # So librdkafka fails what it held for a partition when it hears that there is none.
             failure = UnknownTopic(f"{place}: the topic or partition was deleted")

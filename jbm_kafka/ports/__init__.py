@@ -17,6 +17,7 @@ from jbm_kafka.ports.kafka import Kafka as Kafka
 from jbm_kafka.ports.kafka import KafkaAdmin as KafkaAdmin
 from jbm_kafka.ports.kafka import KafkaClientError as KafkaClientError
 from jbm_kafka.ports.kafka import KafkaRecord as KafkaRecord
+from jbm_kafka.ports.kafka import LeaderMissing as LeaderMissing
 from jbm_kafka.ports.kafka import LogReader as LogReader
 from jbm_kafka.ports.kafka import OpenTransaction as OpenTransaction
 from jbm_kafka.ports.kafka import OutcomeUnknown as OutcomeUnknown

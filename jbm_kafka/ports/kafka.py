@@ -98,6 +98,14 @@ class Unreachable(KafkaClientError):
     """No broker answered in time. Retrying later may help; nothing is known about the call's effect."""
 
 
+class LeaderMissing(Unreachable):
+    """A record was not confirmed in time, and its partition has no leader now: nothing can be written there."""
+
+    def __init__(self, text: str, record: Outgoing) -> None:
+        super().__init__(text)
+        self.record = record
+
+
 class AccessRefused(KafkaClientError):
     """A broker is there, and refuses the credentials, their absence, or what they may do. Nothing was done."""
 

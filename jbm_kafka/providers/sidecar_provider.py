@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
@@ -15,6 +16,7 @@ from jbm_kafka.core.errors import (
     JMSError,
     JMSSecurityError,
     MessageTooLargeError,
+    OrderError,
     SendTimeoutError,
 )
 from jbm_kafka.core.selectors.selector import Selector
@@ -23,6 +25,7 @@ from jbm_kafka.ports import (
     AccessRefused,
     KafkaClientError,
     KafkaRecord,
+    LeaderMissing,
     Outgoing,
     RecordTooLarge,
     SendReport,
@@ -225,6 +228,8 @@ class SidecarProvider:
             return _too_large(error, destination)
         if isinstance(error, AccessRefused):
             return JMSSecurityError(str(error))
+        if isinstance(error, LeaderMissing):
+            return _unwritable(error, destination)
         if isinstance(error, Unreachable):
             return SendTimeoutError(f"{error}; the message counts as not sent")
         return JMSError(str(error))
@@ -260,6 +265,24 @@ class SidecarProvider:
                 "closed without Kafka, which does not answer: what was not confirmed counts as not sent, and what was "
                 "not recorded as settled is delivered again"
             )
+
+
+def _unwritable(error: LeaderMissing, destination: Destination) -> JMSError:
+    record = error.record
+    where = f"partition {record.partition} has no leader, so nothing can be written there"
+    remedy = (
+        f"bring a broker back that has a replica of it (kafka-topics.sh --describe --topic {record.topic} tells "
+        f"which), and send again; the message counts as not sent"
+    )
+    if record.key is None:
+        return SendTimeoutError(f"{error}: {where}; {remedy}")
+    unit = unit_name(record.key)
+    return OrderError(
+        f"{destination}: {where}, and unit {unit!r} is in it and goes nowhere else; {remedy}",
+        destination=destination.name,
+        unit=unit,
+        partition=record.partition,
+    )
 
 
 def _too_large(error: RecordTooLarge, destination: Destination) -> MessageTooLargeError:

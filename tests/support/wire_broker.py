@@ -1,6 +1,6 @@
 """A few answers of Kafka's protocol, for what no real broker can be made to say at will.
 
-Formats: Kafka's protocol guide, ApiVersions 0, Metadata 2 and ListOffsets 2.
+Formats: Kafka's protocol guide, ApiVersions 0, Metadata 2, ListOffsets 2 and InitProducerId 0.
 """
 
 import socketserver
@@ -12,13 +12,23 @@ from enum import IntEnum
 
 
 class _ApiKey(IntEnum):
+    PRODUCE = 0
     LIST_OFFSETS = 2
     METADATA = 3
     API_VERSIONS = 18
+    INIT_PRODUCER_ID = 22
 
 
-_SUPPORTED = ((_ApiKey.API_VERSIONS, 0), (_ApiKey.METADATA, 2), (_ApiKey.LIST_OFFSETS, 2))
+_SUPPORTED = (
+    (_ApiKey.PRODUCE, 3),
+    (_ApiKey.API_VERSIONS, 0),
+    (_ApiKey.METADATA, 2),
+    (_ApiKey.LIST_OFFSETS, 2),
+    (_ApiKey.INIT_PRODUCER_ID, 0),
+)
+"""Nothing is ever produced: of a producer it is asked whether it could be."""
 _UNSUPPORTED_VERSION = 35
+_LEADER_NOT_AVAILABLE = 5
 _NODE = 1
 END_POSITION = 7
 
@@ -31,12 +41,13 @@ class WireBroker(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self, topic: str, names_itself: Sequence[bool], host: str) -> None:
+    def __init__(self, topic: str, names_itself: Sequence[bool], host: str, *, has_leader: bool) -> None:
         """`names_itself`: in the first list of brokers, in the second, and so on; the last one goes on. `host` is
-        what it calls itself there."""
+        what it calls itself there. `has_leader`: the partition."""
         super().__init__(("127.0.0.1", 0), _Connection)
         self.topic = topic
         self._host = host
+        self._has_leader = has_leader
         self._names_itself = list(names_itself)
         self._lock = threading.Lock()
 
@@ -55,6 +66,8 @@ class WireBroker(socketserver.ThreadingTCPServer):
             case _ApiKey.LIST_OFFSETS:
                 partition = struct.pack(">ihqq", 0, 0, -1, END_POSITION)
                 return struct.pack(">ii", 0, 1) + _text(self.topic) + struct.pack(">i", 1) + partition
+            case _ApiKey.INIT_PRODUCER_ID:
+                return struct.pack(">ihqh", 0, 0, 7, 0)
             case _:
                 raise AssertionError(f"the client asked for what it was told is not supported: {api}")
 
@@ -66,7 +79,8 @@ class WireBroker(socketserver.ThreadingTCPServer):
         brokers = struct.pack(">i", 1) + broker if is_named else struct.pack(">i", 0)
         controller = struct.pack(">i", _NODE if is_named else -1)
         replicas = struct.pack(">ii", 1, _NODE)
-        partition = struct.pack(">hii", 0, 0, _NODE) + replicas + replicas
+        error, leader = (0, _NODE) if self._has_leader else (_LEADER_NOT_AVAILABLE, -1)
+        partition = struct.pack(">hii", error, 0, leader) + replicas + replicas
         topic = struct.pack(">h", 0) + _text(self.topic) + struct.pack(">?i", False, 1) + partition
         topics = struct.pack(">i", 1) + topic if is_named or is_asked_for else struct.pack(">i", 0)
         return brokers + _text("a cluster") + controller + topics
@@ -88,9 +102,11 @@ def _text(value: str) -> bytes:
 
 
 @contextmanager
-def wire_broker(topic: str, *, names_itself: Sequence[bool] = (True,), host: str = "127.0.0.1") -> Iterator[str]:
+def wire_broker(
+    topic: str, *, names_itself: Sequence[bool] = (True,), host: str = "127.0.0.1", has_leader: bool = True
+) -> Iterator[str]:
     """`host:port` of one that answers while the block runs."""
-    with WireBroker(topic, names_itself, host) as server:
+    with WireBroker(topic, names_itself, host, has_leader=has_leader) as server:
         thread = threading.Thread(target=server.serve_forever, name="wire-broker", daemon=True)
         thread.start()
         try:
