@@ -372,6 +372,7 @@ class ChannelState:
             self._relist(gate)
 
     def _departure_failed(self, change: c.DepartureFailed) -> None:
+        self._look_at_all_arrivals()  # what was read meanwhile stands behind what was taken out unread
         hand = self.in_hand[DEPARTING]
         references = [hand.pop(message.offset) for message in change.messages]
         for message, reference in zip(change.messages, references, strict=True):

@@ -191,6 +191,17 @@ def test_what_was_not_read_and_cannot_leave_comes_when_it_is_read() -> None:
     assert channel.got("s") == [2]
 
 
+def test_what_was_read_while_a_later_one_could_not_leave_comes_before_it() -> None:
+    channel = Channel(*joes(0))
+    look_ahead(channel, *joes(1, 2, 3), end=4)
+    take_out(channel, *joes(3))
+    channel.fetch(*joes(1, 2, 3))
+    put_back(channel, *joes(3))
+    take_out(channel, *joes(2))  # another one, so that all arrivals are looked at
+    gone(channel, 2)
+    assert channel.got("s") == [0, 1, 3]
+
+
 def test_what_left_unread_stays_gone_for_the_next_owner() -> None:
     channel = Channel(*joes(0))
     look_ahead(channel, *joes(1, 2), end=4)
