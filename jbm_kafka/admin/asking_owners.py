@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
@@ -15,6 +16,9 @@ from jbm_kafka.ports import Kafka, KafkaAdmin
 from jbm_kafka.sidecar.conversation import Conversation
 from jbm_kafka.sidecar.own_topics import commands_topic
 from jbm_kafka.sidecar.topic_configs import COMMANDS_CONFIG
+
+Turns = Callable[[Sequence[Answer]], Mapping[str, Any] | None]
+"""What one partition's owner is asked next, when it answered so before; None: nothing more."""
 
 ASK_AGAIN_S = 3.0
 """Owners look every second; one that says nothing for longer may have gone before it answered."""
@@ -57,9 +61,7 @@ class Owners:
         Raises:
             JMSError: not all answered, or one refused; others may have done what was asked.
         """
-        asked = self.ask_in_turn(
-            verb, {partition: [each] for partition, each in arguments.items()}, timeout_s=timeout_s
-        )
+        asked = self.ask_in_turn(verb, {p: partial(_once, each) for p, each in arguments.items()}, timeout_s=timeout_s)
         unanswered = sorted(arguments.keys() - asked.answers.keys())
         if unanswered:
             raise JMSError(f"{verb}: {asked.why_unanswered}: again", partitions=unanswered)
@@ -68,9 +70,7 @@ class Owners:
             raise JMSError(f"{verb}: {'; '.join(refused)}")
         return {partition: answers[0].result for partition, answers in asked.answers.items()}
 
-    def ask_in_turn(
-        self, verb: str, arguments: Mapping[int, Sequence[Mapping[str, Any]]], *, timeout_s: float
-    ) -> Asked:
+    def ask_in_turn(self, verb: str, turns: Mapping[int, Turns], *, timeout_s: float) -> Asked:
         """Ask the owner of each partition for one thing after the other; after one that it refuses for no more.
 
         It ends when nobody has answered for `timeout_s`.
@@ -79,11 +79,10 @@ class Owners:
             KafkaClientError: Kafka does not let us ask; some may have been done.
         """
         self._admin.create_topic(self._topic, partitions=1, config=COMMANDS_CONFIG)
-        turns = {partition: iter(each) for partition, each in arguments.items()}
         open_: dict[str, Command] = {}
         answers: dict[int, list[Answer]] = {}
         for partition in turns:
-            self._next(open_, verb, partition, turns[partition])
+            self._next(open_, verb, partition, turns[partition](()))
         deadline_s = time.monotonic() + timeout_s
         with Conversation(self._kafka, self._admin, self._topic) as asking, ExitStack() as ours:
             is_member = False
@@ -98,10 +97,10 @@ class Owners:
                         if open_.pop(answer.id, None) is None:
                             continue
                         deadline_s = time.monotonic() + timeout_s
-                        answers.setdefault(answer.partition, []).append(answer)
-                        following = (
-                            None if answer.error else self._next(open_, verb, answer.partition, turns[answer.partition])
-                        )
+                        so_far = answers.setdefault(answer.partition, [])
+                        so_far.append(answer)
+                        arguments = None if answer.error else turns[answer.partition](so_far)
+                        following = self._next(open_, verb, answer.partition, arguments)
                         if following is not None:
                             asking.send([following])
         why = (
@@ -111,15 +110,18 @@ class Owners:
         return Asked(answers, why)
 
     def _next(
-        self, open_: dict[str, Command], verb: str, partition: int, turns: Iterator[Mapping[str, Any]]
+        self, open_: dict[str, Command], verb: str, partition: int, arguments: Mapping[str, Any] | None
     ) -> Command | None:
-        values = next(turns, None)
-        if values is None:
+        if arguments is None:
             return None
         asked_at_ms = time.time_ns() // 1_000_000
-        command = Command(secrets.token_hex(8), self._group, partition, verb, values, asked_at_ms)
+        command = Command(secrets.token_hex(8), self._group, partition, verb, arguments, asked_at_ms)
         open_[command.id] = command
         return command
+
+
+def _once(arguments: Mapping[str, Any], answers: Sequence[Answer]) -> Mapping[str, Any] | None:
+    return None if answers else arguments
 
 
 def _places(commands: Any) -> str:

@@ -12,18 +12,13 @@ from jbm_kafka.admin.asked import named
 from jbm_kafka.admin.asking_owners import Asked, Owners
 from jbm_kafka.admin.chosen_messages import Choice, Chosen, ChosenMessage, check_order, check_whole, choose
 from jbm_kafka.admin.looking import patiently
+from jbm_kafka.admin.message_portions import BEHIND, Portions, portions_of
 from jbm_kafka.codec.pause_record import Pause
 from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.taking_out import Verb
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen
-
-PORTION = 1_000
-"""Messages that leave in one transaction."""
-PORTION_BYTES = 8 * 2**20
-PORTION_UNCOPIED = 20_000
-"""Of what is only removed. It bounds the size of a command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +127,12 @@ def take_out(
     )
     if wish.dry_run or not chosen.messages:
         return planned
-    portions = _portions(wish, chosen.messages)
-    arguments = {partition: [_arguments(wish, each) for each in mine] for partition, mine in portions.items()}
-    return _told(planned, portions, owners.ask_in_turn(wish.verb.value, arguments, timeout_s=wish.timeout_s))
+    by_partition = portions_of(chosen.messages, is_copied=wish.verb is not Verb.REMOVE)
+    portions = {
+        partition: Portions(wish.verb, wish.to, wish.splits_units, mine) for partition, mine in by_partition.items()
+    }
+    turns = {partition: mine.arguments for partition, mine in portions.items()}
+    return _told(planned, portions, owners.ask_in_turn(wish.verb.value, turns, timeout_s=wish.timeout_s))
 
 
 def _order_warnings(wish: Wish, chosen: Chosen, pause_of: Callable[[Destination], Pause]) -> Iterable[str]:
@@ -161,59 +159,27 @@ def _order_warnings(wish: Wish, chosen: Chosen, pause_of: Callable[[Destination]
         )
 
 
-def _portions(wish: Wish, messages: Sequence[ChosenMessage]) -> Mapping[int, list[list[ChosenMessage]]]:
-    """By partition, in their order."""
-    is_copied = wish.verb is not Verb.REMOVE
-    limit = PORTION if is_copied else PORTION_UNCOPIED
-    found: dict[int, list[list[ChosenMessage]]] = {}
-    sizes: dict[int, int] = {}
-    for message in messages:
-        mine = found.setdefault(message.partition, [[]])
-        size = sizes.get(message.partition, 0) + message.bytes
-        if mine[-1] and (len(mine[-1]) >= limit or (is_copied and size > PORTION_BYTES)):
-            mine.append([])
-            size = message.bytes
-        mine[-1].append(message)
-        sizes[message.partition] = size
-    return found
-
-
-def _arguments(wish: Wish, messages: Sequence[ChosenMessage]) -> Mapping[str, Any]:
-    arguments: dict[str, Any] = {"offsets": [message.offset for message in messages]}
-    if wish.to is not None:
-        arguments |= {"to": wish.to.name, "splits_units": wish.splits_units}
-    return arguments
-
-
 WHY: Mapping[str, str] = {
-    "behind": "a worker has others of its unit in hand, or an earlier one of it stays",
+    BEHIND: "a worker has others of its unit in hand, or an earlier one of it stays",
     "too_large": "it is larger than the topic of {address} takes",
 }
 
 
-def _told(
-    planned: MessagesReport, portions: Mapping[int, Sequence[Sequence[ChosenMessage]]], asked: Asked
-) -> MessagesReport:
+def _told(planned: MessagesReport, portions: Mapping[int, Portions], asked: Asked) -> MessagesReport:
     """The report, by what the owners answered."""
     sorted_: dict[str, list[ChosenMessage]] = {"done": [], "in_hand": [], "gone": []}
     kept: list[KeptMessage] = []
     address = planned.address
     for partition, mine in portions.items():
         answers = asked.answers.get(partition, ())
-        for number, portion in enumerate(mine):
-            if number >= len(answers) or answers[number].error:
-                why = next((each.error for each in answers if each.error), None) or asked.why_unanswered
-                kept += [KeptMessage(message, why) for message in portion]
-                continue
-            result = answers[number].result
-            address = result.get("address") or address
-            fates = {offset: fate for fate in (*sorted_, *WHY) for offset in result.get(fate, ())}
-            for message in portion:
-                fate = fates.get(message.offset, "gone")
-                if fate in sorted_:
-                    sorted_[fate].append(message)
-                else:
-                    kept.append(KeptMessage(message, WHY[fate].format(address=address)))
+        refusal = next((each.error for each in answers if each.error), asked.why_unanswered)
+        address = next((each.result.get("address") for each in answers if not each.error), None) or address
+        for message, fate in mine.fates(answers):
+            if fate in sorted_:
+                sorted_[fate].append(message)
+            else:
+                why = refusal if fate is None else WHY[fate].format(address=address)
+                kept.append(KeptMessage(message, why))
     return replace(
         planned,
         address=address,

@@ -141,11 +141,18 @@ class OperatorDepartures:
         for errand in list(self._errands.values()) if self._errands else ():
             if errand.channel.is_lost or (errand.channel.is_closing and not errand.is_taken):
                 del self._errands[errand.command.id]  # whoever has the partition then is asked again
-            elif errand.is_read and not errand.is_taken:
+            elif errand.is_read and not errand.is_taken and not self._must_wait(errand):
                 try:
                     self._take_out(errand)
                 except JMSError as error:
                     self._refuse(errand, error)
+
+    def _must_wait(self, errand: _Errand) -> bool:
+        """Another move is on its way: what cannot be written is put back, and this one must not have passed it."""
+        return errand.verb is Verb.MOVE and any(
+            other.is_taken and other.verb is Verb.MOVE and other.channel is errand.channel
+            for other in self._errands.values()
+        )
 
     # -- reading, beside -------------------------------------------------------------------------------------------
 
