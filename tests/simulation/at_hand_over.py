@@ -69,7 +69,8 @@ def one_session_at_a_time(hand: HandOver) -> None:
 def unit_in_order(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     """UNIT-1: every earlier message of the unit is over, as far as its owner can know, or in this same hand.
 
-    Or it expired, behind others that the session holds: then it is passed over for good (SEND-5).
+    Or it left behind others that the session holds, for it expired or an operator took it out: then it is passed over
+    for good (SEND-5).
     """
     epoch, message = hand.epoch, hand.message
     if message.unit is None:
@@ -85,8 +86,9 @@ def unit_in_order(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
             or paper.is_removed(epoch, earlier)
         )
         if not is_over and earlier.offset not in epoch.hand:
-            has_expired = 0 < earlier.expiration_ms <= clock.latest_ms()
-            assert has_expired, f"unit_in_order: {message} overtakes {earlier}"
+            has_left = 0 < earlier.expiration_ms <= clock.latest_ms()
+            has_left = has_left or paper.is_wished(earlier, "remove", "expire", "dead-letter")
+            assert has_left, f"unit_in_order: {message} overtakes {earlier}"
             epoch.left.add(earlier.offset)
 
 

@@ -11,10 +11,14 @@ from jbm_kafka.core.checkpoint_id import CommittedOffset
 from jbm_kafka.core.entries import Position
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from tests.simulation.names import DLQ, EXPIRED
+from tests.simulation.names import DLQ, EXPIRED, MOVED
 from tests.simulation.paper import ChannelName, Epoch, Message, Paper, Place
 
 CHANGELOG_ID_KEY = b"changelog-id"
+
+
+DONE = ("acknowledged", "committed")
+"""Reasons that a receiver gives."""
 
 
 def nothing_is_lost(paper: Paper) -> None:
@@ -25,7 +29,11 @@ def nothing_is_lost(paper: Paper) -> None:
             assert changelog.is_settled(offset), f"nothing_is_lost: {place} {offset} was settled and is not any more"
         for offset, message in paper.messages[place].items():
             if offset not in over and changelog.is_settled(offset):
-                assert _reason(paper, message), f"nothing_is_lost: {message} is settled and nobody asked for it"
+                reason = _reason(paper, message)
+                assert reason, f"nothing_is_lost: {message} is settled and nobody asked for it"
+                epoch = paper.current(place)
+                hand = None if epoch is None or reason in DONE else epoch.hand.get(offset)
+                assert hand is None, f"in_hand_stays: {message} is {reason}, {hand and hand.session} works on it"
                 over.add(offset)
 
 
@@ -38,8 +46,12 @@ def _reason(paper: Paper, message: Message) -> str:
         return "committed"
     if paper.copies[DLQ][message.copy]:
         return "dead-lettered"
-    if message.expiration_ms and paper.copies[EXPIRED][message.copy]:
+    if (message.expiration_ms or paper.is_wished(message, "expire")) and paper.copies[EXPIRED][message.copy]:
         return "expired"
+    if paper.is_wished(message, "move") and paper.copies[MOVED][message.copy]:
+        return "moved"
+    if paper.is_wished(message, "remove"):
+        return "removed by an operator"
     if not profile.has_dead_letter_address and 0 <= profile.max_attempts <= _tries(paper, message):
         return "removed"
     return ""
@@ -53,8 +65,8 @@ def _tries(paper: Paper, message: Message) -> int:
 
 
 def exactly_one_dead_letter(paper: Paper) -> None:
-    """REDELIVER-5: one copy, and never both there and in the queue."""
-    for topic in (DLQ, EXPIRED):
+    """REDELIVER-5: one copy, and never both there and in the queue. So it is with what is moved."""
+    for topic in (DLQ, EXPIRED, MOVED):
         for name, count in paper.copies[topic].items():
             assert count == 1, f"exactly_one_dead_letter: {name} stands {count} times in {topic}"
             message = paper.by_name[name]
@@ -70,6 +82,8 @@ def only_what_was_tried_is_dead(paper: Paper) -> None:
         return  # a crash then counts what was assigned, whether the application saw it or not
     for name in paper.copies[DLQ]:
         message = paper.by_name[name]
+        if paper.is_wished(message, "dead-letter"):
+            continue
         tries = paper.handed[message.place][message.offset]
         assert tries >= paper.profile.max_attempts, f"only_what_was_tried_is_dead: {message} after {tries}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jbm_kafka.core.destination import Queue, Topic
 
-DLQ, EXPIRED, OUT = "DLQ", "ExpiryQueue", "out"
+DLQ, EXPIRED, OUT, MOVED = "DLQ", "ExpiryQueue", "out", "elsewhere"
 """Topics that take copies and sends."""
 NEWS = "news"
 """The topic with subscriptions."""

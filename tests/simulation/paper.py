@@ -105,6 +105,15 @@ class HandOver:
     """Part of a commit whose end nobody knows yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One record of a topic that takes copies and sends."""
+
+    offset: int
+    name: str
+    unit: bytes | None
+
+
 @dataclass(eq=False, slots=True)
 class Commit:
     """One session's commit."""
@@ -135,6 +144,10 @@ class Paper:
     """What stands in the queues' logs, by place and offset; what is decided only."""
     copies: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """How often each message name stands in each topic that takes copies or sends."""
+    copied: dict[tuple[str, int], list[Copy]] = field(default_factory=lambda: defaultdict(list))
+    """What stands in each of their partitions, as it was seen."""
+    wished: dict[Place, dict[int, set[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(set)))
+    """What operators asked to be done to each message, whatever became of that."""
     epochs: dict[Place, list[Epoch]] = field(default_factory=lambda: defaultdict(list))
     epoch_of: dict[OwnedChannel, Epoch] = field(default_factory=dict)
     commits: list[Commit] = field(default_factory=list)
@@ -172,6 +185,11 @@ class Paper:
     def current(self, place: Place) -> Epoch | None:
         """The epoch of a partition's latest owner."""
         return next((epoch for epoch in reversed(self.epochs[place]) if epoch.was_owner), None)
+
+    def is_wished(self, message: Message, *verbs: str) -> bool:
+        """An operator asked for one of these."""
+        wished = self.wished.get(message.place)
+        return wished is not None and not wished.get(message.offset, frozenset()).isdisjoint(verbs)
 
     def is_removed(self, epoch: Epoch, message: Message) -> bool:
         """Given up without a copy, as far as that may be."""

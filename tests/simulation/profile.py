@@ -55,6 +55,8 @@ class Plan(Enum):
     """Administrators pause and resume."""
     HOLDS = "holds"
     """What is out of attempts stays for an administrator."""
+    MOVES = "moves"
+    """Administrators move, remove, expire and give up messages."""
 
 
 def draw(chance: random.Random, plan: Plan = Plan.QUEUES) -> Profile:
@@ -71,6 +73,10 @@ def draw(chance: random.Random, plan: Plan = Plan.QUEUES) -> Profile:
         return replace(
             profile, keeps=True, has_dead_letter_address=True, max_attempts=attempts, poison=poison, weights=weights
         )
+    if plan is Plan.MOVES:
+        return replace(
+            profile, prefetch=chance.choice((3, 8, 20)), poison=0.0, units=chance.choice((1, 2)), weights=weights
+        )
     return replace(profile, weights=weights)
 
 
@@ -79,6 +85,15 @@ MORE: dict[Plan, dict[str, float]] = {
     Plan.SELECTORS: {"session": 5.0, "settle": 30.0},
     Plan.PAUSES: {"pause": 0.8, "resume": 1.0, "produce": 3.0},
     Plan.HOLDS: {"release": 1.5},
+    Plan.MOVES: {
+        "take_out": 14.0,
+        "attend": 6.0,
+        "send": 8.0,
+        "start": 6.0,
+        "settle": 8.0,
+        "session": 5.0,
+        "refuse": 1.0,
+    },
 }
 """Further acts."""
 

@@ -18,7 +18,7 @@ from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
 from tests.simulation import at_hand_over, invariants
 from tests.simulation.names import changelog_of, group_of
 from tests.simulation.node import Node
-from tests.simulation.paper import ChannelName, Commit, Epoch, HandOver, Message, Paper, Place
+from tests.simulation.paper import ChannelName, Commit, Copy, Epoch, HandOver, Message, Paper, Place
 from tests.simulation.profile import Profile
 from tests.simulation.views import LogView, PaperChangelog
 
@@ -124,10 +124,12 @@ class Recorder:
                         self.paper.writers[f"{epoch.place}{position.checkpoint_id}"] = epoch
         for place in self._queue_views:
             self._look_at_queue(place)
-        for (topic, _), view in self._target_views.items():
+        for (topic, partition), view in self._target_views.items():
             for record in view.news():
                 self.paper.version += 1
-                self.paper.copies[topic][_copy_name(record)] += 1
+                name = _copy_name(record)
+                self.paper.copies[topic][name] += 1
+                self.paper.copied[topic, partition].append(Copy(record.offset(), name, record.key()))
         for place in self._changelog_views:
             self._look_at_changelog(place)
 

@@ -12,7 +12,8 @@ from jbm_kafka.ports import Outgoing
 from tests.simulation import invariants
 from tests.simulation.acts import Acts
 from tests.simulation.hold_acts import HoldActs
-from tests.simulation.names import DLQ, OUT
+from tests.simulation.move_acts import MoveActs
+from tests.simulation.names import DLQ, MOVED, OUT
 from tests.simulation.node import Node
 from tests.simulation.pause_acts import PauseActs
 from tests.simulation.profile import Plan, draw
@@ -36,6 +37,7 @@ ACTS: dict[Plan, type[Acts]] = {
     Plan.SELECTORS: SelectorActs,
     Plan.PAUSES: PauseActs,
     Plan.HOLDS: HoldActs,
+    Plan.MOVES: MoveActs,
 }
 
 
@@ -164,7 +166,7 @@ class Simulation:
     def _refusal(self, record: Outgoing) -> str | None:
         if record.topic == OUT and (record.value or b"").endswith(b"-bad"):
             return "Broker failed to validate record: it is bad"
-        if record.topic in (DLQ, OUT) and self.world.refusals:
+        if record.topic in (DLQ, OUT, MOVED) and self.world.refusals:
             self.world.refusals -= 1
             return "Broker failed to validate record: it does not want to"
         return None

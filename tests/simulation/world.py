@@ -16,7 +16,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster, ProcessCrashed
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.installation import SidecarConfig
 from tests.simulation.machine import Machine, MachineClock
-from tests.simulation.names import DLQ, EXPIRED, OUT, REGISTRY, changelog_of, changelog_of_topic, colour_of
+from tests.simulation.names import DLQ, EXPIRED, MOVED, OUT, REGISTRY, changelog_of, changelog_of_topic, colour_of
 from tests.simulation.node import Node
 from tests.simulation.paper import ChannelName
 from tests.simulation.profile import Profile
@@ -25,7 +25,7 @@ from tests.simulation.recorder import Recorder
 from tests.support.manual_clock import ManualClock
 
 HISTORY_LINES = 400
-TARGETS = (DLQ, EXPIRED, OUT)
+TARGETS = (DLQ, EXPIRED, OUT, MOVED)
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class World:
         self.nodes_started = 0
         self.crashes: Callable[[Node], None] = lambda node: None
         """Told of each process that dies."""
-        for topic, partitions in {**self.queues, DLQ: 1, EXPIRED: 1, OUT: 2}.items():
+        for topic, partitions in {**self.queues, DLQ: 1, EXPIRED: 1, OUT: 2, MOVED: 2}.items():
             self.cluster.create_topic(topic, partitions, {})
             compacted = {"cleanup.policy": "compact"}
             self.cluster.create_topic(changelog_of(topic), partitions, compacted)
