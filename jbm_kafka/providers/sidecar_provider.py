@@ -50,8 +50,9 @@ from jbm_kafka.sidecar.topics import gone
 connections = logging.getLogger("jbm_kafka.connections")
 
 FLUSH_TIMEOUT_S = 60.0
-IDS_TIMEOUT_S = 5.0
-"""The exception listener waits for that, and hears of nothing else meanwhile."""
+IDS_TIMEOUT_S = 30.0
+"""The exception listener waits for that, and hears of nothing else meanwhile. A broker that is just back, and asked by
+everybody, takes its time."""
 SEND_TIMEOUT_S = 30.0
 """Of a send that does not know yet where to go; one that has gone is given up after as long (`kafka/sender.py`)."""
 
@@ -113,7 +114,14 @@ class SidecarProvider:
     def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
         """The ids of messages by their place; see Provider."""
         with told_as_jms_errors("look for message ids"):
-            return ids_in_log(self._kafka, topic, partition, offsets, timeout_s=IDS_TIMEOUT_S)
+            return ids_in_log(
+                self._kafka,
+                topic,
+                partition,
+                offsets,
+                timeout_s=IDS_TIMEOUT_S,
+                is_closing=lambda: self._patience is not None,
+            )
 
     def check_sendable(self, destination: Destination) -> None:
         """Return when messages may be sent there; see Topics.check_sendable."""

@@ -12,7 +12,7 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.named_messages import with_ids
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.ports import Outgoing
+from jbm_kafka.ports import Outgoing, Unreachable
 from jbm_kafka.sidecar.ids_in_log import SPAN, ids_in_log
 from tests.jms.conftest import Connect
 from tests.jms.support import SOON_S, group_worker_behind, receive, send
@@ -106,3 +106,11 @@ def test_ids_are_found_however_far_apart_the_messages_are() -> None:
     found = ids_in_log(kafka, "orders", 0, wanted, timeout_s=10)
     assert found == {offset: f"ID:{offset}" for offset in wanted}
     sender.close(1)
+
+
+def test_who_closes_does_not_wait_for_a_log_that_cannot_be_read() -> None:
+    """Of ACK-9, CONN-3: else it is asked again and again for half a minute, for a broker that is just back is slow."""
+    kafka = MemoryKafka(MemoryCluster(ManualClock(), waits=False))
+    kafka.admin().create_topic("orders", partitions=1, config={})
+    with pytest.raises(Unreachable):
+        ids_in_log(kafka, "orders", 0, [7], timeout_s=3_600, is_closing=lambda: True)
