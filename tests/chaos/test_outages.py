@@ -7,7 +7,7 @@ something.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,8 +16,18 @@ import pytest
 
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.errors import JMSError
-from tests.support.outage_calls import Bench, Call
-from tests.support.outage_work import ALL_CALLS
+from tests.support.outage_calls import CALLS, Bench, Call
+from tests.support.outage_more import MORE_CALLS
+from tests.support.outage_operators import OPERATOR_CALLS
+from tests.support.outage_work import WORK_CALLS
+
+Prepared = Callable[[Bench], Call]
+AT_ONCE: dict[str, tuple[Prepared, ...]] = {
+    "basic": (*CALLS, *WORK_CALLS),
+    "more": MORE_CALLS,
+    "operators": OPERATOR_CALLS,
+}
+"""Which calls one broker answers together: more of them keep two processors busy for longer than their time-outs."""
 
 AFTER_S = 90.0
 """A call ends within that time after the outage, on a busy machine too."""
@@ -44,12 +54,12 @@ def outage(broker: LocalBroker, kind: str, seconds: float) -> None:
         broker.start()
 
 
-def judged(bench: Bench, broker: LocalBroker, kind: str, seconds: float) -> list[str]:
+def judged(bench: Bench, broker: LocalBroker, made_of: Sequence[Prepared], kind: str, seconds: float) -> list[str]:
     """What was wrong, by the call's name."""
     with ThreadPoolExecutor(PREPARED_AT_ONCE) as side_by_side:
-        prepared = list(side_by_side.map(lambda each: each(bench), ALL_CALLS))
-    with ThreadPoolExecutor(len(ALL_CALLS)) as side_by_side:  # all of them are under way at once
-        calls = {each.__name__: call for each, call in zip(ALL_CALLS, prepared, strict=True)}
+        prepared = list(side_by_side.map(lambda each: each(bench), made_of))
+    with ThreadPoolExecutor(len(made_of)) as side_by_side:  # all of them are under way at once
+        calls = {each.__name__: call for each, call in zip(made_of, prepared, strict=True)}
         broker.pause() if kind == "paused" else broker.stop()
         begun_s = time.monotonic()
         running = {name: side_by_side.submit(made, call) for name, call in calls.items()}
@@ -73,11 +83,11 @@ def fault(call: Call, answer: object) -> str:
     return ""
 
 
-def play(broker: LocalBroker, folder: Path, kind: str, seconds: float) -> None:
+def play(broker: LocalBroker, folder: Path, calls: str, kind: str, seconds: float) -> None:
     """All of it."""
     with ExitStack() as gone:
         bench = Bench(broker.bootstrap, folder, gone)
-        wrong = judged(bench, broker, kind, seconds)
+        wrong = judged(bench, broker, AT_ONCE[calls], kind, seconds)
         assert not wrong, "\n".join([*wrong, "troubles: ", *bench.troubles])
 
 
@@ -89,14 +99,15 @@ def test_an_outage_of_some_seconds_under_every_call(
     dedicated_broker: Callable[[], LocalBroker], tmp_path: Path, kind: str
 ) -> None:
     """Of CONN-3: nothing lost, nothing twice that was said to be done."""
-    play(dedicated_broker(), tmp_path / "state", kind, 4.0)
+    play(dedicated_broker(), tmp_path / "state", "basic", kind, 4.0)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["paused", "stopped"])
+@pytest.mark.parametrize("calls", AT_ONCE)
 def test_an_outage_of_thirty_seconds_under_every_call(
-    dedicated_broker: Callable[[], LocalBroker], tmp_path: Path, kind: str
+    dedicated_broker: Callable[[], LocalBroker], tmp_path: Path, calls: str, kind: str
 ) -> None:
     """Of CONN-3: beyond the session timeout, so that the process must join its groups again."""
-    play(dedicated_broker(), tmp_path / "state", kind, 30.0)
+    play(dedicated_broker(), tmp_path / "state", calls, kind, 30.0)

@@ -22,6 +22,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from jbm_kafka.core.murmur2 import partition_for
 from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
+from tests.support.waiting import wait_until
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 SINGLE_OBJECT_BYTES = 10
@@ -40,9 +41,10 @@ def end_offsets(bootstrap: str, topic: str) -> Mapping[int, int]:
     admin = admin_client(bootstrap)
     partitions = admin.list_topics(topic, timeout=ADMIN_TIMEOUT_S).topics[topic].partitions
     asked = {TopicPartition(topic, p): LATEST for p in partitions}
-    level = IsolationLevel.READ_COMMITTED
-    futures = admin.list_offsets(asked, isolation_level=level, request_timeout=ADMIN_TIMEOUT_S)
-    return {place.partition: future.result(ADMIN_TIMEOUT_S).offset for place, future in futures.items()}
+    ends = wait_until(
+        lambda: _ends(admin, asked, IsolationLevel.READ_COMMITTED), about=f"ends of {topic}", timeout_s=ADMIN_TIMEOUT_S
+    )
+    return {partition: end for (_, partition), end in ends.items()}
 
 
 def all_ends(bootstrap: str, *, stable: bool) -> Mapping[tuple[str, int], int]:
@@ -51,7 +53,14 @@ def all_ends(bootstrap: str, *, stable: bool) -> Mapping[tuple[str, int], int]:
     topics = admin.list_topics(timeout=ADMIN_TIMEOUT_S).topics
     asked = {TopicPartition(name, p): LATEST for name, topic in topics.items() for p in topic.partitions}
     level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
-    futures = admin.list_offsets(asked, isolation_level=level, request_timeout=ADMIN_TIMEOUT_S)
+    return _ends(admin, asked, level)
+
+
+def _ends(
+    admin: AdminClient, asked: Mapping[TopicPartition, OffsetSpec], level: IsolationLevel
+) -> Mapping[tuple[str, int], int]:
+    """By topic and partition; empty while the broker is not ready to tell."""
+    futures = admin.list_offsets(dict(asked), isolation_level=level, request_timeout=ADMIN_TIMEOUT_S)
     try:
         return {(place.topic, place.partition): f.result(ADMIN_TIMEOUT_S).offset for place, f in futures.items()}
     except KafkaException as error:

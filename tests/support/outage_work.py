@@ -11,7 +11,7 @@ from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.session import Session
 from tests.support.chaos_topics import lag_of, read_committed
-from tests.support.outage_calls import CALLS, LOOK_S, SOON_S, WAITS_S, Bench, Call, received
+from tests.support.outage_calls import LOOK_S, SOON_S, WAITS_S, Bench, Call, received
 from tests.support.waiting import wait_until
 
 UNITS = ("u", "v", "w")
@@ -248,8 +248,7 @@ def retry_letters(bench: Bench) -> Call:
     return Call(lambda: bench.admin.retry_dead_letters(letters), judge, is_repeatable=True)
 
 
-ALL_CALLS: tuple[Callable[[Bench], Call], ...] = (
-    *CALLS,
+WORK_CALLS: tuple[Callable[[Bench], Call], ...] = (
     *(send_units_with_completion, forward_in_transactions, listen, acknowledge_each, request),
     *(set_settings, pause, delete, retry_letters),
 )

@@ -1,0 +1,253 @@
+"""What administrators ask for while Kafka does not answer: more calls as of outage_calls.py, one for each of `Admin`.
+
+Who only looks gets the right answer, if need be when he asks again. Who changes something finds it changed, once.
+"""
+
+from collections.abc import Callable
+
+from jbm_kafka import AcknowledgeMode, AddressSettings, Queue, Topic
+from jbm_kafka.admin import Admin
+from jbm_kafka.admin.message_verbs import MessagesReport
+from tests.support.outage_calls import LOOK_S, SOON_S, Bench, Call, received
+from tests.support.waiting import wait_until
+
+TEXTS = ["a", "b", "c"]
+
+
+def _look(look: Callable[[Admin], object], wanted: object, prepare: Callable[[Bench], object]) -> Callable[..., Call]:
+    def call(bench: Bench) -> Call:
+        prepare(bench)
+
+        def judge(returned: object) -> None:
+            assert returned == wanted, returned
+
+        return Call(lambda: look(bench.admin), judge, is_repeatable=True)
+
+    return call
+
+
+def _looks() -> list[Callable[[Bench], Call]]:
+    """Those that change nothing, by the name of the call."""
+
+    def letter(bench: Bench) -> None:
+        queue = bench.filled("looked-letters", "a")
+        with bench.session(AcknowledgeMode.INDIVIDUAL) as session:
+            received(session.create_consumer(queue)).nack()
+        wait_until(lambda: bench.in_log("looked-letters.dlq")["a"], about="a dead letter", timeout_s=SOON_S)
+
+    def nothing(bench: Bench) -> None:
+        """It is there in any case."""
+
+    found: dict[str, Callable[[Bench], Call]] = {
+        "exists": _look(lambda admin: admin.exists("nobodys"), False, nothing),
+        "destinations": _look(
+            lambda admin: Queue("listed-queue") in admin.destinations(),
+            True,
+            lambda bench: bench.filled("listed-queue", "a"),
+        ),
+        "paused": _look(
+            lambda admin: admin.paused("paused-before").consumption is not None,
+            True,
+            lambda bench: (
+                bench.filled("paused-before"),
+                bench.admin.pause("paused-before", "consumption", wait_s=0.0),
+            ),
+        ),
+        "address_settings": _look(
+            lambda admin: admin.address_settings("asked")["asked"].max_delivery_attempts,
+            3,
+            lambda bench: bench.admin.set_address_settings("asked", AddressSettings(max_delivery_attempts=3)),
+        ),
+        "unit_paths": _look(
+            lambda admin: admin.unit_paths("pathless"), {}, lambda bench: bench.filled("pathless", "a")
+        ),
+        "browse_by_admin": _look(
+            lambda admin: [message.body for message in admin.browse("looked-into", include="all")],
+            TEXTS,
+            lambda bench: bench.filled("looked-into", *TEXTS),
+        ),
+        "dead_letters": _look(
+            lambda admin: [message.body for _, message in admin.dead_letters("looked-letters.dlq")], ["a"], letter
+        ),
+        "queues_with_dead_letters": _look(
+            lambda admin: Queue("looked-letters.dlq") in admin.queues_with_dead_letters(queues_max=1_000), True, nothing
+        ),
+    }
+    for name, call in found.items():
+        call.__name__ = name
+    return list(found.values())
+
+
+def explain(bench: Bench) -> Call:
+    """UNIT-17: also who has it in hand."""
+    queue = bench.filled("explained", "a", "b")
+    session = bench.session(AcknowledgeMode.CLIENT)
+    received(session.create_consumer(queue, prefetch=1))
+
+    def judge(returned: object) -> None:
+        assert isinstance(returned, list), returned
+        assert returned, "nothing keeps it"
+        session.close()
+
+    def make() -> object:
+        return [reason.rule for message in bench.admin.explain(queue, unit="u").messages for reason in message.reasons]
+
+    return Call(make, judge, is_repeatable=True)
+
+
+def _taken_out(
+    bench: Bench, name: str, target: Queue | None, take_out: Callable[[Queue], MessagesReport], *, is_owned: bool
+) -> Call:
+    """UNIT-14: each is in one place, once. Done by whoever receives, if it `is_owned`; else by the administrator."""
+    queue = bench.filled(name, *TEXTS)
+    if is_owned:
+        owner = bench.session().create_consumer(queue, prefetch=1)
+        wait_until(lambda: bench.admin.counts(queue).members, about=f"a receiver of {queue}", timeout_s=SOON_S)
+        assert owner.prefetch == 1
+
+    def held() -> int:
+        return bench.admin.counts(queue).held
+
+    def judge(returned: object) -> None:
+        copies = None if target is None else bench.in_log(target.name)
+        if isinstance(returned, MessagesReport) and not returned.kept:
+            assert held() == 0, returned
+        if copies is not None:
+            assert set(copies.values()) <= {1}, copies
+            assert held() + copies.total() == len(TEXTS), (held(), copies)
+        elif isinstance(returned, Exception):
+            assert held() in (0, len(TEXTS)), returned
+
+    return Call(lambda: take_out(queue), judge, is_repeatable=True)
+
+
+def move(bench: Bench) -> Call:
+    target = bench.filled("moved-to")
+    return _taken_out(
+        bench, "moved", target, lambda queue: bench.admin.move(queue, target, everything=True), is_owned=False
+    )
+
+
+def move_by_the_owner(bench: Bench) -> Call:
+    target = bench.filled("moved-by-owner-to")
+    return _taken_out(
+        bench, "moved-by-owner", target, lambda queue: bench.admin.move(queue, target, everything=True), is_owned=True
+    )
+
+
+def remove(bench: Bench) -> Call:
+    return _taken_out(bench, "removed", None, lambda queue: bench.admin.remove(queue, everything=True), is_owned=False)
+
+
+def expire(bench: Bench) -> Call:
+    target = bench.filled("expired-to")
+
+    def take_out(queue: Queue) -> MessagesReport:
+        return bench.admin.expire(queue, everything=True, expiry_address=target.name)
+
+    return _taken_out(bench, "expired", target, take_out, is_owned=False)
+
+
+def give_up(bench: Bench) -> Call:
+    target = bench.filled("given-up-to")
+
+    def take_out(queue: Queue) -> MessagesReport:
+        return bench.admin.send_to_dead_letter(queue, everything=True, dead_letter_address=target.name)
+
+    return _taken_out(bench, "given-up", target, take_out, is_owned=False)
+
+
+def release(bench: Bench) -> Call:
+    """UNIT-16: its unit goes on; it comes first, and once."""
+    queue = bench.filled("held", "a", "b")
+    session = bench.session(AcknowledgeMode.INDIVIDUAL)
+    consumer = session.create_consumer(queue)
+    received(consumer).nack()
+    wait_until(lambda: bench.admin.release(queue, dry_run=True).messages, about="a unit on hold", timeout_s=SOON_S)
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+        done: list[object] = []
+        while (message := consumer.receive(SOON_S if len(done) < 2 else LOOK_S)) is not None:
+            message.acknowledge()
+            done.append(message.body)
+        assert done == ["a", "b"], done
+        session.close()
+
+    return Call(lambda: bench.admin.release(queue, again=True), judge, is_repeatable=True)
+
+
+def admit_partitions(bench: Bench) -> Call:
+    """UNIT-11: the units that wait stay in their partition."""
+    queue = bench.filled("admitted", *TEXTS)
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+        assert bench.admin.counts(queue).partitions[-1].partition == 2
+        bench.filled("admitted", "d")
+        assert bench.left(queue) == [*TEXTS, "d"]
+
+    return Call(lambda: bench.admin.admit_partitions(queue, partitions=3, wait_s=0.0), judge, is_repeatable=True)
+
+
+def end_paths(bench: Bench) -> Call:
+    queue = bench.filled("ended-paths", "a")
+    bench.admin.admit_partitions(queue, partitions=3, wait_s=0.0)
+    assert bench.left(queue) == ["a"]
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+        assert bench.admin.unit_paths(queue) == {}
+
+    return Call(lambda: bench.admin.end_paths(queue, wait_s=0.0), judge, is_repeatable=True)
+
+
+def resume(bench: Bench) -> Call:
+    queue = bench.filled("resumed", "a")
+    bench.admin.pause(queue)
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+        assert bench.left(queue) == ["a"]
+
+    return Call(lambda: bench.admin.resume(queue), judge, is_repeatable=True)
+
+
+def unset_settings(bench: Bench) -> Call:
+    bench.admin.set_address_settings("unset", AddressSettings(max_delivery_attempts=3))
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception), returned
+        assert bench.admin.address_settings("unset") == {}
+
+    return Call(lambda: bench.admin.unset_address_settings("unset"), judge, is_repeatable=True)
+
+
+def create_a_topic(bench: Bench) -> Call:
+    def judge(returned: object) -> None:
+        assert isinstance(returned, bool), returned
+        assert bench.admin.subscriptions("created-topic") == []
+
+    return Call(lambda: bench.admin.create_topic("created-topic"), judge, is_repeatable=True)
+
+
+def end_a_subscription(bench: Bench) -> Call:
+    """Gone in the end; a second call may find that the first has done it."""
+    topic = Topic("ended-by-admin")
+    bench.session(connection=bench.named).create_durable_consumer(topic, "ended-by-admin").close()
+
+    def judge(returned: object) -> None:
+        assert not isinstance(returned, Exception) or "ended-by-admin" in str(returned), returned
+        assert bench.admin.subscriptions(topic) == []
+
+    def make() -> object:
+        return bench.admin.unsubscribe("ended-by-admin", client_id="client")
+
+    return Call(make, judge, is_repeatable=True)
+
+
+OPERATOR_CALLS: tuple[Callable[[Bench], Call], ...] = (
+    *_looks(),
+    *(explain, move, move_by_the_owner, remove, expire, give_up, release),
+    *(admit_partitions, end_paths, resume, unset_settings, create_a_topic, end_a_subscription),
+)
