@@ -140,11 +140,13 @@ class ConfluentSender:
     def _wait_for_room(self, record: Outgoing, deadline: float) -> None:
         # A report that sends runs on the thread that alone could make room.
         is_reporter = threading.current_thread() is self._poller
+        if not is_reporter:
+            with self._progress:
+                self._progress.wait(0.05)
+        # Looked at after the wait: a process that stood still in it must not queue what was routed long ago.
         if is_reporter or time.monotonic() > deadline:
             text = f"send to {record.topic}[{record.partition}]: the send queue is full"
             raise Unreachable(f"{text} and Kafka at {self._bootstrap} takes nothing")
-        with self._progress:
-            self._progress.wait(0.05)
 
     def flush(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
