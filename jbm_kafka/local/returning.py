@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jbm_kafka.contract import MessageState, Receiver
+from jbm_kafka.contract import Channel, MessageState, Receiver
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.delivery_count import delivery_count_of
@@ -17,11 +17,13 @@ from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.settlement import GivenBack, decide_return
+from jbm_kafka.local.going import Going
 from jbm_kafka.local.handover import decide_delivery
 from jbm_kafka.local.ledger import message_id_of
+from jbm_kafka.local.managed import ManagedByState
 from jbm_kafka.local.messages import LocalMessage, dead_letter, expired_copy
 from jbm_kafka.local.state import LocalChannelState
-from jbm_kafka.local.transactions import outside_transactions
+from jbm_kafka.local.transactions import departures, outside_transactions
 
 logger = logging.getLogger(__name__)
 
@@ -99,44 +101,40 @@ class Departures:
                 elif state.is_waiting(reference) and not self._is_spoken_for(reference):
                     expired.append(reference)
         with state.reserve(expired):
-            gone = [reference for reference in expired if self._copy_expired(reference, now_ms)]
-            with state.lock:
-                # A copy is made without the lock, and an acknowledgement that came meanwhile wins.
-                gone = [reference for reference in gone if state.is_waiting(reference)]
-                state.change(c.Withdrawn(gone, DEPARTS_BY[MessageFate.EXPIRED]))
-        return [message_id_of(reference) for reference in gone]
+            return [message_id_of(reference) for reference in expired if self._let_expire(reference, now_ms)]
 
     def _is_spoken_for(self, reference: Reference) -> bool:
         """It is being offered, or its early acknowledgement waits for a commit."""
         return reference.offset in self._state.reserved or reference.offset in self._state.submitted
 
-    def _copy_expired(self, reference: Reference, now_ms: int) -> bool:
+    def _let_expire(self, reference: Reference, now_ms: int) -> bool:
+        """Whether it is gone. A copy is made without the lock, and an acknowledgement that comes meanwhile wins."""
+        state, message_id = self._state, message_id_of(reference)
+        withdrawn = c.Withdrawn([reference], DEPARTS_BY[MessageFate.EXPIRED])
+        going = Going(state, withdrawn, lambda: state.is_waiting(reference))
         target = self._target(EXPIRED)
         if target is None:
-            return True
-        state, message_id = self._state, message_id_of(reference)
+            return going.go()
         count = delivery_count_of(state.core, reference.offset).delivery_count
         message = state.message_store.retrieve(message_id)
         copy = expired_copy(message, channel=state.name, delivery_count=count, now_ms=now_ms)
-        return self._hand(copy, target, message_id)
+        return self._hand(copy, target, message_id, going)
 
     def _leave(self, leaving: Departure) -> None:
         state, offset = self._state, leaving.reference.offset
         message_id = message_id_of(leaving.reference)
-        is_taken, target = True, self._target(leaving.reason)
+        fate, target = route_of(leaving.reason, self.settings).fate, self._target(leaving.reason)
+        gone = c.Acknowledged(DEPARTING, [offset], transition=DEPARTS_BY[fate])
+        going = Going(state, gone, lambda: offset in state.core.in_hand.get(DEPARTING, {}))
         if target is None:
             logger.warning("%s: message %s removed after %d attempts", state.name, message_id, leaving.attempts)
+            going.go()
         else:
             message = state.message_store.retrieve(message_id)
             copy = dead_letter(message, channel=state.name, delivery_count=leaving.attempts, reason=leaving.reason)
-            is_taken = self._hand(copy, target, message_id)
+            self._hand(copy, target, message_id, going)
         with state.lock:
-            if offset not in state.core.in_hand.get(DEPARTING, {}):
-                return
-            if is_taken:
-                fate = route_of(leaving.reason, self.settings).fate
-                state.change(c.Acknowledged(DEPARTING, [offset], transition=DEPARTS_BY[fate]))
-            else:
+            if going.is_wanted():
                 kept = c.ReturnedMessage(offset, leaving.attempts, due_at_ms=0, delay_ms=0, reason=OUT_OF_ATTEMPTS)
                 state.change(c.DepartureFailed([kept]))
 
@@ -147,12 +145,22 @@ class Departures:
             return None
         return self._expiry_channel if route.fate is MessageFate.EXPIRED else self._dead_letter_channel
 
-    def _hand(self, copy: LocalMessage, target: Receiver, message_id: str) -> bool:
-        """Whether the target took the copy. It stays there whatever becomes of the caller's transaction."""
+    def _hand(self, copy: LocalMessage, target: Receiver, message_id: str, going: Going) -> bool:
+        """Whether the copy came and the message went, by one write where the target is a channel of ours and on the
+        same persistence manager. So it stays, whatever becomes of the caller's transaction.
+        """
         try:
             with outside_transactions():
+                if _joins_transactions(target):
+                    with departures.transaction():
+                        target.handle(copy)
+                        departures.enlist(going)
+                    return True
                 target.handle(copy)
+            return going.go()
         except Exception:
+            if not going.is_wanted():
+                return False
             logger.exception(
                 "%s: %s does not take a copy of message %s; it is kept and tried again at the next delivery",
                 self._state.name,
@@ -160,7 +168,10 @@ class Departures:
                 message_id,
             )
             return False
-        return True
+
+
+def _joins_transactions(target: Receiver) -> bool:
+    return isinstance(target, ManagedByState) and isinstance(target, Channel) and not target.is_synchronous
 
 
 def resolved_settings(

@@ -26,7 +26,7 @@ from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.messages import StoredReference, reference_to, refused
 from jbm_kafka.local.recording import Writing, drop_body, keep_body, write_together
 from jbm_kafka.local.topic_records import HeldByTopic, decode_topic_records, in_offering_order, records_and_bodies
-from jbm_kafka.local.transactions import after_commit
+from jbm_kafka.local.transactions import after_commit, manager_here
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,8 @@ class TopicState:
     @property
     def open_transaction(self) -> str | None:
         """The transaction the caller is in."""
-        return None if self.transaction_manager is None else self.transaction_manager.current
+        manager = manager_here(self.transaction_manager)
+        return None if manager is None else manager.current
 
     def refusal(self, routable: Routable) -> str | None:
         """Why this message cannot be held here now; None when it can."""
@@ -411,7 +412,7 @@ class TopicState:
 
     def _enlisted(self) -> str | None:
         """The transaction the caller is in, which from now on ends here too."""
-        manager, transaction = self.transaction_manager, self.open_transaction
+        manager, transaction = manager_here(self.transaction_manager), self.open_transaction
         if manager is not None and transaction is not None:
             manager.enlist(self)
         return transaction

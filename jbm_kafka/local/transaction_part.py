@@ -12,7 +12,7 @@ from jbm_kafka.core.reference import Reference
 from jbm_kafka.local.handover import decide_acknowledgement
 from jbm_kafka.local.ledger import Ledger, message_id_of
 from jbm_kafka.local.recording import Writing, write_together
-from jbm_kafka.local.transactions import after_commit
+from jbm_kafka.local.transactions import after_commit, manager_here
 
 
 class TransactionPart(Ledger):
@@ -43,7 +43,8 @@ class TransactionPart(Ledger):
     @property
     def open_transaction(self) -> str | None:
         """The transaction the caller is in."""
-        return None if self.transaction_manager is None else self.transaction_manager.current
+        manager = manager_here(self.transaction_manager)
+        return None if manager is None else manager.current
 
     def submit(self, receiver_id: str, reference: Reference) -> None:
         """The acknowledgement counts when the open transaction commits; the first one submitted stands."""
@@ -128,7 +129,7 @@ class TransactionPart(Ledger):
 
     def _enlisted(self) -> str | None:
         """The transaction the caller is in, which from now on ends here too."""
-        manager = self.transaction_manager
+        manager = manager_here(self.transaction_manager)
         transaction = None if manager is None else manager.current
         if manager is not None and transaction is not None:
             manager.enlist(self)

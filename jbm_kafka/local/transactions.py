@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
-from jbm_kafka.contract import TransactionResource
+from jbm_kafka.contract import TransactionManager, TransactionResource
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.errors import (
     IllegalStateError,
@@ -224,6 +224,15 @@ class LocalTransactionManager:
             except Exception as error:
                 failed = failed or error
         return failed
+
+
+departures = LocalTransactionManager()
+"""Of messages that leave a channel of ours for another: its copy comes and it goes by one commit."""
+
+
+def manager_here(own: TransactionManager | None) -> TransactionManager | None:
+    """Whose open transaction counts for a channel: that of a departure to it, else its own manager's."""
+    return own if departures.current is None else departures
 
 
 def _prepare(resources: Sequence[TransactionResource], transaction_id: str) -> None:
