@@ -10,7 +10,7 @@ import pytest
 from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.subscription import Subscription
-from jbm_kafka.sidecar import fetching, intake, subscriptions
+from jbm_kafka.sidecar import group_data, intake, subscriptions
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.holder import Holder
 from jbm_kafka.sidecar.subscription_remains import Remains
@@ -62,9 +62,7 @@ def its_selector_is_asked_of_the_message_before(patch: pytest.MonkeyPatch) -> No
 
         return None if has is None else had
 
-    for module in (intake, fetching):
-        if hasattr(module, "what_it_has"):
-            patch.setattr(module, "what_it_has", what_it_has)
+    patch.setattr(group_data, "what_it_has", what_it_has)
 
 
 def an_unshared_one_is_shared(patch: pytest.MonkeyPatch) -> None:
