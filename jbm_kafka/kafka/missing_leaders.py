@@ -6,21 +6,15 @@ ASK_TIMEOUT_S = 1.0
 """For a broker to say so. Where none answers, that is what is wrong, and the sends that fail need not wait longer."""
 
 
-class MissingLeaders:
-    """Asked about sends that nobody confirmed, all at one time: of each topic once. One thread."""
+def partitions_without_leader(producer: Producer) -> frozenset[tuple[str, int]]:
+    """Topic and partition of each, as a broker says it now; empty when none answers.
 
-    def __init__(self) -> None:
-        self._missing: dict[str, frozenset[int]] = {}
-        self._is_silent = False
-        """No broker answered."""
-
-    def has(self, producer: Producer, topic: str, partition: int) -> bool:
-        """Whether a broker says now that the partition has no leader."""
-        if topic not in self._missing and not self._is_silent:
-            try:
-                found = producer.list_topics(topic, timeout=ASK_TIMEOUT_S).topics[topic].partitions
-            except KafkaException:
-                self._is_silent = True
-            else:
-                self._missing[topic] = frozenset(each.id for each in found.values() if each.leader < 0)
-        return partition in self._missing.get(topic, ())
+    Not to be asked in a callback of the producer: a question there ends the process by a signal at the next callback.
+    """
+    try:
+        topics = producer.list_topics(timeout=ASK_TIMEOUT_S).topics
+    except KafkaException:
+        return frozenset()
+    return frozenset(
+        (name, each.id) for name, topic in topics.items() for each in topic.partitions.values() if each.leader < 0
+    )

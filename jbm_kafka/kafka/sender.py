@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from mypy_extensions import mypyc_attr
 
 from jbm_kafka.kafka.errors import cause, one_line, trouble
-from jbm_kafka.kafka.missing_leaders import MissingLeaders
+from jbm_kafka.kafka.missing_leaders import partitions_without_leader
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
 from jbm_kafka.ports import (
@@ -92,8 +92,8 @@ class ConfluentSender:
         self._is_broken = False
         """librdkafka's producer has failed for good and must be replaced."""
         self._producer = Producer(settings)
-        self._leaders = MissingLeaders()
-        """Asked about what is given up; by the poll thread."""
+        self._without_leader: frozenset[tuple[str, int]] = frozenset()
+        """Partitions, when what was overdue was given up last; the poll thread's."""
         self._poller = threading.Thread(target=self._serve, name="jbm-sender", daemon=True)
         self._poller.start()
 
@@ -233,7 +233,8 @@ class ConfluentSender:
 
     def _give_up(self) -> None:
         """Fail everything queued and in flight at once; what is sent from now on starts afresh."""
-        self._leaders = MissingLeaders()
+        is_overdue = self._is_open and not self._is_broken
+        self._without_leader = partitions_without_leader(self._producer) if is_overdue else frozenset()
         with self._progress:
             producer = self._producer
             producer.purge()
@@ -253,7 +254,7 @@ class ConfluentSender:
         if error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
             time_s = f"within {self._timeout_s:g} s" if self._is_open else "before the connection closed"
             text = f"{place}: not confirmed by Kafka at {self._bootstrap} {time_s}"
-            is_leaderless = self._is_open and self._leaders.has(self._producer, record.topic, record.partition)
+            is_leaderless = (record.topic, record.partition) in self._without_leader
             failure: KafkaClientError = LeaderMissing(text, record) if is_leaderless else Unreachable(text)
         elif error.code() == KafkaError._DESTROY:
             # So librdkafka fails what it held for a partition when it hears that there is none.

@@ -15,17 +15,20 @@ from tests.kafka.world import WAIT_S
 from tests.support.wire_broker import wire_broker
 
 SEND_TIMEOUT_MS = 1_000
+SENDS = 3
 
 
 def failure_of_a_send(bootstrap: str, key: bytes | None) -> KafkaClientError:
-    """What a send is told that nobody confirms."""
+    """What each of some sends is told that nobody confirms."""
     sender = ConfluentKafka(bootstrap, send_timeout_ms=SEND_TIMEOUT_MS).sender()
     told: queue.Queue[KafkaClientError | None] = queue.Queue()
-    sender.send(Outgoing("orders", 0, key, b"x"), told.put)
+    for _ in range(SENDS):
+        sender.send(Outgoing("orders", 0, key, b"x"), told.put)
     try:
-        failure = told.get(timeout=WAIT_S)
+        failures = [told.get(timeout=WAIT_S) for _ in range(SENDS)]
     finally:
         sender.close(WAIT_S)
+    (failure,) = {type(each): each for each in failures}.values()
     assert failure is not None
     return failure
 
