@@ -45,7 +45,13 @@ def letters_in_topic(topic: Topic) -> InvalidDestinationError:
     )
 
 
-def letter_filter(origin: Queue | str | None, selector: str | None, **texts: str | None) -> LetterFilter:
+def origin_at(origin: Queue | Topic | str) -> Queue | Topic:
+    """Where letters came from, given as such or as text: `orders`, `topic:prices`."""
+    found = destination_at(origin) if isinstance(origin, str) else origin
+    return as_topic(found) if isinstance(found, Topic) else queue_of(found)
+
+
+def letter_filter(origin: Queue | Topic | str | None, selector: str | None, **texts: str | None) -> LetterFilter:
     """Which dead letters are meant; `texts` are the filters that are one text each."""
     for name, text in texts.items():
         if text is not None and not isinstance(text, str):
@@ -53,4 +59,4 @@ def letter_filter(origin: Queue | str | None, selector: str | None, **texts: str
     reason = texts["reason"]
     if reason is not None and (fault := reason_fault(reason)):
         raise wrong_value("reason", reason, fault)
-    return LetterFilter(None if origin is None else queue_of(origin), selector=parse_selector(selector), **texts)
+    return LetterFilter(None if origin is None else origin_at(origin), selector=parse_selector(selector), **texts)

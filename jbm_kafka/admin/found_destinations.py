@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
 from jbm_kafka.admin.asked import letters_in_topic
+from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
@@ -122,20 +124,27 @@ class FoundDestinations:
 
         return grow
 
-    def info_of(self, queue: Queue) -> TopicInfo:
-        """What is needed to send a dead letter to the queue that it came from.
+    def subscriptions_of(self, topic: Topic) -> Mapping[str, Subscription]:
+        """Those that the topic has now, by their full names."""
+        self._registry.refresh()
+        found = [record for _, record in subscriptions_in(self._registry.log.values()) if not record.is_ending]
+        return {each.subscription.full_name: each.subscription for each in found if each.subscription.topic == topic}
+
+    def info_of(self, destination: Queue | Topic) -> TopicInfo:
+        """What is needed to send a dead letter to the queue or topic that it came from.
 
         Raises:
             InvalidDestinationError: it is not there any more.
         """
-        if self.described(queue) is None:
+        if self.described(destination) is None:
+            option = " --topic" if isinstance(destination, Topic) else ""
             raise InvalidDestinationError(
-                f"{queue}, where it came from, is not there any more; create it again with: "
-                f"jbm-kafka create {queue.name}",
-                destination=queue.name,
+                f"{destination}, where it came from, is not there any more; create it again with: "
+                f"jbm-kafka create {destination.name}{option}",
+                destination=destination.name,
             )
         topics = Topics(self._admin, namespace=self._namespace, registry=self._registry)
-        return topics.ensure(queue, create=False, partitions=DEFAULT_PARTITIONS)
+        return topics.ensure(destination, create=False, partitions=DEFAULT_PARTITIONS)
 
     def _refuse_topic(self, queue: Queue, described: TopicDescription) -> None:
         """A topic's messages are its subscriptions', and no queue's."""

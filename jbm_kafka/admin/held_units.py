@@ -101,9 +101,9 @@ def row_of(record: KafkaRecord, seen: Seen | None, now_ms: int) -> HeldMessageRo
 def _recorded_rule(record: KafkaRecord, due_at_ms: int, now_ms: int) -> Rule:
     if due_at_ms >= FOREVER_MS:
         return Rule.ON_HOLD
-    _, expiration_ms, delivery_time_ms, _ = scan(record.headers())
-    if is_expired(expiration_ms, now_ms):
+    scanned = scan(record.headers())
+    if is_expired(scanned.expiration_ms, now_ms):
         return Rule.EXPIRED
     if due_at_ms > now_ms:
-        return Rule.NOT_YET_DUE if delivery_time_ms >= due_at_ms else Rule.DELAYED
+        return Rule.NOT_YET_DUE if scanned.delivery_time_ms >= due_at_ms else Rule.DELAYED
     return Rule.READY

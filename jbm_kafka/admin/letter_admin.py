@@ -12,7 +12,7 @@ from jbm_kafka.admin.looking import as_browsed, patiently
 from jbm_kafka.admin.retry import carry_out, retried_report
 from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner, planned_report
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 from jbm_kafka.jms.messages import Message
@@ -28,7 +28,7 @@ class LetterAdmin(Asking):
         self,
         queue: Queue | str = SHIPPED_DEAD_LETTERS,
         *,
-        origin: Queue | str | None = None,
+        origin: Queue | Topic | str | None = None,
         reason: str | None = None,
         unit: str | None = None,
         message_id: str | None = None,
@@ -74,7 +74,7 @@ class LetterAdmin(Asking):
         self,
         queue: Queue | str = SHIPPED_DEAD_LETTERS,
         *,
-        origin: Queue | str | None = None,
+        origin: Queue | Topic | str | None = None,
         reason: str | None = None,
         unit: str | None = None,
         message_id: str | None = None,
@@ -83,13 +83,15 @@ class LetterAdmin(Asking):
         dry_run: bool = False,
         timeout_s: float = RETRY_TIMEOUT_S,
     ) -> RetryReport:
-        """Send dead letters of `queue` to the queues they came from: of those that match, the `count` oldest, or all.
+        """Send dead letters of `queue` to where they came from: of those that match, the `count` oldest, or all.
+
+        One that a subscription of a topic gave up comes to that subscription alone (decision 51).
 
         What is sent leaves `queue` in the same transaction (REDELIVER-9); what is not stays, uncounted, in its place.
         Letters that come meanwhile are left for another time. It ends when none came for `timeout_s` seconds.
 
         Args:
-            origin: only what came from there.
+            origin: only what came from there: a queue, or `Topic(…)` or "topic:…".
             reason: only what left for this reason, as `dead_letters` tells it.
             message_id: only what has this id; ids may repeat.
             selector: only what it chooses of the dead letters' properties (docs/selectors.md).
@@ -111,12 +113,23 @@ class LetterAdmin(Asking):
             if self._found.is_unused(source):
                 return planned_report(source, RetryPlan(), is_dry_run=dry_run)
             self._found.with_letters(source)
-            planner = RetryPlanner(source, admin=self._admin, reader=reader, info_of=self._found.info_of)
+            planner = RetryPlanner(
+                source,
+                admin=self._admin,
+                reader=reader,
+                info_of=self._found.info_of,
+                subscriptions_of=self._found.subscriptions_of,
+            )
             plan = patiently(lambda: planner.plan((seen.record for seen in self._seen(source)), asked, count))
             if dry_run or not plan.letters:
                 return planned_report(source, plan, is_dry_run=dry_run)
             with self._connections.open() as connection:
-                info_of = connection.provider.ensure
-                sending = RetryPlanner(source, admin=self._admin, reader=reader, info_of=info_of)
+                sending = RetryPlanner(
+                    source,
+                    admin=self._admin,
+                    reader=reader,
+                    info_of=connection.provider.ensure,
+                    subscriptions_of=self._found.subscriptions_of,
+                )
                 done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
             return retried_report(done, plan, lambda: self._seen(source), timeout_s)

@@ -11,7 +11,7 @@ from jbm_kafka.codec.dead_letter import Origin, origin_of
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_value
 from jbm_kafka.core.departure import EXPIRED, OPERATOR, OUT_OF_ATTEMPTS, UNDECODABLE
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.ports import KafkaRecord
 
@@ -86,7 +86,7 @@ def letter_of(record: KafkaRecord) -> DeadLetter:
 class LetterFilter:
     """Which dead letters are meant; what is None is not asked for."""
 
-    origin: Queue | None = None
+    origin: Queue | Topic | None = None
     reason: str | None = None
     unit: str | None = None
     message_id: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from jbm_kafka.admin.chosen_messages import several
 from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport, letter_of, oldest_first
@@ -11,10 +12,15 @@ from jbm_kafka.codec.bodies import NONE, body_kind
 from jbm_kafka.codec.dead_letter import retried_headers
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_size import batch_bytes, compressed_bytes_max
-from jbm_kafka.core.destination import Queue, parse_destination
+from jbm_kafka.core.addresses import destination_at
+from jbm_kafka.core.destination import Queue, Topic, parse_destination
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, MessageTooLargeError, OrderError
+from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError, KafkaRecord, LogReader, Outgoing
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.sidecar.intake import reference_of, what_it_has
+
+_Line = tuple[int, str | None, str | None, str]
 
 READ_TIMEOUT_S = 30.0
 CHUNK = 10_000
@@ -35,20 +41,27 @@ class RetryPlanner:
     """Makes plans, and the records that they send. One thread."""
 
     def __init__(
-        self, source: Queue, *, admin: KafkaAdmin, reader: LogReader, info_of: Callable[[Queue], TopicInfo]
+        self,
+        source: Queue,
+        *,
+        admin: KafkaAdmin,
+        reader: LogReader,
+        info_of: Callable[[Queue | Topic], TopicInfo],
+        subscriptions_of: Callable[[Topic], Mapping[str, Subscription]],
     ) -> None:
-        """`info_of` a queue raises JMSError when it cannot be sent to."""
+        """`info_of` a destination raises JMSError when it cannot be sent to; `subscriptions_of`: by full name."""
         self._source = source
         self._admin = admin
         self._reader = reader
         self._info_of = info_of
-        self._infos: dict[Queue, TopicInfo | JMSError] = {}
+        self._infos: dict[Queue | Topic, TopicInfo | JMSError] = {}
+        self._subscriptions_of = cache(subscriptions_of)
 
     def plan(self, records: Iterable[KafkaRecord], wanted: LetterFilter, count: int | None) -> RetryPlan:
         """Look at every record of the dead-letter queue, in the order of its log."""
         letters: list[DeadLetter] = []
         kept: list[KeptLetter] = []
-        first_others: dict[tuple[int, str | None, str], DeadLetter] = {}
+        first_others: dict[_Line, DeadLetter] = {}
         for record in records:
             letter = letter_of(record)
             is_wanted = wanted.matches(letter, record)
@@ -70,19 +83,23 @@ class RetryPlanner:
         Raises:
             JMSError: it cannot be sent; the text says why, and what to do.
         """
-        queue = self._destination(letter)
-        info = self._info(queue)
+        destination = self._destination(letter)
+        info = self._info(destination)
+        subscription = None
+        if isinstance(destination, Topic):
+            subscription = self._check_subscription(letter, destination, record)
         key = record.key() or None
         value = record.value()
         if value is None and body_kind(record.headers()) != NONE:
-            value = self._original_body(letter, queue)
-        headers = retried_headers(record.headers())
+            value = self._original_body(letter, destination)
+        headers = retried_headers(record.headers(), subscription=subscription)
         size = batch_bytes(key, value, headers)
         if size > info.max_message_bytes and info.keeps_compression:
             size = min(size, compressed_bytes_max(key, value, headers))
         if size > info.max_message_bytes:
             raise MessageTooLargeError(
-                f"it has {size} bytes, and {queue} takes {info.max_message_bytes}: raise max.message.bytes of its topic"
+                f"it has {size} bytes, and {destination} takes {info.max_message_bytes}: raise max.message.bytes of "
+                f"its topic"
             )
         partition = _partition(letter, info, key)
         return Outgoing(info.topic, partition, key, value, headers, None, info.max_message_bytes)
@@ -94,7 +111,7 @@ class RetryPlanner:
             return str(error)
         return None
 
-    def _destination(self, letter: DeadLetter) -> Queue:
+    def _destination(self, letter: DeadLetter) -> Queue | Topic:
         told = letter.origin.destination
         if told is None:
             raise InvalidDestinationError(
@@ -105,18 +122,37 @@ class RetryPlanner:
             destination = parse_destination(told)
         except InvalidDestinationError as fault:
             raise InvalidDestinationError(f"where it came from cannot be read: {fault}") from None
-        if type(destination) is not Queue:
-            raise InvalidDestinationError(f"it came from {destination}, and this version sends to queues only")
+        if not isinstance(destination, Queue | Topic) or destination.is_temporary:
+            raise InvalidDestinationError(f"it came from {destination}, which ended with its connection")
         if destination == self._source:
             raise InvalidDestinationError(f"it came from {destination} itself, where it is")
         return destination
 
-    def _original_body(self, letter: DeadLetter, queue: Queue) -> bytes | None:
+    def _check_subscription(self, letter: DeadLetter, topic: Topic, record: KafkaRecord) -> str:
+        """The full name of the subscription that it came from; the others have had their copies (decision 51)."""
+        name = letter.origin.subscription
+        found = None if name is None else self._subscriptions_of(topic).get(name)
+        by_hand = f"or receive it, and send it to {topic} yourself, where every subscription gets it"
+        if name is None or found is None:
+            told = "one that it does not tell" if name is None else repr(name)
+            raise InvalidDestinationError(
+                f"it came from {topic} and its subscription {told}, which is not there any more: make it again, "
+                f"{by_hand}"
+            )
+        has = what_it_has(found)
+        if has is not None and not has(reference_of(record)):
+            raise InvalidDestinationError(
+                f"it came from {topic} and its subscription {name!r}, which is another one now, of "
+                f"{found.choice_text}, and does not choose it: subscribe as before, {by_hand}"
+            )
+        return name
+
+    def _original_body(self, letter: DeadLetter, destination: Queue | Topic) -> bytes | None:
         """The body of a letter that was too large to take it along: the original's, which the log still has."""
         place = letter.original_place
         if place is None:
             return None
-        info, (_, partition, offset) = self._info(queue), place
+        info, (_, partition, offset) = self._info(destination), place
         end = 0
         if partition < info.partitions:
             end = self._admin.end_positions(info.topic, [partition], stable=True)[partition]
@@ -124,14 +160,14 @@ class RetryPlanner:
             if message_id_of(record.headers(), info.topic, partition, offset) == letter.message_id:
                 return record.value()
         raise InvalidDestinationError(
-            f"it came without its body, and the original at {queue} partition {partition} offset {offset} is not in "
-            f"the log any more: nothing has the body"
+            f"it came without its body, and the original at {destination} partition {partition} offset {offset} is not "
+            f"in the log any more: nothing has the body"
         )
 
     def _gone_on(self, letters: Sequence[DeadLetter]) -> Iterator[str]:
-        """Units of which later messages were sent to the queue: those were, or will be, processed before."""
-        for queue, by_partition in _originals(letters).items():
-            info = self._info(queue)
+        """Units of which later messages were sent there: those were, or will be, processed before."""
+        for destination, by_partition in _originals(letters).items():
+            info = self._info(destination)
             ours = {p: offsets for p, offsets in by_partition.items() if p < info.partitions}
             ends = self._admin.end_positions(info.topic, list(ours), stable=True)
             units: set[str] = set()
@@ -140,24 +176,24 @@ class RetryPlanner:
                 if end - begin > FOLLOWING_MAX:
                     end = begin + FOLLOWING_MAX
                     yield (
-                        f"partition {partition} of {queue}: more than {FOLLOWING_MAX} messages follow; whether units "
-                        f"went on was looked up in the first of them only"
+                        f"partition {partition} of {destination}: more than {FOLLOWING_MAX} messages follow; whether "
+                        f"units went on was looked up in the first of them only"
                     )
                 units.update(_later_units(self._read(info.topic, partition, begin, end), offsets))
             if units:
                 yield (
-                    f"{several(units)} of {queue} went on: later messages have overtaken these letters, or will (with "
-                    f"on_dead_letter='hold' a unit waits instead)"
+                    f"{several(units)} of {destination} went on: later messages have overtaken these letters, or will "
+                    f"(with on_dead_letter='hold' a unit waits instead)"
                 )
 
-    def _info(self, queue: Queue) -> TopicInfo:
-        """What is known of a queue, or why it cannot be sent to; asked for once."""
-        if queue not in self._infos:
+    def _info(self, destination: Queue | Topic) -> TopicInfo:
+        """What is known of a destination, or why it cannot be sent to; asked for once."""
+        if destination not in self._infos:
             try:
-                self._infos[queue] = self._info_of(queue)
+                self._infos[destination] = self._info_of(destination)
             except JMSError as error:
-                self._infos[queue] = error
-        found = self._infos[queue]
+                self._infos[destination] = error
+        found = self._infos[destination]
         if isinstance(found, JMSError):
             raise found
         return found
@@ -181,14 +217,14 @@ def _partition(letter: DeadLetter, info: TopicInfo, key: bytes | None) -> int:
     return info.home(key)  # what is in motion is claimed when it is sent
 
 
-def _line(letter: DeadLetter) -> tuple[int, str | None, str]:
-    """What stays in order: one unit's letters from one destination."""
-    return letter.partition, letter.origin.destination, letter.unit or ""
+def _line(letter: DeadLetter) -> _Line:
+    """What stays in order: one unit's letters from one queue or subscription."""
+    return letter.partition, letter.origin.destination, letter.origin.subscription, letter.unit or ""
 
 
 def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Iterable[DeadLetter]) -> Iterator[str]:
     """A warning of units of which a letter is sent, and an earlier one stays."""
-    first: dict[tuple[int, str | None, str], int] = {}
+    first: dict[_Line, int] = {}
     for letter in stayed:
         if letter.unit is not None:
             first[_line(letter)] = min(letter.offset, first.get(_line(letter), letter.offset))
@@ -200,14 +236,14 @@ def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Iterable[Dead
         )
 
 
-def _originals(letters: Iterable[DeadLetter]) -> Mapping[Queue, Mapping[int, Mapping[int, str]]]:
-    """The letters with a unit by the place of their originals: queue, partition, offset."""
-    found: dict[Queue, dict[int, dict[int, str]]] = {}
+def _originals(letters: Iterable[DeadLetter]) -> Mapping[Queue | Topic, Mapping[int, Mapping[int, str]]]:
+    """The letters with a unit by the place of their originals: destination, partition, offset."""
+    found: dict[Queue | Topic, dict[int, dict[int, str]]] = {}
     for letter in letters:
         place = letter.original_place
         if letter.unit is not None and place is not None:
-            queue = Queue(parse_destination(place[0]).name)
-            found.setdefault(queue, {}).setdefault(place[1], {})[place[2]] = letter.unit
+            destination = destination_at(place[0])
+            found.setdefault(destination, {}).setdefault(place[1], {})[place[2]] = letter.unit
     return found
 
 

@@ -9,8 +9,8 @@ import click
 from jbm_kafka.admin import Admin
 from jbm_kafka.admin.asked import letters_queue
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.core.addresses import address_fault
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.addresses import address_fault, destination_at
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.devbroker.probe import anybody_listens, unknown_hosts
 from jbm_kafka.jms.connection import Connection
@@ -44,6 +44,12 @@ def as_address(context: click.Context, parameter: click.Parameter, value: str | 
     if fault is not None:
         raise click.BadParameter(f"{value!r}: {fault}", context, parameter)
     return value
+
+
+def as_origin(context: click.Context, parameter: click.Parameter, value: str | None) -> Queue | Topic | None:
+    """Where letters came from: `orders`, `queue:orders`, `topic:prices`; wrong usage if it cannot be either."""
+    checked = None if value is None else as_address(context, parameter, value)
+    return None if checked is None else destination_at(checked)
 
 
 def as_letters_queue(context: click.Context, parameter: click.Parameter, value: str) -> Queue:

@@ -11,10 +11,10 @@ from jbm_kafka.admin.letters import REASONS, reason_fault
 from jbm_kafka.cli.browse import first_rows, tell_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of, as_letters_queue, as_queue
+from jbm_kafka.cli.connect import admin_of, as_letters_queue, as_origin
 from jbm_kafka.cli.options import Seconds, Whole, check_id, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import JMSError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -41,7 +41,7 @@ def _filters(function: Function) -> Function:
         click.option("--unit", metavar="U", callback=check_unit, help="Only messages of this unit of order."),
         click.option("--reason", metavar="R", callback=_check_reason,
                      help=f"Only what left for this reason: {' or '.join(REASONS)}."),
-        click.option("--origin", metavar="DEST", callback=as_queue, help="Only those that came from this queue."),
+        click.option("--origin", metavar="DEST", callback=as_origin, help="Only those from this queue, or topic:NAME."),
         click.option("--from", "source", metavar="DEST", callback=as_letters_queue, default="DLQ", show_default=True,
                      help="The dead-letter or expiry queue to look into."),
     ):  # fmt: skip
@@ -60,7 +60,7 @@ def dead_letters() -> None:
 @json_option
 def list_dead_letters(
     source: Queue,
-    origin: Queue | None,
+    origin: Queue | Topic | None,
     reason: str | None,
     unit: str | None,
     message_id: str | None,
@@ -82,7 +82,7 @@ def list_dead_letters(
             click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector)))
             return
     cells = [
-        (when(letter.died_at_ms), _text(letter.origin.destination), _text(letter.reason), letter.origin.delivery_count,
+        (when(letter.died_at_ms), _from(letter), _text(letter.reason), letter.origin.delivery_count,
          _text(letter.last_error), _text(letter.unit), _text(letter.message_id), brief(body_of(message)))
         for letter, message in rows
     ]  # fmt: skip
@@ -90,7 +90,7 @@ def list_dead_letters(
     tell_more(more)
 
 
-@dead_letters.command(short_help="Send dead letters again, to the queues they came from.")
+@dead_letters.command(short_help="Send dead letters again, to where they came from.")
 @_filters
 @click.option("--count", type=Whole(1), metavar="N", help="Only the N that died first. [all]")
 @click.option("--timeout", type=Seconds(0, 1e6), default=10.0, show_default=True, metavar="S",
@@ -100,7 +100,7 @@ def list_dead_letters(
 @json_option
 def retry(
     source: Queue,
-    origin: Queue | None,
+    origin: Queue | Topic | None,
     reason: str | None,
     unit: str | None,
     message_id: str | None,
@@ -111,7 +111,7 @@ def retry(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Send dead letters to the queues they came from, with attempts counted from zero.
+    """Send dead letters to where they came from, with attempts counted from zero.
 
     Each leaves the dead-letter queue in the transaction that sends it: it is never in both, nor in none. What cannot be
     sent stays, with the reason; then the exit code is 1.
@@ -132,7 +132,7 @@ def retry(
 
 
 def _asked(
-    origin: Queue | None, reason: str | None, unit: str | None, message_id: str | None, selector: str | None
+    origin: Queue | Topic | None, reason: str | None, unit: str | None, message_id: str | None, selector: str | None
 ) -> str:
     """Which letters were asked for, for people; nothing when all were."""
     told = {"from": origin, "of reason": reason, "of unit": unit, "with id": message_id}
@@ -158,7 +158,7 @@ def _tell(report: RetryReport) -> None:
     if report.is_dry_run and report.letters:
         rows, more = first_rows(iter(report.letters))
         cells = [
-            (_text(letter.origin.destination), _text(letter.unit), _text(letter.message_id), _text(letter.reason),
+            (_from(letter), _text(letter.unit), _text(letter.message_id), _text(letter.reason),
              letter.origin.delivery_count, when(letter.died_at_ms))
             for letter in rows
         ]  # fmt: skip
@@ -175,6 +175,11 @@ def _tell(report: RetryReport) -> None:
     verb = "would be sent" if report.is_dry_run else "sent"
     kept = f", {len(report.kept)} kept" if report.kept else ""
     click.echo(f"{len(report.letters)} {verb} from {report.source}{kept}")
+
+
+def _from(letter: DeadLetter) -> str | None:
+    """Where it was: `queue:orders`, `topic:prices billing/audit`."""
+    return _text(" ".join(filter(None, (letter.origin.destination, letter.origin.subscription)))) or None
 
 
 def _by_reason(kept: Sequence[KeptLetter]) -> dict[str, list[DeadLetter]]:
@@ -195,7 +200,12 @@ def _values(letter: DeadLetter) -> dict[str, object]:
         "last_error": letter.last_error,
         "attempts": origin.delivery_count,
         "died_at_ms": letter.died_at_ms,
-        "origin": {"destination": origin.destination, "partition": origin.partition, "offset": origin.offset},
+        "origin": {
+            "destination": origin.destination,
+            "subscription": origin.subscription,
+            "partition": origin.partition,
+            "offset": origin.offset,
+        },
     }
 
 

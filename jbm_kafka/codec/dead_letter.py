@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jbm_kafka.codec.headers import decode_headers, property_of_header
 from jbm_kafka.codec.properties import Property, property_header
-from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, Header
+from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, SUBSCRIPTION_HEADER, Header
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER
 
@@ -38,11 +38,11 @@ HOP_PROPERTIES = frozenset(
 )
 """They describe the last hop, so a further hop replaces them all."""
 
-_NOT_COPIED = frozenset(["JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID", TEMPORARY_HEADER])
+_NOT_COPIED = frozenset(["JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID", TEMPORARY_HEADER, SUBSCRIPTION_HEADER])
 """The first two by REDELIVER-4. With its duplicate id a message that is retried and fails again would look like a
-duplicate of itself, and be settled unseen. The last says which temporary destination it was for."""
+duplicate of itself, and be settled unseen. The last two say which temporary destination or subscription it was for."""
 
-_NOT_MOVED = frozenset(["JBMDuplicateID", TEMPORARY_HEADER])
+_NOT_MOVED = frozenset(["JBMDuplicateID", TEMPORARY_HEADER, SUBSCRIPTION_HEADER])
 
 
 def dead_letter_headers(
@@ -94,6 +94,8 @@ class Origin(NamedTuple):
 
     destination: str | None
     """As in `queue:orders`."""
+    subscription: str | None
+    """Of a topic: the full name of the subscription whose copy it was."""
     message_id: str | None
     partition: int | None
     offset: int | None
@@ -120,6 +122,7 @@ def origin_of(headers: Sequence[Header] | None) -> Origin:
 
     return Origin(
         destination=text(ORIG_DESTINATION),
+        subscription=text(ORIG_SUBSCRIPTION),
         message_id=text(ORIG_MESSAGE_ID),
         partition=number(ORIG_PARTITION),
         offset=number(ORIG_OFFSET),
@@ -130,12 +133,17 @@ def origin_of(headers: Sequence[Header] | None) -> Origin:
     )
 
 
-def retried_headers(copied: Sequence[Header] | None) -> list[Header]:
+def retried_headers(copied: Sequence[Header] | None, *, subscription: str | None = None) -> list[Header]:
     """The headers of a dead letter that is sent again: what told of its hop is gone, everything else as it was.
 
     Its id and its time of sending stay: it is the same message still. It has no duplicate id (docs/decisions/0007).
+    Only this `subscription` of its topic gets it, told by its full name; None: it goes to a queue.
     """
-    return [header for header in copied or () if property_of_header(header[0])[1] not in HOP_PROPERTIES]
+    headers = [header for header in copied or () if property_of_header(header[0])[1] not in HOP_PROPERTIES]
+    if subscription is None:
+        return headers
+    addressed = (SUBSCRIPTION_HEADER, subscription.encode())
+    return [*(header for header in headers if header[0] != SUBSCRIPTION_HEADER), addressed]
 
 
 def moved_headers(original: Sequence[Header] | None, *, message_id: str, timestamp_ms: int) -> list[Header]:

@@ -19,7 +19,15 @@ from jbm_kafka.codec.properties import (
     parse_property,
     property_header,
 )
-from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT, Header, Scanned, parse_count, scan
+from jbm_kafka.codec.scan import (
+    MESSAGE_ID_HEADER,
+    PRIORITY_DEFAULT,
+    SUBSCRIPTION_HEADER,
+    Header,
+    Scanned,
+    parse_count,
+    scan,
+)
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, parse_destination
 from jbm_kafka.core.errors import InvalidDestinationError
@@ -48,6 +56,7 @@ OWN_HEADERS = _TEXT_HEADERS | {
     "JBMBody",
     "JBMCodec",
     "JBMTemporary",
+    SUBSCRIPTION_HEADER,
 }
 """Headers that a send writes by itself; of a message that is sent on, none is passed on but a JMSReplyTo that cannot be
 read."""

@@ -22,13 +22,18 @@ class Scanned(NamedTuple):
     delivery_time_ms: int = 0
     """Absolute time; 0: at once."""
     duplicate_id: bytes | None = None
+    subscription: bytes | None = None
+    """The full name of the one subscription of its topic that has it (decision 51); None: every one."""
 
 
 ALL_DEFAULT: Final = Scanned()
 """What `scan` returns, the same object, for a record in which nothing is special: most of them."""
 
 MESSAGE_ID_HEADER: Final = "JMSMessageID"
-DECIDING_HEADERS: Final = frozenset({"JMSPriority", "JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID"})
+SUBSCRIPTION_HEADER: Final = "JBMSubscription"
+DECIDING_HEADERS: Final = frozenset(
+    {"JMSPriority", "JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID", SUBSCRIPTION_HEADER}
+)
 """A record with none of them is `ALL_DEFAULT`. All names of ours begin with a J, and no property's does."""
 
 
@@ -46,11 +51,15 @@ def _scan_special(headers: Sequence[Header]) -> Scanned:
     priority = PRIORITY_DEFAULT
     expiration_ms = delivery_time_ms = 0
     duplicate_id: bytes | None = None
+    subscription: bytes | None = None
     for name, value in headers:
         if value is None or name not in DECIDING_HEADERS:
             continue
         if name == "JBMDuplicateID":
             duplicate_id = value
+            continue
+        if name == SUBSCRIPTION_HEADER:
+            subscription = value
             continue
         number = parse_count(value)
         if number is None:
@@ -61,7 +70,7 @@ def _scan_special(headers: Sequence[Header]) -> Scanned:
             delivery_time_ms = number
         elif number <= 9:
             priority = number
-    return Scanned(priority, expiration_ms, delivery_time_ms, duplicate_id)
+    return Scanned(priority, expiration_ms, delivery_time_ms, duplicate_id, subscription)
 
 
 def parse_count(value: bytes) -> int | None:

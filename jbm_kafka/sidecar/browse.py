@@ -14,13 +14,14 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.states import MessageState
+from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaRecord, LogReader
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.sidecar.browse_order import Arrival, MergedLog, in_order_of_receiving
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.hand import NOTHING, Hand
 from jbm_kafka.sidecar.hands import Hands
-from jbm_kafka.sidecar.intake import reference_of, what_it_has
+from jbm_kafka.sidecar.intake import is_for_another, reference_of, what_it_has
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels, recover_unrecorded
 
@@ -76,7 +77,7 @@ def browse(
         states = _states(scope, description.partitions, admin, reader)
         ends = admin.end_positions(topic, list(states), stable=True)
         has = None if group.subscription is None else what_it_has(group.subscription)
-        looks = {p: _Look(state, found.get(p, NOTHING), has, now_ms) for p, state in states.items()}
+        looks = {p: _Look(state, found.get(p, NOTHING), group.subscription, has, now_ms) for p, state in states.items()}
         records = MergedLog(reader, topic, {p: (state.read_position, ends[p]) for p, state in states.items()})
         for seen in in_order_of_receiving(_arrivals(records, looks)):
             if (include_all or seen.is_deliverable) and _is_selected(seen.record, selector):
@@ -127,9 +128,17 @@ def _arrivals(records: MergedLog, looks: Mapping[int, _Look]) -> Iterator[Arriva
 class _Look:
     """At one partition, in the order of its log."""
 
-    def __init__(self, state: ChannelState, hand: Hand, has: Callable[[Reference], bool] | None, now_ms: int) -> None:
+    def __init__(
+        self,
+        state: ChannelState,
+        hand: Hand,
+        subscription: Subscription | None,
+        has: Callable[[Reference], bool] | None,
+        now_ms: int,
+    ) -> None:
         self._state = state
         self._hand = hand
+        self._subscription = subscription
         self._has = has
         self._now_ms = now_ms
         self._units: set[bytes] = set()
@@ -141,7 +150,7 @@ class _Look:
         offset, unit = reference.offset, reference.unit
         if offset < state.end_position and offset not in state.unsettled:
             return None
-        if self._has is not None and not self._has(reference):
+        if is_for_another(record, self._subscription) or (self._has is not None and not self._has(reference)):
             return None
         past = state.past.get(offset)
         due_at_ms = max(reference.delivery_time_ms, 0 if past is None else past.due_at_ms)

@@ -16,7 +16,7 @@ from jbm_kafka.core.changes import Fetched
 from jbm_kafka.ports import GroupConsumer, KafkaRecord
 from jbm_kafka.sidecar import config as numbers
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.intake import references_by_partition
+from jbm_kafka.sidecar.intake import references_by_partition, without_others
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
 
@@ -85,7 +85,8 @@ class Fetching:
     def _take_in(self, records: Sequence[KafkaRecord]) -> None:
         clock = self._data.clock
         now_ms = clock.now_ms() if records else 0
-        for partition, (references, mean_body_bytes, identified) in references_by_partition(records).items():
+        for partition, intake in references_by_partition(records).items():
+            references, mean_body_bytes, identified, addressed = intake
             channel = self._data.channels.get(partition)
             if channel is None or channel.is_lost:
                 continue
@@ -96,6 +97,7 @@ class Fetching:
                     continue
             self._routes.look(partition, references)
             end = references[-1].offset + 1
+            references = without_others(references, addressed, self._data.group.subscription)
             if (has := self._data.has) is not None:
                 references = [each for each in references if has(each)]
             self._data.selections.look(references)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from types import MappingProxyType
+from typing import Final, NamedTuple, cast
 
 from jbm_kafka.codec.bodies import BODY_HEADER, body_kind
 from jbm_kafka.codec.one_header import last_value
@@ -20,6 +21,9 @@ SENDER_HEADER = "JBMSender"
 """Who sent a message to a topic: `<client id>/<connection id>`."""
 
 
+_NOBODY: Final[Mapping[int, bytes]] = MappingProxyType({})
+
+
 class Intake(NamedTuple):
     """What was fetched of one partition."""
 
@@ -27,12 +31,15 @@ class Intake(NamedTuple):
     mean_body_bytes: int
     identified: Sequence[Identified]
     """Those of the messages that have a duplicate id."""
+    addressed: Mapping[int, bytes]
+    """By offset those that only one subscription of the topic has: its full name (decision 51)."""
 
 
 def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Intake]:
     """References and the rough size of a body by partition, in the order fetched. An empty key is no unit."""
     rows: dict[int, list[Reference]] = {}
     identified: dict[int, list[Identified]] = {}
+    addressed: dict[int, dict[int, bytes]] = {}
     current: int | None = None
     mine: list[Reference]
     for record in records:
@@ -50,8 +57,10 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Inta
             if name == BODY_HEADER:
                 kind = header[1]
             elif is_plain and name in DECIDING_HEADERS:
-                priority, expiration_ms, delivery_time_ms, duplicate_id = scan(headers)
+                priority, expiration_ms, delivery_time_ms, duplicate_id, subscription = scan(headers)
                 is_plain = False
+                if subscription is not None:
+                    addressed.setdefault(cast(int, record.partition()), {})[cast(int, record.offset())] = subscription
                 if duplicate_id:
                     _identify(identified, record, duplicate_id)
         partition = record.partition()
@@ -62,7 +71,9 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Inta
         assert offset is not None
         mine.append(Reference(offset, record.key() or None, priority, expiration_ms, delivery_time_ms, record, kind))
     return {
-        partition: Intake(references, _mean_body_bytes(references), identified.get(partition, ()))
+        partition: Intake(
+            references, _mean_body_bytes(references), identified.get(partition, ()), addressed.get(partition, _NOBODY)
+        )
         for partition, references in rows.items()
     }
 
@@ -70,16 +81,34 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Inta
 def reference_of(record: KafkaRecord) -> Reference:
     """One reference, for records that come back from the held store."""
     headers = record.headers()
-    priority, expiration_ms, delivery_time_ms, _ = scan(headers)
+    scanned = scan(headers)
     return Reference(
         offset=cast(int, record.offset()),
         unit=record.key() or None,
-        priority=priority,
-        expiration_ms=expiration_ms,
-        delivery_time_ms=delivery_time_ms,
+        priority=scanned.priority,
+        expiration_ms=scanned.expiration_ms,
+        delivery_time_ms=scanned.delivery_time_ms,
         record=record,
         body_kind=body_kind(headers),
     )
+
+
+def without_others(
+    references: list[Reference], addressed: Mapping[int, bytes], subscription: Subscription | None
+) -> list[Reference]:
+    """But for those that only another subscription of the topic has. A queue has all."""
+    if subscription is None or not addressed:
+        return references
+    mine = subscription.full_name.encode()
+    return [each for each in references if addressed.get(each.offset, mine) == mine]
+
+
+def is_for_another(record: KafkaRecord, subscription: Subscription | None) -> bool:
+    """Whether only another subscription of the topic has it."""
+    if subscription is None:
+        return False
+    only = scan(record.headers()).subscription
+    return only is not None and only != subscription.full_name.encode()
 
 
 def what_it_has(subscription: Subscription) -> Callable[[Reference], bool] | None:

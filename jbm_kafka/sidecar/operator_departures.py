@@ -30,7 +30,7 @@ from jbm_kafka.sidecar.checkpoint_parts import Settling
 from jbm_kafka.sidecar.copies import copy_of
 from jbm_kafka.sidecar.departures import Departures, Submit, event_of
 from jbm_kafka.sidecar.group_data import GroupData
-from jbm_kafka.sidecar.intake import references_by_partition
+from jbm_kafka.sidecar.intake import references_by_partition, without_others
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.settle import Settle
@@ -198,7 +198,11 @@ class OperatorDepartures:
         channel = errand.channel
         if not channel.is_lost and not channel.is_closing:
             intake = references_by_partition(records).get(channel.partition)
-            references = [] if intake is None else intake.references
+            references = (
+                []
+                if intake is None
+                else without_others(intake.references, intake.addressed, self._data.group.subscription)
+            )
             if (has := self._data.has) is not None:
                 references = [each for each in references if has(each)]
             begin = channel.state.end_position

@@ -48,7 +48,13 @@ class Shop:
     def retry(self, wanted: LetterFilter | None = None, *, meanwhile: Callable[[], object] = lambda: None) -> Retry:
         kafka = MemoryKafka(self.cluster)
         connection = self.factory.create_connection()
-        planner = RetryPlanner(DLQ, admin=kafka.admin(), reader=kafka.log_reader(), info_of=connection.provider.ensure)
+        planner = RetryPlanner(
+            DLQ,
+            admin=kafka.admin(),
+            reader=kafka.log_reader(),
+            info_of=connection.provider.ensure,
+            subscriptions_of=lambda _: {},
+        )
         plan = planner.plan(self.records(), wanted or LetterFilter(), None)
         assert not plan.kept
         meanwhile()

@@ -12,23 +12,26 @@ from jbm_kafka.codec.scan import ALL_DEFAULT, DECIDING_HEADERS, Header, Scanned,
 
 numbers = st.integers(0, 2**70).map(lambda number: str(number).encode())
 odd = st.sampled_from([b"", b"-1", b"+4", b" 4", b"4 ", b"1_0", b"4.0", b"\xb2", b"\xc2\xb2", b"\xff", b"00", b"0009"])
-names = st.sampled_from(["JMSPriority", "JMSExpiration", "JMSDeliveryTime", "JBMDuplicateID", "JMSType", "x"])
+names = st.sampled_from([*sorted(DECIDING_HEADERS), "JMSType", "x"])
 headers = st.lists(st.tuples(names, st.one_of(st.none(), numbers, odd, st.integers(0, 12).map(lambda n: b"%d" % n))))
 
 
-def model_scan(headers: list[Header]) -> tuple[int, int, int, bytes | None]:
+def model_scan(headers: list[Header]) -> tuple[int, int, int, bytes | None, bytes | None]:
     def good(name: str, most: int) -> list[int]:
         texts = [value.decode("latin-1") for key, value in headers if key == name and value is not None]
         digits = [text for text in texts if text and all(letter in "0123456789" for letter in text)]
         return [int(text) for text in digits if len(text) <= 19 and int(text) <= most]
 
-    ids = [value for key, value in headers if key == "JBMDuplicateID" and value is not None]
+    def last(name: str) -> bytes | None:
+        return next((value for key, value in reversed(headers) if key == name and value is not None), None)
+
     longs = 2**63 - 1
     return (
         [4, *good("JMSPriority", 9)][-1],
         [0, *good("JMSExpiration", longs)][-1],
         [0, *good("JMSDeliveryTime", longs)][-1],
-        ids[-1] if ids else None,
+        last("JBMDuplicateID"),
+        last("JBMSubscription"),
     )
 
 
@@ -41,7 +44,7 @@ def test_a_bad_number_counts_as_absent_and_the_last_good_one_counts(headers: lis
 @pytest.mark.parametrize("headers", [None, [], [("JMSMessageID", b"ID:1"), ("JBMBody", b"text"), ("x", None)]])
 def test_ordinary_headers_give_the_one_shared_value(headers: list[Header] | None) -> None:
     assert scan(headers) is ALL_DEFAULT
-    assert Scanned() == (4, 0, 0, None) == ALL_DEFAULT
+    assert Scanned() == (4, 0, 0, None, None) == ALL_DEFAULT
 
 
 @pytest.mark.parametrize(("text", "expected"), [(2**63 - 1, 2**63 - 1), (2**63, 0), (10**19, 0)])
