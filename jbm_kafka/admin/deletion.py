@@ -6,10 +6,10 @@ namespace's own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jbm_kafka.codec.registry_records import subscriptions_in
+from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_key, subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, with_namespace
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
@@ -50,8 +50,10 @@ class Belongings:
     is_recorded: bool
     others: Sequence[str]
     """Other namespaces in which the topic is a queue; "" is the one without a name."""
-    subscriptions: Sequence[str]
-    """Of this namespace: then it is a JMS topic."""
+    subscriptions: Mapping[str, SubscriptionRecord]
+    """Of this namespace by consumer group, also such as are ending, but for those in use: they go with their topic."""
+    names: Sequence[str]
+    """Of all subscriptions that are not ending. Then it is a JMS topic."""
     kept: Sequence[str]
 
     @property
@@ -62,7 +64,8 @@ class Belongings:
     @property
     def groups(self) -> list[str]:
         """The consumer groups to delete: one with members cannot be."""
-        return [self.group] if self.group is not None and not self.receivers else []
+        own = [self.group] if self.group is not None and not self.receivers else []
+        return [*own, *sorted(self.subscriptions)]
 
 
 def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Registry) -> Belongings:
@@ -78,8 +81,12 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
     kept, user = [], _other_user(changelog, queue, namespace, names)
     if changelog in names and user is not None:
         kept.append(f"topic {changelog}: it is the changelog of {user} too")
-    subscriptions = _subscriptions(queue, described, registry)
-    kept += [f"subscription {name!r}: end it with session.unsubscribe" for name in subscriptions]
+    subscriptions = _subscriptions(queue, described, namespace, registry)
+    in_use = [each for each in subscriptions if each in groups and admin.group_members(each)]
+    full_names = {group: record.subscription.full_name for group, record in subscriptions.items()}
+    kept += [
+        f"subscription {full_names[each]!r}: processes receive from it; stop them, and delete again" for each in in_use
+    ]
     return Belongings(
         topic=described,
         changelog=changelog if changelog in names and user is None else None,
@@ -87,7 +94,8 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
         receivers=admin.group_members(group) if group in groups else 0,
         is_recorded=registry.is_recorded(queue.name, None if described is None else described.topic_id),
         others=sorted({*_by_groups(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
-        subscriptions=subscriptions,
+        subscriptions={group: record for group, record in subscriptions.items() if group not in in_use},
+        names=sorted(full_names[group] for group, record in subscriptions.items() if not record.is_ending),
         kept=kept,
     )
 
@@ -100,7 +108,7 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
         IllegalStateError: unless forced: somebody receives from it, it has subscriptions, or it is a queue in other
             namespaces too.
     """
-    if not found.topics and found.group is None and not found.is_recorded:
+    if not found.topics and not found.groups and not found.is_recorded:
         here = f" in namespace {namespace!r}" if namespace else ""
         raise InvalidDestinationError(
             f"{queue}: there is no such queue{here}, and nothing is left of one; jbm-kafka list shows those there are",
@@ -115,14 +123,14 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
             destination=queue.name,
             receivers=found.receivers,
         )
-    if found.subscriptions:
-        named = ", ".join(repr(each) for each in found.subscriptions[:NAMED])
-        more = f" and {len(found.subscriptions) - NAMED} more" if len(found.subscriptions) > NAMED else ""
+    if found.names:
+        named = ", ".join(repr(each) for each in found.names[:NAMED])
+        more = f" and {len(found.names) - NAMED} more" if len(found.names) > NAMED else ""
         raise IllegalStateError(
             f"{queue}: it is a JMS topic with subscriptions ({named}{more}); end them first with session.unsubscribe, "
             f"or delete it with force",
             destination=queue.name,
-            subscriptions=found.subscriptions,
+            subscriptions=found.names,
         )
     if found.topic is not None and found.others:
         named = ", ".join(repr(each) if each else "that without a name" for each in found.others)
@@ -148,6 +156,8 @@ def delete(queue: Queue, found: Belongings, *, admin: KafkaAdmin, registry: Regi
     """
     admin.delete_topics(found.topics)  # first: what is left without its topic does no harm
     admin.delete_groups(found.groups)
+    if found.subscriptions:
+        registry.log.write({subscription_key(group): None for group in found.subscriptions})
     if found.is_recorded:
         registry.forget(queue.name, None if found.topic is None else found.topic.topic_id)
 
@@ -172,16 +182,16 @@ def _by_changelogs(queue: Queue, topics: Collection[str]) -> Iterator[str]:
                 yield other
 
 
-def _subscriptions(queue: Queue, topic: TopicDescription | None, registry: Registry) -> list[str]:
-    """The names of those that are recorded of the topic and go on."""
+def _subscriptions(
+    queue: Queue, topic: TopicDescription | None, namespace: str, registry: Registry
+) -> dict[str, SubscriptionRecord]:
+    """Those that are recorded of the topic, or, where it is gone, of any of the name, by group."""
     records = [record for _, record in subscriptions_in(registry.log.values())]
-    return sorted(
-        record.subscription.full_name
+    return {
+        record.subscription.group_id(namespace): record
         for record in records
-        if topic is not None
-        and (record.subscription.topic.name, record.topic_id) == (queue.name, topic.topic_id)
-        and not record.is_ending
-    )
+        if record.subscription.topic.name == queue.name and (topic is None or record.topic_id == topic.topic_id)
+    }
 
 
 def _other_user(changelog: str, queue: Queue, namespace: str, topics: Collection[str]) -> str | None:

@@ -59,9 +59,9 @@ class DestinationAdmin(LookingAdmin):
         anew under the name knows nothing of it. Where this ends early, a second call deletes the rest.
 
         Args:
-            force: also while processes receive from it; when its topic is a queue in other namespaces, whose changelog
-                and group stay; and when it does not look like a queue of ours. Processes with `auto_create` that go
-                on make it again.
+            force: also while processes receive from it; when it is a topic with subscriptions, which go with it; when
+                its Kafka topic is a queue in other namespaces, whose changelog and group stay; and when it does not
+                look like a queue of ours. Processes with `auto_create` that go on make it again.
             dry_run: nothing is deleted; the report has what would be.
 
         Raises:

@@ -14,7 +14,9 @@ from jbm_kafka.admin.administered import administered
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
 from jbm_kafka.ports import KafkaAdmin
-from tests.jms.support import receive, send
+from tests.jms.support import eventually, receive, send
+
+UNITS = [f"unit-{n}" for n in range(12)]
 
 
 @pytest.fixture
@@ -200,6 +202,46 @@ def test_a_topic_with_subscriptions_stays_unless_it_is_forced(
     admin.create_queue(kafka_name, partitions=1)  # a name is a queue or a topic: nothing says that this is one
     with ConnectionFactory(url, **settings).create_context() as jms:
         jms.create_producer().send(Queue(kafka_name), "a")
+
+
+def test_nothing_is_left_of_a_topic_that_is_deleted_with_its_subscriptions(
+    url: str, admin: Admin, cluster: KafkaAdmin, settings: dict[str, Any], namespace: str, kafka_name: str
+) -> None:
+    """TOPIC-2: forced; topics, groups, and the registry's records of paths, pauses, kinds and subscriptions."""
+    admin.create_topic(kafka_name, partitions=2)
+    with ConnectionFactory(url, **settings).create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        topic = session.create_topic(kafka_name)
+        with session.create_shared_durable_consumer(topic, "ended") as ended:
+            session.create_shared_durable_consumer(topic, "audit").close()
+            for unit in UNITS:
+                send(session, topic, "a", unit=unit)
+            receive(ended).acknowledge()
+        session.unsubscribe("ended")
+        with session.create_consumer(topic) as plain:
+            send(session, topic, "b")
+            receive(plain).acknowledge()
+        admin.admit_partitions(topic, partitions=5, wait_s=0)
+        assert admin.unit_paths(topic)
+        admin.pause(topic, "consumption", wait_s=0)
+    eventually(lambda: not any(cluster.group_members(group) for group in ours(cluster, namespace)), "all have left")
+    would = admin.delete_destination(kafka_name, force=True, dry_run=True)
+    report = admin.delete_destination(kafka_name, force=True)
+    assert (would.topics, would.groups, report.kept) == (report.topics, report.groups, [])
+    assert report.groups == [f"{namespace}.jbm.shared-durable..audit"]
+    admin._registry.refresh()
+    left = [
+        key for key in admin._registry.log.values() if kafka_name.encode() in key or b"audit" in key or b"ended" in key
+    ]
+    assert (left, ours(cluster, namespace)) == ([], set())
+    assert not {name for name in cluster.topic_names() if kafka_name in name}
+    assert admin.subscriptions() == []
+    with pytest.raises(InvalidDestinationError, match="nothing is left of one"):
+        admin.delete_destination(kafka_name)
+
+
+def ours(cluster: KafkaAdmin, namespace: str) -> set[str]:
+    return {group for group in cluster.groups() if group.startswith(f"{namespace}.jbm.") and ".holder." not in group}
 
 
 def test_what_is_wrong_is_refused(admin: Admin, kafka_name: str) -> None:

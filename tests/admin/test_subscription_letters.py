@@ -61,7 +61,7 @@ def test_a_letter_comes_to_the_subscription_that_gave_it_up_and_to_no_other(
             eventually(lambda: letters_of(admin, prices) == ["billing/audit"], "it has died again")
             with session.create_durable_consumer(prices, "other") as other:
                 receive(other).acknowledge()
-                assert admin.retry_dead_letters().sent == 1
+                assert admin.retry_dead_letters(origin=prices).sent == 1
                 receive(audit).acknowledge()
                 assert other.receive(timeout=0.5) is None
             assert audit.receive(timeout=0.3) is None
@@ -79,14 +79,14 @@ def test_a_letter_whose_subscription_is_gone_or_another_one_stays_and_says_so(
         give_up_in(session, prices, "audit", "region = 'EU'")
         eventually(lambda: letters_of(admin, prices) == ["billing/audit"], "its letter is there")
         session.create_durable_consumer(prices, "audit", "region = 'US'").close()
-        (kept,) = admin.retry_dead_letters().kept
+        (kept,) = admin.retry_dead_letters(origin=prices).kept
         assert "which is another one now, of topic:" in kept.why
         assert "and does not choose it" in kept.why
         session.unsubscribe("audit")
-        (kept,) = admin.retry_dead_letters().kept
+        (kept,) = admin.retry_dead_letters(origin=prices).kept
         assert "'billing/audit', which is not there any more: make it again" in kept.why
         session.create_durable_consumer(prices, "audit", "region = 'EU'").close()
-        assert admin.retry_dead_letters().sent == 1
+        assert admin.retry_dead_letters(origin=prices).sent == 1
         with session.create_durable_consumer(prices, "audit", "region = 'EU'") as audit:
             receive(audit).acknowledge()
     assert held(admin, prices, "other") == ["bad"]
@@ -101,7 +101,7 @@ def test_what_was_sent_again_and_is_moved_on_is_a_message_like_others(
         session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
         give_up_in(session, prices, "audit")
         eventually(lambda: letters_of(admin, prices) == ["billing/audit"], "its letter is there")
-        assert admin.retry_dead_letters().sent == 1
+        assert admin.retry_dead_letters(origin=prices).sent == 1
         with session.create_durable_consumer(prices, "audit") as audit:
             message = receive(audit)
             assert message.kafka is not None

@@ -153,7 +153,7 @@ def test_what_a_subscription_gives_up_or_lets_expire_says_whose_it_was(
     told = [
         (message.body, letter.origin.destination, letter.reason, message.properties["_JBM_ORIG_SUBSCRIPTION"])
         for queue in ("DLQ", "ExpiryQueue")
-        for letter, message in admin.dead_letters(queue)
+        for letter, message in admin.dead_letters(queue, origin=prices)
     ]
     assert told == [
         ("bad", str(prices), "operator", "billing/audit"),
