@@ -1,8 +1,13 @@
-"""`python -m jbm_kafka.devbroker`: fetches Kafka's jars if need be and prints their folder, for make and the image."""
+"""`python -m jbm_kafka.devbroker`: fetches Kafka's jars if need be and prints their folder, for make and the image.
+
+Then it sees to the archive of the broker's classes, without which everything works and starts later.
+"""
 
 import subprocess
 import sys
+from contextlib import suppress
 
+from jbm_kafka.devbroker.class_archive import ensure_archive
 from jbm_kafka.devbroker.errors import LocalBrokerError
 from jbm_kafka.devbroker.jars import ensure_jars
 
@@ -10,10 +15,13 @@ from jbm_kafka.devbroker.jars import ensure_jars
 def main() -> int:
     """0 with the folder on standard output; 1 with one line on standard error when it cannot be had."""
     try:
-        print(ensure_jars())
+        jars = ensure_jars()
     except (LocalBrokerError, OSError, subprocess.TimeoutExpired) as error:
         print(f"jbm-kafka: {error}", file=sys.stderr)
         return 1
+    print(jars)
+    with suppress(LocalBrokerError, OSError, subprocess.TimeoutExpired):
+        ensure_archive(jars)
     return 0
 
 

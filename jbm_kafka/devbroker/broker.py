@@ -5,7 +5,7 @@ It goes on after the command that started it; another process may stop it. What 
 
 import json
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -62,16 +62,19 @@ class LocalBroker:
         *,
         heap_mb: int = 512,
         properties: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
     ) -> None:
         """
         Args:
             data_dir: None is the user's one broker, under `$JBM_HOME` or the user's state folder.
             heap_mb: Java heap, MiB.
             properties: Kafka's broker settings, of the next `start`, over those in common.properties.
+            java_options: of the next `start`, beside ours.
         """
         self.data_dir = Path(data_dir).absolute() if data_dir is not None else state_folder() / "broker"
         self.heap_mb = heap_mb
         self.properties = dict(properties or {})
+        self.java_options = tuple(java_options)
         self._lock_path = self.data_dir / "broker.lock"
         self._record_path = self.data_dir / "broker.json"
         self._started_here = False
@@ -185,7 +188,13 @@ class LocalBroker:
                 self.data_dir, port=chosen, controller_port=controller_port, properties=self.properties
             )
             process.format_data(self.data_dir, java=java, jars=jars)
-            pid = process.spawn(self.data_dir, java=java, jars=jars, heap_mb=self.heap_mb, lock_fd=lock.fd)
+            pid = process.spawn(
+                self.data_dir,
+                java=java,
+                jars=jars,
+                options=[f"-Xmx{self.heap_mb}m", *self.java_options],
+                lock_fd=lock.fd,
+            )
             self._write_record(pid=pid, port=chosen)
             lock.close()  # from here the process alone holds it, so that its end is seen
             self._started_here = True

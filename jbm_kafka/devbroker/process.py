@@ -10,13 +10,15 @@ import os
 import signal
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jbm_kafka.devbroker.errors import LocalBrokerError
 from jbm_kafka.devbroker.jars import resource_text
 
 FORMAT_TIMEOUT_S = 60.0
+BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Java's options for what lives for moments: no time goes into speed that nothing has of."""
 
 _STANDING = "TtZX"
 """What proc(5) calls a thread that is stopped, traced or dead."""
@@ -54,7 +56,8 @@ def format_data(folder: Path, *, java: str, jars: Path) -> None:
     if (folder / "data" / "meta.properties").exists():
         return
     cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    command = [java, "-cp", f"{jars}/*", "kafka.tools.StorageTool", "format", "--ignore-formatted"]
+    command = [java, *BRIEF, *_with_archive(jars)]
+    command += ["-cp", f"{jars}/*", "kafka.tools.StorageTool", "format", "--ignore-formatted"]
     # One word with "=", because an id may begin with "-".
     command += [f"--cluster-id={cluster_id}", "--config", str(folder / "server.properties")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False)
@@ -65,12 +68,24 @@ def format_data(folder: Path, *, java: str, jars: Path) -> None:
         raise LocalBrokerError(f"the broker's data folder {folder / 'data'} could not be prepared: {said}")
 
 
-def spawn(folder: Path, *, java: str, jars: Path, heap_mb: int, lock_fd: int) -> int:
+def archive_of(jars: Path) -> Path:
+    """Where class_archive.py puts its archive."""
+    return jars / "classes.jsa"
+
+
+def _with_archive(jars: Path) -> list[str]:
+    """Java's options to take the archive, if there is one, and to say nothing where it does not fit."""
+    archive = archive_of(jars)
+    return [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"] if archive.exists() else []
+
+
+def spawn(folder: Path, *, java: str, jars: Path, options: Sequence[str], lock_fd: int) -> int:
     """Starts the broker, detached, with the lock in its hands; its process id."""
     log = log_file(folder)
     if log.exists():
         log.replace(log.with_suffix(".log.1"))
-    command = [java, f"-Xmx{heap_mb}m", f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]
+    command = [java, *_with_archive(jars), *options]
+    command += [f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"]
     command += ["-cp", f"{jars}/*", "kafka.Kafka", str(folder / "server.properties")]
     shell = subprocess.run(
         ["/bin/sh", "-c", _DETACH, "sh", str(log), *command],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -76,13 +76,15 @@ def public_container() -> Iterator[str]:
 
 
 @contextmanager
-def local_broker(folder: Path, properties: Mapping[str, str] | None = None) -> Iterator[LocalBroker]:
+def local_broker(
+    folder: Path, properties: Mapping[str, str] | None = None, java_options: Sequence[str] = ()
+) -> Iterator[LocalBroker]:
     """A broker on this machine with its data in `folder`, ended with the block whatever became of it meanwhile.
 
     Raises:
         BrokerUnavailable: it cannot be started; the text says why.
     """
-    broker = LocalBroker(folder, properties=properties)
+    broker = LocalBroker(folder, properties=properties, java_options=java_options)
     with _leash(folder):
         try:
             broker.start()

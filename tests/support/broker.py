@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka.devbroker import LocalBroker
+from jbm_kafka.devbroker.process import BRIEF
 from jbm_kafka.testing import real_broker
 from jbm_kafka.testing.real_broker import BrokerUnavailable
 from tests.support.container import container_broker
@@ -25,7 +26,7 @@ def open_broker(wanted: str, folder: Path) -> Iterator[str]:
             with container_broker() as bootstrap:
                 yield bootstrap
         case "local":
-            with local_broker(folder) as broker:
+            with local_broker(folder, lives_long=True) as broker:
                 yield broker.bootstrap
         case _:
             try:
@@ -36,11 +37,14 @@ def open_broker(wanted: str, folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def local_broker(folder: Path, properties: Mapping[str, str] | None = None) -> Iterator[LocalBroker]:
+def local_broker(
+    folder: Path, properties: Mapping[str, str] | None = None, *, lives_long: bool = False
+) -> Iterator[LocalBroker]:
     """A broker on this machine with its data in `folder`, ended with the block whatever became of it meanwhile."""
     with ExitStack() as stack:
         try:
-            broker = stack.enter_context(real_broker.local_broker(folder, properties))
+            options = () if lives_long else BRIEF
+            broker = stack.enter_context(real_broker.local_broker(folder, properties, options))
         except BrokerUnavailable as error:
             if os.environ.get("CI"):
                 raise
