@@ -64,7 +64,7 @@ def test_an_address_that_is_not_there_is_told_and_recorded(settings: Settings, q
         (("set", "a", "max_delivery_attempts="), "max_delivery_attempts is '': it is an int"),
         (("set", "a", "redelivery_delay_multiplier=0.5"), "redelivery_delay_multiplier is 0.5: it is at least 1"),
         (("set", "a", "partitions=2", "partitions=3"), "partitions is given twice"),
-        (("set", "a", "routing=path-service"), "this version has no path service yet"),
+        (("set", "a", "routing=path-service"), "units keep their partition without it"),
         (("unset", "a", "partitions=2"), "the name alone, without a value"),
         (("list", "a#"), "whole words"),
     ],
