@@ -29,7 +29,7 @@ def play(run: Run, *, kills: int = KILLS) -> Crew:
     return crew
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_kills_lose_nothing_and_break_no_order(bootstrap: str, queue_name: str, tmp_path: Path, seed: int) -> None:
     """UNIT-1, UNIT-2, UNIT-3, REDELIVER-5, LOG-5, of ACK-9: INDIVIDUAL, acknowledged in the background."""
     run = Run.prepare(bootstrap, queue_name, tmp_path / "crew", units=40, each=60, seed=seed)
@@ -37,7 +37,7 @@ def test_kills_lose_nothing_and_break_no_order(bootstrap: str, queue_name: str, 
     run.assert_right(what_is_wrong(run.evidence(crew.kills)))
 
 
-@pytest.mark.parametrize("seed", [11, 12])
+@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.slow)])
 def test_with_blocking_acknowledgement_only_what_was_in_hand_comes_again(
     bootstrap: str, queue_name: str, tmp_path: Path, seed: int
 ) -> None:
