@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 SESSIONS_MAX = 4
+DELAYS_MS = (200, 1_500, 6_000)
 ONE_IN_HAND = (Mode.AUTO, Mode.DUPS_OK)
 """Modes in which only the last message may still fail."""
 
@@ -57,12 +58,13 @@ class Acts:
             (1, 1, 3, 8, 90 if profile.memory_budget_bytes < 1 << 20 and chance.random() < 0.1 else 2)
         )
         for _ in range(burst):
-            unit = None if chance.random() < 0.2 else f"u{chance.randrange(profile.units)}".encode()
+            unit = None if chance.random() < profile.alone else f"u{chance.randrange(profile.units)}".encode()
             self._world.send(
                 chance.choice(self._world.destinations),
                 unit,
                 poison=chance.random() < profile.poison,
                 expires_in_ms=chance.choice((50, 1_000)) if chance.random() < 0.04 else 0,
+                delay_ms=chance.choice(DELAYS_MS) if profile.delayed and chance.random() < profile.delayed else 0,
             )
 
     def _session(self) -> None:

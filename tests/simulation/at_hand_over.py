@@ -29,6 +29,7 @@ def check(paper: Paper, clock: MachineClock, hand: HandOver) -> None:
     if paper.profile.persists_attempts:
         attempt_recorded_before_handed_over(changelog, hand)
     delays_are_kept(clock, hand)
+    not_before_its_time(clock, hand)
     out_of_attempts_never_comes(paper, hand)
 
 
@@ -43,6 +44,7 @@ def check_acknowledged(paper: Paper, clock: MachineClock, hand: HandOver) -> Non
     if not changelog.is_settled(offset):  # else it never comes again, whatever the mark says
         reserved_before_handed_over(changelog, hand)
     delays_are_kept(clock, hand)
+    not_before_its_time(clock, hand)
     out_of_attempts_never_comes(paper, hand)
 
 
@@ -136,6 +138,12 @@ def delays_are_kept(clock: MachineClock, hand: HandOver) -> None:
     if due is not None and due[1] == clock.jumps:
         early_ms = due[0] - clock.monotonic_ms()
         assert early_ms <= 0, f"delays_are_kept: {hand.message} is {early_ms} ms early"
+
+
+def not_before_its_time(clock: MachineClock, hand: HandOver) -> None:
+    """SEND-6: by the owner's clock, whatever it was set to."""
+    early_ms = hand.message.delivery_time_ms - clock.latest_ms()
+    assert early_ms <= 0, f"not_before_its_time: {hand.message} is {early_ms} ms early"
 
 
 def out_of_attempts_never_comes(paper: Paper, hand: HandOver) -> None:

@@ -40,6 +40,7 @@ class Message:
     """Its body, which no other message has."""
     unit: bytes | None
     expiration_ms: int
+    delivery_time_ms: int
     copy: str
     """What a dead letter of it is called: its name, and of which subscription."""
 

@@ -37,6 +37,10 @@ class Profile:
     prefetch: int
     poison: float
     """Share of messages that no receiver ever acknowledges."""
+    alone: float
+    """Share of messages without a unit."""
+    delayed: float
+    """Share of messages with a time before which they may not be delivered."""
     marks_ms: tuple[int, ...]
     """How long after its end a transaction's marks are written; one of them each time."""
     weights: dict[str, float]
@@ -55,6 +59,8 @@ class Plan(Enum):
     """Administrators pause and resume."""
     HOLDS = "holds"
     """What is out of attempts stays for an administrator."""
+    SHELF = "shelf"
+    """Messages wait for their times and for selectors, more than memory has room for."""
     MOVES = "moves"
     """Administrators move, remove, expire and give up messages."""
 
@@ -68,6 +74,12 @@ def draw(chance: random.Random, plan: Plan = Plan.QUEUES) -> Profile:
         return replace(profile, queues=(("orders", 1),), topics=topics, weights=weights)
     if plan is Plan.SELECTORS:
         return replace(profile, machines=1, selects=True, weights=weights)
+    if plan is Plan.SHELF:
+        budget, prefetch = chance.choice((8_000, 16_000)), chance.choice((1, 3))
+        return replace(
+            profile, machines=1, selects=True, memory_budget_bytes=budget, prefetch=prefetch, poison=0.0, units=3,
+            alone=0.8, delayed=chance.choice((0.0, 0.3, 0.6)), weights=weights,
+        )  # fmt: skip
     if plan is Plan.HOLDS:
         attempts, poison = chance.choice((1, 2, 3)), chance.choice((0.1, 0.3))
         return replace(
@@ -85,6 +97,7 @@ MORE: dict[Plan, dict[str, float]] = {
     Plan.SELECTORS: {"session": 5.0, "settle": 30.0},
     Plan.PAUSES: {"pause": 0.8, "resume": 1.0, "produce": 3.0},
     Plan.HOLDS: {"release": 1.5},
+    Plan.SHELF: {"session": 4.0, "start": 6.0, "send": 8.0, "receive": 15.0, "jump": 0.0},
     Plan.MOVES: {
         "take_out": 14.0,
         "attend": 6.0,
@@ -138,6 +151,8 @@ def _draw(chance: random.Random) -> Profile:
         memory_budget_bytes=chance.choice((1 << 28, 200_000)),
         prefetch=chance.choice((1, 3, 20)),
         poison=chance.choice((0.0, 0.1, 0.3)),
+        alone=0.2,
+        delayed=0.0,
         marks_ms=chance.choice(((0,), (0, 5, 30), (40, 200))),
         weights=weights,
     )

@@ -326,7 +326,7 @@ def _copy_name(record: MemoryRecord) -> str:
 
 
 def _message(place: Place, record: MemoryRecord, subscription: str) -> Message:
-    expiration = [int(value or b"0") for name, value in record.headers() or () if name == "JMSExpiration"]
+    headers = dict(record.headers() or ())
     name = (record.value() or b"").decode()
     return Message(
         place=place,
@@ -334,5 +334,6 @@ def _message(place: Place, record: MemoryRecord, subscription: str) -> Message:
         name=name,
         copy=f"{name} of {subscription}" if subscription else name,
         unit=record.key(),
-        expiration_ms=expiration[-1] if expiration else 0,
+        expiration_ms=int(headers.get("JMSExpiration") or b"0"),
+        delivery_time_ms=int(headers.get("JMSDeliveryTime") or b"0"),
     )

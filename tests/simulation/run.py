@@ -35,6 +35,7 @@ LINES_SHOWN = 60
 ACTS: dict[Plan, type[Acts]] = {
     Plan.TOPICS: TopicActs,
     Plan.SELECTORS: SelectorActs,
+    Plan.SHELF: SelectorActs,
     Plan.PAUSES: PauseActs,
     Plan.HOLDS: HoldActs,
     Plan.MOVES: MoveActs,

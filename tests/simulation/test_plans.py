@@ -13,13 +13,14 @@ from tests.simulation import (
     planted_in_pauses,
     planted_in_selectors,
     planted_in_subscriptions,
+    planted_on_the_shelf,
 )
 from tests.simulation.planted_in_subscriptions import Plant
 from tests.simulation.profile import Plan
 from tests.simulation.run import BrokenPromiseError, Simulation
 
 STEPS = 300
-SEEDS = {Plan.TOPICS: 14, Plan.SELECTORS: 12, Plan.PAUSES: 12, Plan.HOLDS: 8, Plan.MOVES: 14}
+SEEDS = {Plan.TOPICS: 14, Plan.SELECTORS: 12, Plan.PAUSES: 12, Plan.HOLDS: 8, Plan.MOVES: 14, Plan.SHELF: 10}
 """How many of each are played every time."""
 LONG_SEEDS = 60
 RARE = {"a_later_portion_passes_what_stayed": 24}
@@ -30,6 +31,7 @@ FAULTS = {
     Plan.PAUSES: planted_in_pauses.EXPECTED,
     Plan.HOLDS: planted_in_holds.EXPECTED,
     Plan.MOVES: planted_in_moves.EXPECTED,
+    Plan.SHELF: planted_on_the_shelf.EXPECTED,
 }
 
 
@@ -39,7 +41,7 @@ FAULTS = {
 def test_every_promise_holds_with(plan: Plan, seed: int) -> None:
     """TOPIC-1, TOPIC-2, TOPIC-3, TOPIC-4, UNIT-6, UNIT-12, UNIT-16, SEL-1, PAUSE-1, PAUSE-2, of ACK-9: in each.
 
-    Of UNIT-14.
+    Of UNIT-14, SEND-6, LOG-9.
     """
     Simulation(seed, STEPS, plan).run()
 

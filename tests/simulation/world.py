@@ -139,12 +139,17 @@ class World:
         """What is committed for a channel's group, readers aside."""
         return self.cluster.decided_offset(channel.group, channel.topic, channel.partition)
 
-    def send(self, queue: str, unit: bytes | None, *, poison: bool = False, expires_in_ms: int = 0) -> None:
+    def send(
+        self, queue: str, unit: bytes | None, *, poison: bool = False, expires_in_ms: int = 0, delay_ms: int = 0
+    ) -> None:
         """A foreign producer's plain send."""
+        message = self.message(queue, unit, poison=poison, expires_in_ms=expires_in_ms, delay_ms=delay_ms)
         with self.cluster.changed:
-            self.cluster.append(self.message(queue, unit, poison=poison, expires_in_ms=expires_in_ms), None)
+            self.cluster.append(message, None)
 
-    def message(self, queue: str, unit: bytes | None, *, poison: bool = False, expires_in_ms: int = 0) -> Outgoing:
+    def message(
+        self, queue: str, unit: bytes | None, *, poison: bool = False, expires_in_ms: int = 0, delay_ms: int = 0
+    ) -> Outgoing:
         """A message with a name of its own."""
         self.messages_sent += 1
         name = f"{'poison' if poison else 'm'}{self.messages_sent}"
@@ -156,6 +161,8 @@ class World:
             headers.append(("JBMSender", sender.encode()))
         if expires_in_ms:
             headers.append(("JMSExpiration", str(self.clock.now_ms() + expires_in_ms).encode()))
+        if delay_ms:
+            headers.append(("JMSDeliveryTime", str(self.clock.now_ms() + delay_ms).encode()))
         return Outgoing(queue, partition, unit, name.encode(), headers)
 
     def some_senders(self) -> list[str]:
