@@ -104,7 +104,8 @@ def show(
     delayed = f", {counts.delayed} delayed" if counts.delayed else ""
     retried = f", {counts.retried} retried" if counts.retried else ""
     told = queue if subscription is None else f"topic:{queue.name} subscription {subscription!r}"
-    click.echo(f"{told}: {_held(counts)} held{delayed}{retried}; {counts.members} receivers, {in_hand}")
+    receivers = f"{counts.members} receiver{'' if counts.members == 1 else 's'}"
+    click.echo(f"{told}: {_held(counts)} held{delayed}{retried}; {receivers}, {in_hand}")
     click.echo(f"consumer group {counts.group}")
     if counts.pause != NOTHING:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {queue.name}")
@@ -134,6 +135,8 @@ def show(
                 f"partition {part.partition}: {part.uncommitted} records from offset {part.end} on wait for the end of "
                 f"a Kafka transaction; if for long: kafka-transactions.sh find-hanging (docs/topics.md)"
             )
+    if counts.held and subscription is None:
+        click.echo(f"why they wait: jbm-kafka explain {queue.name}")
 
 
 def _show_partitions(shown: Sequence[PartitionCounts], counts: QueueCounts) -> None:
