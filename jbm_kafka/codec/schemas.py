@@ -2,6 +2,8 @@
 
 Schemas are the files of `schemas/`, one per record; `schemas/released/` keeps every version that ever was in a release,
 so that whatever an older version wrote is read into the schema of today. No registry is needed.
+
+fastavro is loaded with the first codec that is made: `from jbm_kafka import ConnectionFactory` must not wait for it.
 """
 
 import json
@@ -13,9 +15,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from fastavro import parse_schema, schemaless_reader, schemaless_writer
-from fastavro.schema import fingerprint, to_parsing_canonical_form
-
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
 
 _MAGIC = b"\xc3\x01"
@@ -25,10 +24,13 @@ _HEADER_BYTES = len(_MAGIC) + 8
 class AvroCodec:
     """Writes and reads values of one record by its current schema. Immutable; any thread may use it."""
 
-    __slots__ = ("_header", "_name", "_schema", "_writers")
+    __slots__ = ("_header", "_name", "_read", "_schema", "_write", "_writers")
 
     def __init__(self, name: str) -> None:
         """The codec of `schemas/<name>.avsc`."""
+        from fastavro import parse_schema, schemaless_reader, schemaless_writer
+
+        self._read, self._write = schemaless_reader, schemaless_writer
         current = _read(_folder() / f"{name}.avsc")
         self._name = name
         self._schema = parse_schema(current)
@@ -40,7 +42,7 @@ class AvroCodec:
         """The value in single-object encoding."""
         buffer = BytesIO()
         buffer.write(self._header)
-        schemaless_writer(buffer, self._schema, value)
+        self._write(buffer, self._schema, value)
         return buffer.getvalue()
 
     def decode(self, data: bytes) -> dict[str, Any]:
@@ -59,7 +61,7 @@ class AvroCodec:
         buffer = BytesIO(data)
         buffer.seek(_HEADER_BYTES)
         try:
-            value = schemaless_reader(buffer, writer, self._schema)
+            value = self._read(buffer, writer, self._schema)
         except Exception as fault:  # fastavro lets through whatever its reading of damaged bytes runs into
             raise CorruptRecordError(f"{self._name}: damaged data: {type(fault).__name__} {fault}") from fault
         if buffer.tell() != len(data):
@@ -86,6 +88,8 @@ def _read(file: Traversable) -> dict[str, Any]:
 
 
 def _fingerprint(schema: dict[str, Any]) -> bytes:
+    from fastavro.schema import fingerprint, to_parsing_canonical_form
+
     return bytes.fromhex(fingerprint(to_parsing_canonical_form(schema), "CRC-64-AVRO"))
 
 
