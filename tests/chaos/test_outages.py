@@ -20,6 +20,7 @@ from tests.support.outage_calls import CALLS, Bench, Call
 from tests.support.outage_more import MORE_CALLS
 from tests.support.outage_operators import OPERATOR_CALLS
 from tests.support.outage_work import WORK_CALLS
+from tests.support.waiting import wait_until
 
 Prepared = Callable[[Bench], Call]
 AT_ONCE: dict[str, tuple[Prepared, ...]] = {
@@ -65,11 +66,20 @@ def judged(bench: Bench, broker: LocalBroker, made_of: Sequence[Prepared], kind:
         running = {name: side_by_side.submit(made, call) for name, call in calls.items()}
         outage(broker, kind, seconds)
         returned = {name: future.result(AFTER_S) for name, future in running.items()}
+        wait_until(lambda: answers(bench), about="an answer of the broker", timeout_s=AFTER_S)
         judging = {name: side_by_side.submit(fault, call, returned[name]) for name, call in calls.items()}
         found = {name: future.result() for name, future in judging.items()}
     print(f"{time.monotonic() - begun_s:.0f} s", {name: str(each)[:150] for name, each in returned.items()})
     about = f"after an outage of {seconds:g} s"
     return [f"{name} gave {returned[name]!r} {about}: {error}" for name, error in found.items() if error]
+
+
+def answers(bench: Bench) -> bool:
+    """Who asks gets an answer again: a broker that stood still is shut out for a while by its own controller."""
+    try:
+        return bench.admin.destinations() is not None
+    except JMSError:
+        return False
 
 
 def fault(call: Call, answer: object) -> str:
