@@ -6,6 +6,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.support.waiting import wait_until
+
 ADMIN_TIMEOUT_S = 30.0
 
 
@@ -20,6 +22,12 @@ def create_topic(bootstrap: str, name: str, *, partitions: int = 1, config: Mapp
     admin = admin_client(bootstrap)  # named, because its futures fail as soon as nobody holds the client
     for future in admin.create_topics([topic], operation_timeout=ADMIN_TIMEOUT_S).values():
         future.result(ADMIN_TIMEOUT_S)
+    # A busy broker answers that it is made, and a moment later that it does not know it.
+    wait_until(
+        lambda: name in admin.list_topics(timeout=ADMIN_TIMEOUT_S).topics,
+        about=f"{name} to be seen",
+        timeout_s=ADMIN_TIMEOUT_S,
+    )
     return name
 
 
