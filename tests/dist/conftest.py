@@ -13,6 +13,9 @@ from tests.house.sources import ROOT
 
 BUILD = [sys.executable, "-m", "build", "--no-isolation"]
 
+RUN_TIMEOUT_S = 900.0
+"""Only a hang is cut off: Spark's start alone takes minutes where everything else of the suite runs beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Built:
@@ -68,7 +71,7 @@ class Environment:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=RUN_TIMEOUT_S,
             check=False,
         )
 
