@@ -8,7 +8,7 @@ something.
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -55,15 +55,22 @@ def outage(broker: LocalBroker, kind: str, seconds: float) -> None:
         broker.start()
 
 
-def judged(bench: Bench, broker: LocalBroker, made_of: Sequence[Prepared], kind: str, seconds: float) -> list[str]:
-    """What was wrong, by the call's name."""
+def judged(
+    bench: Bench, broker: LocalBroker, made_of: Sequence[Prepared], kind: str, seconds: float, *, is_midway: bool
+) -> list[str]:
+    """What was wrong, by the call's name. `is_midway`: the outage begins when the first of the calls has returned."""
     with ThreadPoolExecutor(PREPARED_AT_ONCE) as side_by_side:
         prepared = list(side_by_side.map(lambda each: each(bench), made_of))
     with ThreadPoolExecutor(len(made_of)) as side_by_side:  # all of them are under way at once
         calls = {each.__name__: call for each, call in zip(made_of, prepared, strict=True)}
-        broker.pause() if kind == "paused" else broker.stop()
+        strike = broker.pause if kind == "paused" else broker.stop
+        if not is_midway:
+            strike()
         begun_s = time.monotonic()
         running = {name: side_by_side.submit(made, call) for name, call in calls.items()}
+        if is_midway:
+            wait(running.values(), return_when=FIRST_COMPLETED)
+            strike()
         outage(broker, kind, seconds)
         returned = {name: future.result(AFTER_S) for name, future in running.items()}
         wait_until(lambda: answers(bench), about="an answer of the broker", timeout_s=AFTER_S)
@@ -93,23 +100,45 @@ def fault(call: Call, answer: object) -> str:
     return ""
 
 
-def play(broker: LocalBroker, folder: Path, calls: str, kind: str, seconds: float) -> None:
+def play(broker: LocalBroker, folder: Path, calls: str, kind: str, seconds: float, *, is_midway: bool = False) -> None:
     """All of it."""
     with ExitStack() as gone:
         bench = Bench(broker.bootstrap, folder, gone)
-        wrong = judged(bench, broker, AT_ONCE[calls], kind, seconds)
+        wrong = judged(bench, broker, AT_ONCE[calls], kind, seconds, is_midway=is_midway)
         assert not wrong, "\n".join([*wrong, "troubles: ", *bench.troubles])
 
 
 @pytest.mark.timeout(300)
 # A broker that has just come up under thirty calls answers late where two processors do everything else too, and a
 # call's second try may then fail as its first.
-@pytest.mark.parametrize("kind", ["paused", pytest.param("stopped", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("calls", "kind"),
+    [
+        ("basic", "paused"),
+        *(
+            pytest.param(calls, kind, marks=pytest.mark.slow)
+            for calls in AT_ONCE
+            for kind in ("paused", "stopped")
+            if (calls, kind) != ("basic", "paused")
+        ),
+    ],
+)
 def test_an_outage_of_some_seconds_under_every_call(
-    dedicated_broker: Callable[[], LocalBroker], tmp_path: Path, kind: str
+    dedicated_broker: Callable[[], LocalBroker], tmp_path: Path, calls: str, kind: str
 ) -> None:
     """Of CONN-3: nothing lost, nothing twice that was said to be done."""
-    play(dedicated_broker(), tmp_path / "state", "basic", kind, 4.0)
+    play(dedicated_broker(), tmp_path / "state", calls, kind, 4.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["paused", "stopped"])
+@pytest.mark.parametrize("calls", AT_ONCE)
+def test_an_outage_that_begins_while_every_call_is_under_way(
+    dedicated_broker: Callable[[], LocalBroker], tmp_path: Path, calls: str, kind: str
+) -> None:
+    """Of CONN-3: as above; the first of them has returned, the others are wherever they are."""
+    play(dedicated_broker(), tmp_path / "state", calls, kind, 4.0, is_midway=True)
 
 
 @pytest.mark.slow
