@@ -14,6 +14,7 @@ from typing import ClassVar
 from jbm_kafka.core.entries import SeenId
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.shelf import Place
+from jbm_kafka.core.shelved_units import UnitHead
 from jbm_kafka.core.states import ACKNOWLEDGED, MessageState, Move, Transition, transition
 
 
@@ -246,6 +247,34 @@ class Unshelved:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitsShelved:
+    """Units of which the held store has all that waits left memory with their gates: core/shelved_units.py.
+
+    `shelvable` says which may.
+    """
+
+    place: Place
+    heads: Sequence[UnitHead]
+    """Ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsUnshelved:
+    """Units came back from a place of the shelf: they have gates again, and all that waited is still in the held
+    store."""
+
+    place: Place
+    heads: Sequence[UnitHead]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitNotShelved:
+    """A unit that might have been shelved is not: what has come of it waits for nothing earlier."""
+
+    unit: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ShelfAsked:
     """What nobody chose was looked at again in a place: who is chosen came back, the others stay."""
 
@@ -319,6 +348,9 @@ Change = (
     | Unspilled
     | Shelved
     | Unshelved
+    | UnitsShelved
+    | UnitsUnshelved
+    | UnitNotShelved
     | ShelfAsked
     | KeptForOperator
     | Released

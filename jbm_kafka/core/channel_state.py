@@ -17,7 +17,7 @@ from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
 from jbm_kafka.core.durable_state import DurableState, RedeliveryState
 from jbm_kafka.core.entries import Duplicates, Entry, Position
-from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.redelivery import held_back_until_ms, is_expired
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
 from jbm_kafka.core.shelf import Shelf
 from jbm_kafka.core.states import MessageState
@@ -100,6 +100,12 @@ class ChannelState:
                 self._shelved(change)
             case c.Unshelved():
                 self._unshelved(change)
+            case c.UnitsShelved():
+                self._units_shelved(change)
+            case c.UnitsUnshelved():
+                self._units_unshelved(change)
+            case c.UnitNotShelved():
+                self._unit_not_shelved(change)
             case c.ShelfAsked():
                 self.shelf.note_asked(change.place, change.below)
             case c.KeptForOperator():
@@ -174,7 +180,7 @@ class ChannelState:
         if change.begin < self.end_position:
             references = self._catch_up(change)
         else:
-            self._add_unsettled(references, change.end)
+            self.durable.know(references, change.end)
         if change.repeated or change.remembered:
             # Recorded as settled, or they would be messages again once their ids are forgotten.
             self.unsettled.add(change.repeated)
@@ -185,16 +191,6 @@ class ChannelState:
             return
         self.read_position = change.end
         self._arrive(references)
-
-    def _add_unsettled(self, references: Sequence[Reference], end: int) -> None:
-        if not references:
-            return
-        first, last = references[0].offset, references[-1].offset
-        assert last < end, (last, end)
-        if last - first + 1 == len(references):
-            self.unsettled.add_range(first, last + 1)
-        else:
-            self.unsettled.add([reference.offset for reference in references])
 
     def _catch_up(self, change: c.Fetched) -> list[Reference]:
         """Read what is known already, after a recovery or a look ahead: what of it is unsettled, and waits for nobody.
@@ -412,16 +408,14 @@ class ChannelState:
     def in_memory(self) -> Iterator[Reference]:
         """Every reference, but for what is in the held store."""
         yield from self.arrivals
-        for gate in self.gates.by_key.values():
-            yield from gate.waiting
-            yield from gate.tail
+        yield from self.gates.waiting()
         for hand in self.in_hand.values():
             yield from hand.values()
 
     def _released(self, change: c.Released) -> None:
         self.durable.keep(change)
         for message in change.messages:
-            for gate in self._gates_headed_by(message.offset):
+            for gate in self.gates.headed_by(message.offset, self.past[message.offset].unit):
                 self._relist(gate)
 
     def _unspilled(self, change: c.Unspilled) -> None:
@@ -430,7 +424,6 @@ class ChannelState:
         self._relist(gate)
 
     def _shelved(self, change: c.Shelved) -> None:
-        assert not any(offset in self.past for offset in change.offsets), change.offsets
         self.gates.take_alone(change.offsets)
         self.shelf.put(change.place, change.offsets)
 
@@ -439,23 +432,27 @@ class ChannelState:
         for reference in change.references:
             self._wait(reference)
 
+    def _units_shelved(self, change: c.UnitsShelved) -> None:
+        self.shelf.put_units(change.place, change.heads, self.gates.fold(change.heads))
+
+    def _units_unshelved(self, change: c.UnitsUnshelved) -> None:
+        place = change.place
+        # Of what nobody chose a selector that has come meanwhile may choose the head: it is loaded and looked at.
+        due_at_ms = 0 if place.is_unchosen or place.back_at_ms <= self.time_ms else place.back_at_ms
+        for head, count in self.shelf.take_units(place, change.heads):
+            self.gates.unfold(head, count, due_at_ms=due_at_ms)
+
+    def _unit_not_shelved(self, change: c.UnitNotShelved) -> None:
+        gate = self.gates.by_key[change.unit]
+        self.gates.end_look(gate)
+        self._relist(gate)
+
     def _wait_from_shelf(self, references: Sequence[Reference]) -> None:
         """Those of them that are shelved wait at gates; the held store's rows are passed over from now on."""
         for place, mine in self.shelf.find(references):
             self._unshelved(c.Unshelved(place, mine))
 
     # -- leaves ------------------------------------------------------------------------------------------------
-
-    def _gates_headed_by(self, offset: int) -> list[Gate]:
-        """The gate at which a remembered message may be the head; several where its unit is too long to be remembered.
-
-        None while it has not been read yet.
-        """
-        unit = self.past[offset].unit
-        gate = self.gates.by_key.get(offset if unit is None else unit)
-        if gate is not None:
-            return [gate]
-        return [gate for gate in self.gates.by_key.values() if not gate.waiting or gate.waiting[0].offset == offset]
 
     def _hand(self, session: SessionId) -> dict[int, Reference]:
         hand = self.in_hand.get(session)
@@ -469,8 +466,13 @@ class ChannelState:
             self.gates.drop_session(session)
 
     def _wait(self, reference: Reference) -> None:
-        gate = self.gates.gate(reference.gate_key)
-        if self.gates.wait(gate, reference):
+        gates, unit, key = self.gates, reference.unit, reference.gate_key
+        gate = gates.by_key.get(key)
+        if gate is None:
+            gate = gates.open(key)
+            if unit is not None and self.shelf.units.may_have(unit):
+                gates.awaiting_look[unit] = None
+        if gates.wait(gate, reference):
             self._relist(gate)
 
     def _relist(self, gate: Gate) -> None:
@@ -478,15 +480,12 @@ class ChannelState:
         if gate.waiting:
             head = gate.waiting[0]
             past = self.past.get(head.offset)
-            delivery_time_ms = head.delivery_time_ms
-            if self.set_back_ms:
-                # Its sender stamped by the wall clock, which catches up with ours at up to twice its speed: look again
-                # after half of what is missing.
-                missing_ms = delivery_time_ms + self.set_back_ms - self.time_ms
-                delivery_time_ms = self.time_ms + (missing_ms + 1) // 2
-            due_at_ms = max(delivery_time_ms, past.due_at_ms if past is not None else 0)
-            if due_at_ms <= self.time_ms:
-                due_at_ms = 0
+            due_at_ms = held_back_until_ms(
+                head.delivery_time_ms,
+                0 if past is None else past.due_at_ms,
+                now_ms=self.time_ms,
+                set_back_ms=self.set_back_ms,
+            )
             blocked = head.offset in self.uncommitted
             if gates.is_selecting:
                 has_expired = is_expired(head.expiration_ms, self.time_ms - self.set_back_ms)

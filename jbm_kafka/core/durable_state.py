@@ -80,6 +80,17 @@ class DurableState:
             self.end_position = end
             self.is_dirty = True
 
+    def know(self, references: Sequence[Reference], end: int) -> None:
+        """These were read for the first time, in the order of the log and below `end`."""
+        if not references:
+            return
+        first, last = references[0].offset, references[-1].offset
+        assert last < end, (last, end)
+        if last - first + 1 == len(references):
+            self.unsettled.add_range(first, last + 1)
+        else:
+            self.unsettled.add([reference.offset for reference in references])
+
     # -- checkpoints -------------------------------------------------------------------------------------------
 
     def raise_offered(self, change: c.OfferedRaised) -> None:

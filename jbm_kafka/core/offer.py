@@ -228,6 +228,7 @@ class _Offering:
         state, session = self.state, self.session
         by_key, offered, limit, now_ms = state.gates.by_key, state.offered_position, self.limit, self.now_ms
         references, fresh, stopped = self.references, self.fresh, self.stopped
+        units = state.shelf.units
         stop_offset = -before[1] if before is not None and before[0] >= DEFAULT_PRIORITY else None
         examined = self.examined
         for reference in islice(state.arrivals, examined, None):
@@ -237,9 +238,13 @@ class _Offering:
             if unit is not None:
                 gate = by_key.get(unit)
                 if (
-                    gate is not None
-                    and (self.one_per_unit or gate.owner != session or gate.waiting or gate.spilled or gate.tail)
-                ) or (stopped and unit in stopped):
+                    (
+                        gate is not None
+                        and (self.one_per_unit or gate.owner != session or gate.waiting or gate.spilled or gate.tail)
+                    )
+                    or (stopped and unit in stopped)
+                    or (gate is None and units.count and units.may_have(unit))
+                ):
                     self.blocked.append(reference)
                     examined += 1
                     continue

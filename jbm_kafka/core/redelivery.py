@@ -37,6 +37,19 @@ def is_exhausted(attempts: int, attempts_max: int) -> bool:
     return 0 <= attempts_max <= attempts
 
 
+def held_back_until_ms(delivery_time_ms: int, due_at_ms: int, *, now_ms: int, set_back_ms: int) -> int:
+    """Until when a message is held back that its sender delayed or that came back; 0 when it is not.
+
+    Where the wall clock was set back, by which senders stamp, it catches up with ours at up to twice its speed: look
+    again after half of what is missing.
+    """
+    if set_back_ms:
+        missing_ms = delivery_time_ms + set_back_ms - now_ms
+        delivery_time_ms = now_ms + (missing_ms + 1) // 2
+    until_ms = max(delivery_time_ms, due_at_ms)
+    return until_ms if until_ms > now_ms else 0
+
+
 def is_expired(expiration_ms: int, now_ms: int) -> bool:
     """Whether a message must not be handed over any more because its time to live has ended; 0 never ends."""
     return 0 < expiration_ms <= now_ms

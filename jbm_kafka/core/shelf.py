@@ -1,9 +1,12 @@
-"""Messages without a unit that nobody may have yet and that have left memory wholly: no gate, only their offsets here.
+"""What nobody may have yet and has left memory wholly: no gate, only offsets here.
 
-Each such message is its own line, so nothing that comes later must find it. Those that are to be looked at again at
-about the same time stand in one place, and those that no selector chooses in places of their own: there are as many
-places as times tell apart, some hundreds however many messages there are. The messages themselves are in the held
-store, by place and offset. An offset costs two bytes at most, and next to nothing where they follow each other.
+Those that are to be looked at again at about the same time stand in one place, and those that no selector chooses in
+places of their own: there are as many places as times tell apart, some hundreds however many messages there are. An
+offset costs two bytes at most, and next to nothing where they follow each other.
+
+A message without a unit is its own line, so nothing that comes later must find it; the held store has it by place and
+offset. A unit has places of its own kind and stands there as the offset of its first message: the held store has its
+name by place and offset, and its messages by its name. What comes later of it must find it: shelved_units.py.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.core.shelved_units import ShelvedUnits, UnitHead
 from jbm_kafka.core.unsettled import UnsettledOffsets
 
 PARTS: Final = 8
@@ -28,24 +32,26 @@ class Place(NamedTuple):
     """When they are to be looked at: no later than one of them may be handed over or expires. 0: at no time."""
     is_unchosen: bool
     """No receiver present chooses them: they are to be looked at too when a selector comes."""
+    has_units: bool = False
+    """Units stand there, not messages without one."""
 
 
-def place_for(due_at_ms: int, *, is_unchosen: bool, time_ms: int) -> Place:
-    """The place of a message that waits until then; 0: for a selector, however long.
+def place_for(due_at_ms: int, *, is_unchosen: bool, time_ms: int, has_units: bool = False) -> Place:
+    """The place of a message, or of a unit by its first, that waits until then; 0: for a selector, however long.
 
     All who wait for times of one span share the span's beginning; the further off, the longer is a span.
     """
     assert due_at_ms > time_ms or (is_unchosen and not due_at_ms), (due_at_ms, time_ms)
     if not due_at_ms:
-        return Place(0, is_unchosen)
+        return Place(0, is_unchosen, has_units)
     span_bits = max(((due_at_ms - time_ms) // PARTS).bit_length() - 1, 0)
-    return Place(due_at_ms >> span_bits << span_bits, is_unchosen)
+    return Place(due_at_ms >> span_bits << span_bits, is_unchosen, has_units)
 
 
 class Shelf:
     """What of a channel is shelved. Part of ChannelState: only `apply` changes it."""
 
-    __slots__ = ("_places", "next_at_ms", "to_ask", "to_load")
+    __slots__ = ("_places", "next_at_ms", "to_ask", "to_load", "units")
 
     def __init__(self) -> None:
         self._places: dict[Place, UnsettledOffsets] = {}
@@ -55,6 +61,7 @@ class Shelf:
         """Places whose time has come, the earliest first."""
         self.to_ask: dict[Place, int] = {}
         """Places where a selector that has come was not asked yet, with the offset from which on it was not."""
+        self.units = ShelvedUnits()
 
     @property
     def places(self) -> Mapping[Place, UnsettledOffsets]:
@@ -71,10 +78,11 @@ class Shelf:
         return next((place for place, standing in self._places.items() if offset in standing), None)
 
     def find(self, references: Sequence[Reference]) -> Sequence[tuple[Place, Sequence[Reference]]]:
-        """Those of these that are shelved, by place."""
+        """Those of these that are shelved without a unit, by place."""
         found = (
             (place, [reference for reference in references if reference.offset in standing])
             for place, standing in self._places.items()
+            if not place.has_units
         )
         return [(place, mine) for place, mine in found if mine]
 
@@ -97,6 +105,17 @@ class Shelf:
             del self._places[place]
             self.to_load.pop(place, None)
             self.to_ask.pop(place, None)
+
+    def put_units(self, place: Place, heads: Sequence[UnitHead], counts: Sequence[int]) -> None:
+        """These units stand there now, each with so many messages; ascending."""
+        for head, count in zip(heads, counts, strict=True):
+            self.units.add(head, count)
+        self.put(place, [head.offset for head in heads])
+
+    def take_units(self, place: Place, heads: Sequence[UnitHead]) -> Sequence[tuple[UnitHead, int]]:
+        """These units do not stand there any more; how many messages each has."""
+        self.take(place, [head.offset for head in heads])
+        return [(head, self.units.take(head)) for head in heads]
 
     def pass_time(self, now_ms: int) -> None:
         """The places whose time has come are to be loaded."""

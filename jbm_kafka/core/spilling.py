@@ -1,20 +1,23 @@
 """Which waiting messages may leave memory for the held store. Looking costs a walk over all gates.
 
-What waits alone, for a time or a selector, leaves with its gate and stands on the shelf; of all others the gate stays.
+What waits for a time or a selector leaves with its gate and stands on the shelf: a message without a unit at once, a
+unit when all that waits of it is in the held store. A gate stays where somebody has messages of it, or an operator may
+let its head go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from jbm_kafka.core.changes import Shelved
+from jbm_kafka.core.changes import Shelved, UnitsShelved
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.durable_state import RedeliveryState
 from jbm_kafka.core.reference import GateKey, Reference
+from jbm_kafka.core.settlement import FOREVER_MS
 from jbm_kafka.core.shelf import NEVER, Place, place_for
-from jbm_kafka.core.unit_of_order import Gate
+from jbm_kafka.core.shelved_units import UnitHead
+from jbm_kafka.core.unit_of_order import Gate, is_foldable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,12 @@ def spillable(state: ChannelState) -> list[Spillable]:
             key = reference.gate_key
             last_in_hand[key] = max(last_in_hand.get(key, 0), offset)
     found: list[Spillable] = []
-    past = state.past
+    awaiting_look = state.gates.awaiting_look
     for gate in state.gates.by_key.values():
+        if gate.key in awaiting_look:
+            continue
         kept = 0 if (gate.due_at_ms or gate.is_unchosen) and not gate.in_hand else 1
-        if not kept and _is_alone(gate, past):
+        if not kept and _is_alone(gate):
             continue
         if gate.in_hand:
             last = last_in_hand[gate.key]
@@ -61,29 +66,38 @@ def spillable(state: ChannelState) -> list[Spillable]:
 
 
 def shelvable(state: ChannelState) -> list[Gate]:
-    """The gates of messages that wait alone for a time or a selector, what is wanted last first; `Shelved` takes them.
+    """Gates that may leave memory with their messages, what is wanted last first: `shelved` says how.
 
-    Not one whose message has a unit, for others may come to wait there; nor one of whose message something is
-    remembered, by which an operator may ask for it.
+    They wait for a time or a selector. What is kept for an operator is not among them: he may let it go at any moment.
     """
-    past = state.past
     found = [
         gate
         for gate in state.gates.by_key.values()
-        if (gate.due_at_ms or gate.is_unchosen) and not gate.in_hand and _is_alone(gate, past)
+        if (gate.due_at_ms or gate.is_unchosen)
+        and not gate.in_hand
+        and (_is_alone(gate) if isinstance(gate.key, int) else gate.due_at_ms < FOREVER_MS and is_foldable(gate))
     ]
     found.sort(key=lambda gate: gate.due_at_ms or NEVER, reverse=True)
     return found
 
 
-def shelved(state: ChannelState, gates: Sequence[Gate]) -> list[Shelved]:
-    """The changes that shelve these, a place each; the references are those of the gates' heads."""
-    offsets: dict[Place, list[int]] = {}
+def shelved(state: ChannelState, gates: Sequence[Gate]) -> list[Shelved | UnitsShelved]:
+    """The changes that shelve these, a place each; of what has no unit the references are those of the gates' heads."""
+    alone: dict[Place, list[int]] = {}
+    units: dict[Place, list[UnitHead]] = {}
     for gate in gates:
-        place = place_for(gate.due_at_ms, is_unchosen=gate.is_unchosen, time_ms=state.time_ms)
-        offsets.setdefault(place, []).append(gate.waiting[0].offset)
-    return [Shelved(place, sorted(mine)) for place, mine in offsets.items()]
+        key, is_unchosen = gate.key, gate.is_unchosen
+        has_units = not isinstance(key, int)
+        place = place_for(gate.due_at_ms, is_unchosen=is_unchosen, time_ms=state.time_ms, has_units=has_units)
+        if isinstance(key, int):
+            alone.setdefault(place, []).append(key)
+        else:
+            units.setdefault(place, []).append(UnitHead(gate.head_offset, key))
+    return [
+        *(Shelved(place, sorted(offsets)) for place, offsets in alone.items()),
+        *(UnitsShelved(place, sorted(heads)) for place, heads in units.items()),
+    ]
 
 
-def _is_alone(gate: Gate, past: Mapping[int, RedeliveryState]) -> bool:
-    return len(gate.waiting) == 1 and isinstance(gate.key, int) and not gate.spilled and gate.key not in past
+def _is_alone(gate: Gate) -> bool:
+    return isinstance(gate.key, int) and len(gate.waiting) == 1 and not gate.spilled and gate.due_at_ms < FOREVER_MS

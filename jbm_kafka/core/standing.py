@@ -92,8 +92,9 @@ def standing_of(
         return Standing(Rule.SETTLED)
     gate = state.gates.by_key.get(offset if unit is None else unit)
     if gate is None:
-        place = state.shelf.place_of(offset)
-        return Standing(Rule.READY) if place is None else standing_of_place(place)  # without: among the arrivals
+        return _standing_on_shelf(state, offset, unit, now_ms=now_ms)
+    if gate.key in state.gates.awaiting_look and gate.owner is None:
+        return Standing(Rule.BEHIND)
     if gate.owner is not None:
         return Standing(Rule.BEHIND, session=gate.owner, head=_first_in_hand(state, gate))
     head = gate.waiting[0] if gate.waiting else None
@@ -112,8 +113,20 @@ def standing_of_gate(state: ChannelState, gate: Gate, *, now_ms: int) -> Standin
 
 
 def standing_of_place(place: Place) -> Standing:
-    """What keeps the messages that are shelved there."""
+    """What keeps the messages and units that are shelved there, as far as their place says."""
     return Standing(Rule.NOT_SELECTED if place.is_unchosen else Rule.NOT_YET_DUE, due_at_ms=place.back_at_ms)
+
+
+def _standing_on_shelf(state: ChannelState, offset: int, unit: bytes | None, *, now_ms: int) -> Standing:
+    """Of a message that has no gate."""
+    place = state.shelf.place_of(offset)
+    if place is None:
+        is_behind = unit is not None and state.shelf.units.may_have(unit)
+        return Standing(Rule.BEHIND if is_behind else Rule.READY)  # ready: it is among the arrivals
+    past = state.past.get(offset)
+    if past is not None and past.due_at_ms > now_ms and not place.is_unchosen:
+        return Standing(Rule.DELAYED, due_at_ms=past.due_at_ms)
+    return standing_of_place(place)
 
 
 def standing_of_head(state: ChannelState, gate: Gate, offset: int | None, *, now_ms: int) -> Standing:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, GateKey, Reference, SessionId
+from jbm_kafka.core.shelved_units import UnitHead
 
 SPARE_GATES: Final = 4_096
 """Forgotten gates kept for reuse: a unit comes and goes with every message when it is sparse."""
@@ -32,6 +33,7 @@ class Gate:
 
     __slots__ = (
         "due_at_ms",
+        "head_offset",
         "in_hand",
         "is_unchosen",
         "key",
@@ -62,8 +64,10 @@ class Gate:
         """
         self.spilled = 0
         """How many more wait in the held store, behind `waiting`."""
+        self.head_offset = 0
+        """Of the head, when it was held back and spilled; else it says nothing."""
         self.tail: list[Reference] = []
-        """Arrived after the spilled ones, not yet in the held store."""
+        """Arrived after the spilled ones, not yet in the held store; or while nobody knows whether there are any."""
         self.due_at_ms = 0
         """Until when the head is held back, or, when nobody chooses it, when it expires; 0 when it is not or never."""
         self.is_unchosen = False
@@ -77,6 +81,17 @@ class Gate:
         return not (self.in_hand or self.waiting or self.spilled or self.tail)
 
 
+def is_foldable(gate: Gate) -> bool:
+    """The held store has all that waits at it, and nobody is to have it before a time or a selector comes."""
+    return (
+        gate.spilled > 0
+        and (gate.due_at_ms > 0 or gate.is_unchosen)
+        and gate.owner is None
+        and not gate.waiting
+        and not gate.tail
+    )
+
+
 def by_gate(references: Iterable[Reference]) -> Mapping[GateKey, list[Reference]]:
     """These by the gates they wait at, in their order."""
     groups: dict[GateKey, list[Reference]] = {}
@@ -88,7 +103,18 @@ def by_gate(references: Iterable[Reference]) -> Mapping[GateKey, list[Reference]
 class Gates:
     """All gates of a channel and the order in which their heads may go."""
 
-    __slots__ = ("_spare", "awaiting_load", "by_key", "free", "own", "present", "some", "timers", "waiting_count")
+    __slots__ = (
+        "_spare",
+        "awaiting_load",
+        "awaiting_look",
+        "by_key",
+        "free",
+        "own",
+        "present",
+        "some",
+        "timers",
+        "waiting_count",
+    )
 
     def __init__(self) -> None:
         self.by_key: dict[GateKey, Gate] = {}
@@ -109,6 +135,8 @@ class Gates:
 
         One whose messages were returned meanwhile, or whose head is held back, may still be in it.
         """
+        self.awaiting_look: dict[GateKey, None] = {}
+        """Gates of units that may be shelved: what has come of them stands in `tail` until the held store was asked."""
         self._spare: list[Gate] = []
 
     @property
@@ -121,6 +149,24 @@ class Gates:
         if not self.some:
             return len(self.free)
         return len(self.free) + sum([len(heads) for bits, heads in self.some.items() if bits & chooses])
+
+    def waiting(self) -> Iterator[Reference]:
+        """Every message that waits at a gate, but for what is in the held store."""
+        for gate in self.by_key.values():
+            yield from gate.waiting
+            yield from gate.tail
+
+    def headed_by(self, offset: int, unit: bytes | None) -> list[Gate]:
+        """The gate at which a remembered message may be the head; several where its unit is too long to be remembered.
+
+        None while it has not been read yet, or its unit is shelved.
+        """
+        gate = self.by_key.get(offset if unit is None else unit)
+        if gate is not None:
+            return [gate]
+        if unit is not None:
+            return []
+        return [gate for gate in self.by_key.values() if not gate.waiting or gate.waiting[0].offset == offset]
 
     def gate(self, key: GateKey) -> Gate:
         """The gate of this key, made when there is none."""
@@ -157,7 +203,7 @@ class Gates:
     def wait(self, gate: Gate, reference: Reference) -> bool:
         """Let a newly arrived message wait behind all others; True when it became the head and must be listed."""
         self.waiting_count += 1
-        if gate.spilled:
+        if gate.spilled or (self.awaiting_look and gate.key in self.awaiting_look):
             gate.tail.append(reference)
             return False
         assert not gate.waiting or gate.waiting[-1].offset < reference.offset, (gate.key, reference.offset)
@@ -221,6 +267,7 @@ class Gates:
         """All but the first `kept` waiting messages are in the held store from now on."""
         is_held_back = bool(gate.due_at_ms) or gate.is_unchosen
         assert kept > 0 or (is_held_back and not gate.in_hand), "the head stays: the gate is listed by it"
+        head = gate.waiting[0] if gate.waiting else None
         moved = len(gate.tail)
         while len(gate.waiting) > kept:
             gate.waiting.pop()
@@ -229,6 +276,8 @@ class Gates:
         gate.spilled += moved
         if not kept:
             assert gate.spilled, "the held store has the head"
+            if head is not None:
+                gate.head_offset = head.offset
             gate.waiting = NOTHING_WAITS
             self.awaiting_load.pop(gate.key, None)  # nobody misses it before its time
         self.waiting_count -= moved
@@ -257,6 +306,40 @@ class Gates:
             gate.waiting.pop()
             self.waiting_count -= 1
             self.list_head(gate, due_at_ms=0)
+        self._drop_old_timers()
+
+    def fold(self, heads: Iterable[UnitHead]) -> list[int]:
+        """The gates of these units are gone, and so are their timers; returns how many messages each has."""
+        counts: list[int] = []
+        for head in heads:
+            gate = self.by_key.pop(head.unit)
+            assert is_foldable(gate), head
+            assert gate.head_offset == head.offset, (head, gate.head_offset)
+            self.awaiting_load.pop(head.unit, None)
+            counts.append(gate.spilled)
+        self._drop_old_timers()
+        return counts
+
+    def unfold(self, head: UnitHead, count: int, *, due_at_ms: int) -> None:
+        """The unit has a gate again, with so many messages in the held store; 0: its head is to be loaded now."""
+        gate = self.gate(head.unit)
+        assert not gate.waiting, head
+        assert not gate.spilled, head
+        self.awaiting_look.pop(head.unit, None)
+        gate.waiting, gate.spilled, gate.head_offset = NOTHING_WAITS, count, head.offset
+        if due_at_ms and gate.owner is None:
+            gate.due_at_ms = due_at_ms
+            heapq.heappush(self.timers, (due_at_ms, head.offset, head.unit))
+        else:
+            self.awaiting_load[head.unit] = None
+
+    def end_look(self, gate: Gate) -> None:
+        """Nothing of this unit is shelved; list the gate anew."""
+        assert not gate.waiting, gate.key
+        del self.awaiting_look[gate.key]
+        gate.waiting, gate.tail = deque(gate.tail), []
+
+    def _drop_old_timers(self) -> None:
         if len(self.timers) > 2 * len(self.by_key) + SPARE_GATES:
             by_key = self.by_key
             self.timers = [row for row in self.timers if row[2] in by_key]
@@ -367,6 +450,8 @@ class Gates:
 
     def _forget(self, gate: Gate) -> None:
         del self.by_key[gate.key]
+        if self.awaiting_look:
+            self.awaiting_look.pop(gate.key, None)
         gate.owner, gate.due_at_ms = None, 0
         if len(self._spare) < SPARE_GATES:
             self._spare.append(gate)

@@ -31,7 +31,7 @@ class CatchUp:
             self._watchers = []
             return
         for channel in self._data.channels.values():
-            if channel.waits_for_mark or channel.state.gates.awaiting_load or channel.state.shelf.is_awaited:
+            if channel.waits_for_mark or channel.is_awaiting_store:
                 return
         left = []
         for link, ends, done in self._watchers:

@@ -10,6 +10,8 @@ GATE_BYTES = 400
 """A unit that waits and whose messages are all in the held store: gate, timer, their places."""
 LINE_BYTES = 700
 """What a gate costs besides when something of it is in memory."""
+PAST_BYTES = 300
+"""What is remembered of a message that came back, in memory and to be written."""
 ENOUGH_AHEAD = 1_000
 """Deliverable messages that a worker reads ahead of all that is asked for. What is left in the client costs nothing; a
 partition that never gets to ARRIVALS_HIGH is never paused; and a message of 100 bytes is about 1 KiB of objects, which

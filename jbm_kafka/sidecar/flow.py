@@ -1,17 +1,17 @@
 """Keeps a group worker within its memory: pauses partitions that are far ahead, moves what waits at gates to disk.
 
 A partition whose messages can be handed over pauses; one whose messages wait behind blocked units goes on, and what
-waits there leaves memory, so a blocked unit does not stop others (LOG-9). What waits alone, for a time or a selector,
-leaves with its gate. What cannot leave is small: a gate for each unit that waits and for each message that waits after
-it came back. Partitions with more of those than the budget allows pause too.
+waits there leaves memory, so a blocked unit does not stop others (LOG-9). Where that is not enough, what waits for a
+time or a selector leaves with its gate. What cannot leave is small: what is remembered of messages that came back, and
+gates of what an operator may let go. Partitions with more of those than the budget allows pause too.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
-from typing import cast
+from typing import TypeVar, cast
 
 from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.spilling import Spillable, shelvable, spillable
@@ -23,6 +23,8 @@ from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.spilled import SpilledMessages
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Channels = Mapping[int, OwnedChannel]
 
@@ -64,8 +66,7 @@ class Flow:
         waiting_bytes = 0
         for channel in list(channels.values()):
             waiting_bytes += _waiting_bytes(channel)
-            is_missed = channel.state.gates.awaiting_load or channel.state.shelf.is_awaited
-            if is_missed and not self._load(channel, data, room_bytes=self._low - waiting_bytes):
+            if channel.is_awaiting_store and not self._load(channel, data, room_bytes=self._low - waiting_bytes):
                 unreadable.append(channel)
         if unreadable:
             channels = {partition: channel for partition, channel in channels.items() if channel not in unreadable}
@@ -82,8 +83,15 @@ class Flow:
         self._pause_or_resume(channels, consumer, data.wanted())
         return unreadable
 
-    def doubt_store(self, channel: OwnedChannel) -> None:
-        """What the store holds of it may be gone on from elsewhere."""
+    def prepare_taking_out(self, channel: OwnedChannel, units: Iterable[bytes]) -> None:
+        """Messages of these units, and some without, may go on from elsewhere than the store, which has them still.
+
+        Those units that are shelved have gates again.
+
+        Raises:
+            ChannelLost: what is in the store cannot be had any more; the channel is to be recovered.
+        """
+        self._spilled.find_units(channel, units)
         self._spilled.doubt(channel)
 
     def forget(self, channel: OwnedChannel) -> None:
@@ -124,7 +132,7 @@ class Flow:
         return len(arrivals) * size > self._waiting_bytes_max // channels_count
 
     def _spill(self, channels: Channels, excess_bytes: int) -> None:
-        """Spill until so much is gone: the longest lines first, of equal ones what is due last."""
+        """Spill until so much is gone: the longest lines first, of equal ones what is due last; and then shelve."""
         found: list[tuple[int, int, OwnedChannel, Spillable]] = []
         for channel in channels.values():
             message_bytes = _message_bytes(channel)
@@ -136,41 +144,55 @@ class Flow:
                 break
             excess_bytes -= size if row.kept else size + numbers.LINE_BYTES
             rows.setdefault(channel, []).append(row)
-        alone: dict[OwnedChannel, Sequence[Gate]] = {}
+        # One after the other: what is spilled here may be shelved at once.
+        taking = [channel for channel in channels.values() if self._is_put(channel, self._spilled.spill, rows)]
         self._goes_on = False
         if excess_bytes > 0:
-            alone, excess_bytes = self._choose_alone(channels, excess_bytes)
-        self._turns_to_look = LOOK_EVERY if excess_bytes > 0 and not self._goes_on else 0
-        for channel in rows.keys() | alone.keys():
-            try:
-                self._spilled.spill(channel, rows.get(channel, ()))
-                self._spilled.shelve(channel, alone.get(channel, ()))
-            except ResourceAllocationError as error:
-                self._turns_to_look = LOOK_EVERY
-                if not self._refused:
-                    log.warning("%s: %s. Until then what is in memory is not followed by more", channel.name, error)
-                self._refused.add(channel)
-            else:
-                self._refused.discard(channel)
+            gates, excess_bytes = self._choose_gates(taking, excess_bytes)
+            taking = [channel for channel in taking if self._is_put(channel, self._spilled.shelve, gates)]
+        is_refused = len(taking) < len(channels)
+        self._turns_to_look = LOOK_EVERY if is_refused or (excess_bytes > 0 and not self._goes_on) else 0
 
-    def _choose_alone(self, channels: Channels, excess_bytes: int) -> tuple[dict[OwnedChannel, Sequence[Gate]], int]:
-        """What waits alone, of each channel in proportion, what is wanted last first; and what excess is left then."""
-        found = {channel: shelvable(channel.state) for channel in channels.values()}
+    def _is_put(
+        self,
+        channel: OwnedChannel,
+        put: Callable[[OwnedChannel, Sequence[T]], None],
+        rows: Mapping[OwnedChannel, list[T]],
+    ) -> bool:
+        """False when the held store refuses what there is of the channel."""
+        mine = rows.get(channel)
+        if not mine:
+            return True
+        try:
+            put(channel, mine)
+        except ResourceAllocationError as error:
+            if not self._refused:
+                log.warning("%s: %s. Until then what is in memory is not followed by more", channel.name, error)
+            self._refused.add(channel)
+            return False
+        self._refused.discard(channel)
+        return True
+
+    def _choose_gates(
+        self, channels: Iterable[OwnedChannel], excess_bytes: int
+    ) -> tuple[dict[OwnedChannel, list[Gate]], int]:
+        """What may leave with its gate, of each channel in proportion; and what excess is left then."""
+        found = {channel: shelvable(channel.state) for channel in channels}
         count = sum(len(gates) for gates in found.values())
         if not count:
             return {}, excess_bytes
-        freed_bytes = sum(len(gates) * _alone_bytes(channel) for channel, gates in found.items())
+        freed_bytes = sum(_gates_bytes(channel, gates) for channel, gates in found.items())
         part = min(excess_bytes / freed_bytes, SHELVED_COUNT / count, 1.0)
         self._goes_on = part < 1.0 and excess_bytes > freed_bytes * part
-        chosen: dict[OwnedChannel, Sequence[Gate]] = {
-            channel: gates[: ceil(len(gates) * part)] for channel, gates in found.items()
-        }
-        return chosen, excess_bytes - sum(len(gates) * _alone_bytes(channel) for channel, gates in chosen.items())
+        chosen = {channel: gates[: ceil(len(gates) * part)] for channel, gates in found.items()}
+        return chosen, excess_bytes - sum(_gates_bytes(channel, gates) for channel, gates in chosen.items())
 
     def _load(self, channel: OwnedChannel, data: GroupData, *, room_bytes: int) -> bool:
         """False when the held store cannot give back what it took."""
         message_bytes, wanted = _message_bytes(channel), data.wanted()
         try:
+            if channel.state.gates.awaiting_look:
+                self._spilled.look_up(channel)
             if channel.state.gates.awaiting_load:
                 room = room_bytes // message_bytes
                 self._spilled.load(channel, room=room, selections=data.selections, wanted_by=wanted)
@@ -192,7 +214,8 @@ class Flow:
         for channel, size in sizes.items():
             if size > self._waiting_bytes_max // len(sizes) and channel not in self._overfull:
                 self._overfull.add(channel)
-                self._warn(channel)
+                if not self._goes_on:
+                    self._warn(channel)
 
     def _warn(self, channel: OwnedChannel) -> None:
         gates = channel.state.gates
@@ -202,7 +225,7 @@ class Flow:
             "%s: %d units and messages that came back wait, more than the memory budget has room for; the partition is "
             "not read further until they are fewer. Set memory_budget_bytes higher if that is too few",
             channel.name,
-            len(gates.by_key),
+            len(gates.by_key) + len(channel.state.past),
         )
 
     def _note_shrunk(self, channels: Channels, waiting_bytes: int) -> None:
@@ -223,11 +246,18 @@ def _alone_bytes(channel: OwnedChannel) -> int:
     return numbers.GATE_BYTES + numbers.LINE_BYTES + _message_bytes(channel)
 
 
+def _gates_bytes(channel: OwnedChannel, gates: Sequence[Gate]) -> int:
+    """What leaves memory with these gates."""
+    alone = sum([len(gate.waiting) for gate in gates])
+    return len(gates) * numbers.GATE_BYTES + alone * (numbers.LINE_BYTES + _message_bytes(channel))
+
+
 def _waiting_bytes(channel: OwnedChannel) -> int:
     gates = channel.state.gates
     in_line = min(len(gates.by_key), gates.waiting_count)
     return (
         len(gates.by_key) * numbers.GATE_BYTES
+        + len(channel.state.past) * numbers.PAST_BYTES
         + in_line * numbers.LINE_BYTES
         + gates.waiting_count * _message_bytes(channel)
     )

@@ -119,7 +119,7 @@ class GroupWorker:
             submit=self._submit,
             target_of=parts.targets.topic_of,
             repeated=self.repeated,
-            doubt_store=self.flow.doubt_store,
+            prepare_taking_out=self.flow.prepare_taking_out,
             reopen=self.assignment.reopen,
         )
         self.commands = OwnerCommands(self.data, self.departures, taking_out)

@@ -8,8 +8,9 @@ by one, as all of them are. A worker keeps what he has in hand.
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +21,7 @@ from jbm_kafka.core.addresses import as_address
 from jbm_kafka.core.changes import Acknowledged, Fetched, TakenOut
 from jbm_kafka.core.departure import DEPARTS_BY, MOVED, OPERATOR, Departure, Route
 from jbm_kafka.core.entries import MessageEvent
-from jbm_kafka.core.errors import IllegalStateError, JMSError, OrderError
+from jbm_kafka.core.errors import ChannelLost, IllegalStateError, JMSError, OrderError
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.taking_out import REASONS, Found, Verb, decide_put_back, find, may_wait_again, route_of_verb
 from jbm_kafka.ports import KafkaClientError, KafkaRecord, LogReader, Outgoing
@@ -35,6 +36,8 @@ from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import Steps, Wait, Workers
+
+log = logging.getLogger(__name__)
 
 Reply = Callable[[Answer], None]
 
@@ -82,11 +85,11 @@ class OperatorDepartures:
         submit: Submit,
         target_of: Callable[[str], TopicInfo],
         repeated: RepeatedMessages,
-        doubt_store: Callable[[OwnedChannel], None],
+        prepare_taking_out: Callable[[OwnedChannel, Iterable[bytes]], None],
         reopen: Callable[[OwnedChannel], None],
     ) -> None:
-        """`doubt_store` is told that the held store may have messages of a channel that left from there; `reopen` makes
-        a channel anew."""
+        """`prepare_taking_out` is told that messages of these units leave, maybe from the held store; `reopen` makes a
+        channel anew."""
         self._data = data
         self._settle = settle
         self._departures = departures
@@ -95,7 +98,7 @@ class OperatorDepartures:
         self._submit = submit
         self._target_of = target_of
         self._repeated = repeated
-        self._doubt_store = doubt_store
+        self._prepare_taking_out = prepare_taking_out
         self._reopen = reopen
         self._errands: dict[str, _Errand] = {}
         """Not answered yet, by the command's id."""
@@ -235,6 +238,12 @@ class OperatorDepartures:
                     raise
                 return
         self._take_back_unread(channel, errand.offsets)
+        try:
+            self._prepare_taking_out(channel, {r.unit for r in errand.known.values() if r.unit is not None})
+        except ChannelLost as error:
+            log.warning("%s: %s; the channel is recovered from its changelog and its topic", channel.name, error)
+            self._reopen(channel)
+            return
         found = find(state, errand.offsets, errand.known, whole_units=errand.verb is Verb.MOVE)
         _check_order(found.takeable)
         leaving, copies, too_large, behind = self._copies(errand, found, target)
@@ -250,7 +259,6 @@ class OperatorDepartures:
         self._data.selections.look(references)
         errand.is_taken = True
         errand.known.clear()
-        self._doubt_store(channel)
         if references:
             state.apply(TakenOut(references))
         self._send(errand, route, leaving, copies, result)

@@ -123,6 +123,12 @@ class OwnedChannel:
         return self._is_at_mark and self.offered_target > self.state.offered_position
 
     @property
+    def is_awaiting_store(self) -> bool:
+        """The held store has something that is missed in memory."""
+        gates = self.state.gates
+        return bool(gates.awaiting_load or gates.awaiting_look or self.state.shelf.is_awaited)
+
+    @property
     def attempts_max(self) -> int:
         """Attempts after which a message leaves; UNLIMITED_ATTEMPTS when it stays for an operator."""
         return attempts_before_departure(self.settings)

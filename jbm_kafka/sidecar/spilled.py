@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import cast
 
@@ -15,7 +15,7 @@ from jbm_kafka.ports import HeldStore, KafkaRecord
 from jbm_kafka.sidecar.intake import reference_of
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.selections import Selections
-from jbm_kafka.sidecar.shelved import PUT_COUNT, ShelvedMessages
+from jbm_kafka.sidecar.shelved import PUT_COUNT, ShelvedMessages, store_key_of_gate
 
 LOAD_COUNT = 256
 """Messages of a gate that come back at once when there is room."""
@@ -45,7 +45,7 @@ class SpilledMessages:
         batch: list[tuple[bytes, int, KafkaRecord]] = []
         begin = 0
         for end, row in enumerate(rows, 1):
-            key = _store_key(row.gate.key)
+            key = store_key_of_gate(row.gate.key)
             batch += [(key, r.offset, cast(KafkaRecord, r.record)) for r in row.references()]
             if len(batch) >= PUT_COUNT or end == len(rows):
                 try:
@@ -77,8 +77,26 @@ class SpilledMessages:
             selections.look(references)
             channel.state.apply(Unspilled(key=key, references=references))
 
+    def look_up(self, channel: OwnedChannel) -> None:
+        """Find out of units of which messages came whether they are shelved.
+
+        Raises:
+            ChannelLost: as of `load`.
+        """
+        self._shelved.look_up(channel)
+
+    def find_units(self, channel: OwnedChannel, units: Iterable[bytes]) -> None:
+        """Those of these that are shelved have gates again.
+
+        Raises:
+            ChannelLost: as of `load`.
+        """
+        for unit in units:
+            if channel.state.shelf.units.may_have(unit):
+                self._shelved.bring_unit_back(channel, unit)
+
     def shelve(self, channel: OwnedChannel, gates: Sequence[Gate]) -> None:
-        """Move these out of memory, with their only messages.
+        """Move these out of memory, with what has no unit.
 
         Raises:
             ResourceAllocationError: as of `spill`.
@@ -98,7 +116,7 @@ class SpilledMessages:
     def _take(self, channel: OwnedChannel, key: GateKey, count: int) -> list[Reference]:
         taken: list[Reference] = []
         while len(taken) < count:
-            records = self._store.take(channel.name, _store_key(key), count - len(taken))
+            records = self._store.take(channel.name, store_key_of_gate(key), count - len(taken))
             if not records:
                 raise ChannelLost(f"{channel.name}: spilled messages are not in the held store any more")
             references = [reference_of(record) for record in records]
@@ -124,8 +142,3 @@ def _was_handed_over(channel: OwnedChannel, offset: int) -> bool:
     """It went on from memory: a row of it was left by a `put` that failed."""
     state = channel.state
     return offset not in state.unsettled or any(offset in hand for hand in state.in_hand.values())
-
-
-def _store_key(key: GateKey) -> bytes:
-    """Units and single messages have names of their own in the store."""
-    return b"m%d" % key if isinstance(key, int) else b"u" + key

@@ -26,6 +26,7 @@ def shelve(channel: Channel) -> dict[Place, list[Reference]]:
     gates = shelvable(channel.state)
     heads = {gate.waiting[0].offset: gate.waiting[0] for gate in gates}
     for change in shelved(channel.state, gates):
+        assert isinstance(change, c.Shelved)
         channel.state.apply(change)
         stored[change.place] = [heads[offset] for offset in change.offsets]
     return stored
@@ -86,13 +87,13 @@ def test_places_that_are_due_come_back_the_earliest_first_and_the_rest_is_waited
     assert shelf.next_at_ms == NEVER
 
 
-def test_what_was_remembered_or_has_a_unit_keeps_its_gate() -> None:
-    """Of UNIT-1 and UNIT-16: later ones of its unit must find it, and so must an operator."""
+def test_a_message_that_came_back_leaves_with_its_gate_and_one_of_a_unit_is_spilled_first() -> None:
+    """Of LOG-9: a unit's messages stand together in the held store."""
     channel = Channel(message(0), message(1, b"u", delivery=START_MS + 50), message(2, delivery=START_MS + 50))
     assert channel.got("a") == [0]
     channel.give_back("a", GivenBack(0, counted=True, delay_ms=1_000))
-    assert [row.gate.key for row in spillable(channel.state)] == [0, b"u"]
-    assert [gate.key for gate in shelvable(channel.state)] == [2]
+    assert [row.gate.key for row in spillable(channel.state)] == [b"u"]
+    assert [gate.key for gate in shelvable(channel.state)] == [0, 2]
 
 
 def test_what_nobody_chooses_is_asked_again_when_a_selector_comes_and_not_when_one_goes() -> None:

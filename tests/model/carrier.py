@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import ChannelState
@@ -11,11 +12,14 @@ from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import GateKey, Reference
 from jbm_kafka.core.shelf import Place
+from jbm_kafka.core.shelved_units import ShelvedUnits, UnitHead
 from jbm_kafka.core.spilling import Spillable, shelved
 from jbm_kafka.core.unit_of_order import Gate
 from tests.model.moves import apply_by_the_table
 
 ChangelogKey = tuple[str, int]
+MARK_BITS = 1
+"""Of shelved units: half of the others are mistaken for one."""
 
 
 class Changelog:
@@ -74,9 +78,11 @@ class Carrier:
         self.attempts_max = attempts_max
         self.records_attempts = records_attempts
         self.state = ChannelState()
+        self.state.shelf.units = ShelvedUnits(MARK_BITS)
         self.changelog = Changelog()
         self.held_store: dict[GateKey, list[Reference]] = {}
         self.shelved: dict[Place, list[Reference]] = {}
+        self.shelved_units: dict[Place, list[UnitHead]] = {}
         self.frozen: Freeze | None = None
         self.look_at: Callable[[Reference], int] = lambda reference: reference.chosen_by
         """Who chooses a message that comes back from the held store, by the selectors of now."""
@@ -84,15 +90,17 @@ class Carrier:
     def ask(self, session: str, *, limit: int, now_ms: int, one_per_unit: bool, chooses: int) -> Offer:
         """Fill the gates that miss something from the held store, and look at the shelf; then decide and apply."""
         by_key = self.state.gates.by_key
-        for key in [k for k in self.state.gates.awaiting_load if not (by_key[k].waiting or by_key[k].due_at_ms)]:
-            self.load(key, 2)
+        self.look_up()
         shelf = self.state.shelf
         for place in list(shelf.to_load):
-            self.bring_back(place, len(self.shelved[place]))
+            self.bring_back(place, 1 << 16)
         for place in list(shelf.to_ask):
             while place in shelf.to_ask:
                 self.ask_shelf(place, 2)
-        offer = decide_offer(
+        for key in [k for k in self.state.gates.awaiting_load if not (by_key[k].waiting or by_key[k].due_at_ms)]:
+            self.load(key, 2)
+        decide = partial(
+            decide_offer,
             self.state,
             session,
             limit=limit,
@@ -101,8 +109,31 @@ class Carrier:
             attempts_max=self.attempts_max,
             chooses=chooses,
         )
+        offer = decide()
+        if any(reference.unit not in by_key for reference in offer.change.blocked):
+            # They may be shelved, which is looked up between two turns; here the first turn hands nothing over.
+            arrivals = list(self.state.arrivals)
+            waiting = c.Offered(session, heads=(), examined=len(arrivals), fresh=(), expired=(), blocked=arrivals)
+            apply_by_the_table(self.state, waiting)
+            self.look_up()
+            offer = decide()
         apply_by_the_table(self.state, offer.change)
         return offer
+
+    def look_up(self) -> None:
+        """Find out of units of which messages came whether they are shelved."""
+        for unit in list(self.state.gates.awaiting_look):
+            assert isinstance(unit, bytes)
+            if not self.bring_unit_back(unit):
+                apply_by_the_table(self.state, c.UnitNotShelved(unit))
+
+    def bring_unit_back(self, unit: bytes) -> bool:
+        for place, heads in self.shelved_units.items():
+            for head in heads:
+                if head.unit == unit:
+                    self._unshelve_units(place, [head])
+                    return True
+        return False
 
     def spill(self, row: Spillable) -> None:
         key, moved = row.gate.key, row.references()
@@ -133,18 +164,28 @@ class Carrier:
                 del self.shelved[place]
 
     def shelve(self, gates: Sequence[Gate]) -> None:
-        moved = {gate.key: gate.waiting[0] for gate in gates}
+        moved = {gate.key: gate.waiting[0] for gate in gates if gate.waiting}
         for change in shelved(self.state, gates):
             apply_by_the_table(self.state, change)
+            if isinstance(change, c.UnitsShelved):
+                heads = [*self.shelved_units.get(change.place, ()), *change.heads]
+                self.shelved_units[change.place] = sorted(heads)
+                continue
             mine = [moved[offset] for offset in change.offsets]
             self.shelved[change.place] = sorted([*self.shelved.get(change.place, ()), *mine])
 
     def bring_back(self, place: Place, count: int) -> None:
         """Sooner than they must is allowed."""
+        if place.has_units:
+            self._unshelve_units(place, self.shelved_units[place][:count])
+            return
         self._unshelve(place, self.shelved[place][:count])
 
     def ask_shelf(self, place: Place, count: int) -> None:
         """Let a selector that has come look at the next of a place."""
+        if place.has_units:
+            self._ask_units(place, count)
+            return
         left = [each for each in self.shelved[place] if each.offset >= self.state.shelf.to_ask[place]]
         looked_at = left[:count]
         present = self.state.gates.present
@@ -162,6 +203,24 @@ class Carrier:
         self.shelved[place] = [reference for reference in self.shelved[place] if reference.offset not in gone]
         if not self.shelved[place]:
             del self.shelved[place]
+
+    def _ask_units(self, place: Place, count: int) -> None:
+        left = [head for head in self.shelved_units[place] if head.offset >= self.state.shelf.to_ask[place]]
+        looked_at, present = left[:count], self.state.gates.present
+        chosen = [head for head in looked_at if self.look_at(self.held_store[head.unit][0]) & present]
+        self._unshelve_units(place, chosen)
+        below = looked_at[-1].offset + 1 if len(left) > count else None
+        apply_by_the_table(self.state, c.ShelfAsked(place, below))
+
+    def _unshelve_units(self, place: Place, heads: Sequence[UnitHead]) -> None:
+        if not heads:
+            return
+        apply_by_the_table(self.state, c.UnitsUnshelved(place, heads))
+        left = [head for head in self.shelved_units[place] if head not in heads]
+        if left:
+            self.shelved_units[place] = left
+        else:
+            del self.shelved_units[place]
 
     def begin_checkpoint(self, number: int, *, offered: int, tentative: Collection[int]) -> Freeze:
         assert self.frozen is None
@@ -187,4 +246,6 @@ class Carrier:
         self.frozen = None
         self.held_store = {}
         self.shelved = {}
+        self.shelved_units = {}
         self.state = self.changelog.replay(now_ms)
+        self.state.shelf.units = ShelvedUnits(MARK_BITS)

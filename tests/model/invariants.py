@@ -95,10 +95,21 @@ def nothing_is_lost_and_nothing_invented(paper: PaperQueue, carrier: Carrier) ->
     gates, in_memory = carrier.state.gates, 0
     for gate in gates.by_key.values():
         in_memory += len(gate.waiting) + len(gate.tail)
-        assert gate.spilled == len(carrier.held_store.get(gate.key, ()))
+        if gate.key not in gates.awaiting_look:
+            assert gate.spilled == len(carrier.held_store.get(gate.key, ()))
     assert gates.waiting_count == in_memory
+    shelved_units = [head for heads in carrier.shelved_units.values() for head in heads]
+    assert carrier.held_store.keys() == {
+        *(head.unit for head in shelved_units),
+        *(gate.key for gate in gates.by_key.values() if gate.spilled),
+    }
+    assert carrier.state.shelf.units.count == len(shelved_units)
+    for unit, offset in ((head.unit, head.offset) for head in shelved_units):
+        assert carrier.held_store[unit][0].offset == offset
+        assert unit not in gates.by_key or unit in gates.awaiting_look
     assert {place: list(offsets) for place, offsets in carrier.state.shelf.places.items()} == {
-        place: [reference.offset for reference in stored] for place, stored in carrier.shelved.items()
+        **{place: [reference.offset for reference in stored] for place, stored in carrier.shelved.items()},
+        **{place: [head.offset for head in heads] for place, heads in carrier.shelved_units.items()},
     }
 
 

@@ -188,6 +188,8 @@ class JudgedChannel(RuleBasedStateMachine):
     def take_out(self, offsets: list[int]) -> None:
         """Of REDELIVER-4, UNIT-14: messages leave from wherever they wait."""
         references = [self._reference(self.paper.log[offset]) for offset in offsets]
+        for unit in {reference.unit for reference in references if reference.unit is not None}:
+            self.carrier.bring_unit_back(unit)
         apply_by_the_table(self.carrier.state, c.TakenOut(references))
         self.carrier.leave_the_store(set(offsets))
         for offset in offsets:

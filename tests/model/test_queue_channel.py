@@ -172,7 +172,8 @@ class QueueChannelMachine(JudgedChannel):
     @precondition(lambda self: self.carrier.held_store)
     @rule(count=st.integers(1, 4))
     def load(self, count: int) -> None:
-        for key in [k for k in self.carrier.held_store if not self.carrier.state.gates.by_key[k].waiting]:
+        by_key = self.carrier.state.gates.by_key
+        for key in [k for k in self.carrier.held_store if k in by_key and by_key[k].spilled and not by_key[k].waiting]:
             self.carrier.load(key, count)
 
     @precondition(lambda self: bool(shelvable(self.carrier.state)))
@@ -181,12 +182,27 @@ class QueueChannelMachine(JudgedChannel):
         gates = shelvable(self.carrier.state)
         self.carrier.shelve(some(gates, mask) or gates)
 
-    @precondition(lambda self: self.carrier.shelved)
+    @precondition(lambda self: any(not row.kept for row in spillable(self.carrier.state)))
+    @rule()
+    def put_away(self) -> None:
+        """Of LOG-9: all that may leave memory with its gate does."""
+        for row in spillable(self.carrier.state):
+            if not row.kept:
+                self.carrier.spill(row)
+        self.carrier.shelve(shelvable(self.carrier.state))
+
+    @precondition(lambda self: self.carrier.shelved or self.carrier.shelved_units)
     @rule(pick=picks, count=st.integers(1, 4))
     def bring_back(self, pick: int, count: int) -> None:
         """Of LOG-9: what stands on the shelf may come back before its time, and waits in memory again."""
-        places = sorted(self.carrier.shelved)
+        places = sorted([*self.carrier.shelved, *self.carrier.shelved_units])
         self.carrier.bring_back(places[pick % len(places)], count)
+
+    @precondition(lambda self: self.carrier.state.gates.awaiting_look)
+    @rule()
+    def look_up(self) -> None:
+        """Of LOG-9, UNIT-1: whether a unit is shelved of which messages came."""
+        self.carrier.look_up()
 
     @precondition(lambda self: self.carrier.state.shelf.to_ask)
     @rule(count=st.integers(1, 4))

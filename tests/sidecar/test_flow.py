@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from jbm_kafka.core.address_settings import AddressSettingsRepository
-from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, TimePassed
+from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, Returned, ReturnedMessage, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.offer import decide_offer
+from jbm_kafka.core.settlement import RETURNED
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
@@ -85,6 +86,14 @@ class GroupWorkerUnderTest:
         key = None if unit is None else unit.encode()
         records = [MadeRecord(begin + n, key=key, value=BODY, headers=headers) for n in range(count)]
         self.state.apply(Fetched(begin, begin + count, [reference_of(record) for record in records]))
+
+    def give_back_all(self, due_at_ms: int) -> None:
+        """A session takes what there is and gives it back, to wait until then."""
+        offer = decide_offer(self.state, "a", limit=1_000, now_ms=NOW_MS)
+        self.state.apply(offer.change)
+        delay_ms = due_at_ms - NOW_MS
+        back = [ReturnedMessage(each.offset, 1, due_at_ms, delay_ms, RETURNED) for each in offer.references]
+        self.state.apply(Returned("a", back))
 
     def turn(self, times: int = 1) -> None:
         for _ in range(times):
@@ -161,12 +170,15 @@ def test_a_group_worker_gives_memory_back_when_another_joins() -> None:
     assert group_worker.body_bytes < 2 << 20
 
 
-def test_a_partition_of_too_many_units_pauses_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """Of LOG-9: what cannot leave memory is bounded too."""
+def test_a_partition_with_too_many_that_came_back_pauses_says_so_once_and_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of LOG-9: what cannot leave memory is bounded too, what is remembered of messages that came back."""
     group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20)
     with caplog.at_level(logging.WARNING):
         for number in range(2_000):
-            group_worker.fetch(1, f"u{number}", LATER_MS)
+            group_worker.fetch(1, f"u{number}")
+            group_worker.give_back_all(LATER_MS)
             group_worker.turn()
     assert group_worker.channel.is_paused
     assert len(caplog.messages) == 1
