@@ -39,10 +39,12 @@ class Plan:
     subscribed_copies: int = 50_000
     """Messages times subscriptions, in each of them."""
     waiting_delayed: int = 1_000_000
+    waiting_delayed_units: int = 1_000_000
+    """Delayed messages, each of a unit of its own."""
     waiting_blocked: int = 200_000
     """Behind the first of each of `units`."""
     waiting_unchosen: int = 1_000_000
-    waiting_kinds: tuple[str, ...] = ("delayed", "blocked", "unchosen")
+    waiting_kinds: tuple[str, ...] = ("delayed", "delayed units", "blocked", "unchosen")
     """Each alone, and when there are several all of them on queues of their own."""
     waiting_others: int = 200_000
     """Messages of other units whose throughput is measured beside what waits."""
@@ -59,6 +61,7 @@ class Plan:
         """How many wait, by why."""
         return {
             "delayed": self.waiting_delayed,
+            "delayed units": self.waiting_delayed_units,
             "blocked": self.waiting_blocked,
             "unchosen": self.waiting_unchosen,
         }
@@ -72,6 +75,7 @@ QUICK = Plan(
     repeats=2, backlog_messages=50_000, warm_ups=0, latency_s=1.0, latency_warm_up=500,
     sends=500, sends_beside_flood=50, sends_with_callback=10_000, forward_commits=60,
     held_behind=20_000, held_others=100_000, subscriptions=(1, 10), subscribed_copies=10_000,
-    waiting_delayed=50_000, waiting_blocked=20_000, waiting_unchosen=50_000, waiting_others=50_000,
+    waiting_delayed=50_000, waiting_delayed_units=50_000, waiting_blocked=20_000, waiting_unchosen=50_000,
+    waiting_others=50_000,
 )  # fmt: skip
 """A look in under a minute; its ratios say little, for every receiver needs a while to get going."""

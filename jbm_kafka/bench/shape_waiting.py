@@ -16,8 +16,7 @@ from jbm_kafka.bench.waiting import CHOSEN, CHOSEN_BY_NOBODY, CHOSEN_LATER
 from jbm_kafka.bench.worker import Worker
 from jbm_kafka.cli.cluster_settings import Cluster
 
-DELAYED, BLOCKED, UNCHOSEN = "delayed", "blocked", "unchosen"
-ALL = (DELAYED, BLOCKED, UNCHOSEN)
+DELAYED, DELAYED_UNITS, BLOCKED, UNCHOSEN = "delayed", "delayed units", "blocked", "unchosen"
 DELAY_MS = 24 * 3_600_000
 """Longer than any run."""
 MEMORY_MB = 700
@@ -69,17 +68,20 @@ def _judge(name: str, mine: Sequence[Mapping[str, Any]], found: _Found) -> None:
         what = f"{name}: others, {'beside them' if waits else 'nothing waits'}, msg/s"
         rows[what] = summary([rate_of(queue) for queue in queues])
         found.cpu_us[what] = summary([processor_us(queue) for queue in queues])
-    pairs = [_seconds(mine, number) for number in dict.fromkeys(row["repeat"] for row in mine)]
+    numbers = dict.fromkeys(row["repeat"] for row in mine)
+    pairs = [_seconds(mine, number, "seconds") for number in numbers]
+    cpu_pairs = [_seconds(mine, number, "cpu_seconds") for number in numbers]
+    by_cpu = f"{name}: others beside them / without, by processor time"
     found.judgements.append(Judgement(f"{name}: most memory", most.high, "below", MEMORY_MB, "MB"))
     found.judgements.append(Judgement(f"{name}: others beside them / without", paired_ratio(pairs), "at least", SPEED))
+    found.judgements.append(Judgement(by_cpu, paired_ratio(cpu_pairs), "at least", SPEED))
 
 
-def _seconds(mine: Sequence[Mapping[str, Any]], number: int) -> tuple[list[float], list[float]]:
-    """What the others took in one repeat without what waits, and beside it."""
+def _seconds(mine: Sequence[Mapping[str, Any]], number: int, clock: str) -> tuple[list[float], list[float]]:
+    """What the others took by this clock in one repeat without what waits, and beside it."""
     rows = [row for row in mine if row["repeat"] == number]
     free, beside = (
-        [queue["seconds"] for row in rows if row["waits"] == waits for queue in row["queues"]]
-        for waits in (False, True)
+        [queue[clock] for row in rows if row["waits"] == waits for queue in row["queues"]] for waits in (False, True)
     )
     return free, beside
 
@@ -90,7 +92,7 @@ def _run(
     sizes = {"partitions": plan.partitions, "body_bytes": plan.body_bytes}
     queues: list[Mapping[str, Any]] = []
     for kind in kinds:
-        topic = new_name(f"waiting-{kind}")
+        topic = new_name(f"waiting-{kind.replace(' ', '-')}")
         create_topic(cluster, topic, partitions=plan.partitions)
         count = plan.waiting_messages[kind]
         if waits:
@@ -116,6 +118,8 @@ def _what_waits(kind: str, count: int, *, units: int) -> Iterator[tuple[str | No
     at_once, later = Kind(), Kind(delivery_time_ms=int(time.time() * 1000) + DELAY_MS)
     if kind == DELAYED:
         return ((None, later) for _ in range(count))
+    if kind == DELAYED_UNITS:
+        return ((f"order-{number}", later) for number in range(count))
     if kind == BLOCKED:
         return (
             (unit, later if number < units else at_once) for number, unit in enumerate(spread_units(count, units=units))
