@@ -128,6 +128,22 @@ def test_dead_letters_arrive_where_production_is_paused(admin: Admin, url: str, 
             session.create_producer(failed).send("another")
 
 
+def test_a_dead_letter_arrives_at_a_queue_that_was_paused_before_its_process_began(
+    admin: Admin, url: str, kafka_name: str
+) -> None:
+    """Of PAUSE-1: that process looks the queue up while it is paused."""
+    orders, failed = Queue(f"{kafka_name}.orders"), Queue(f"{kafka_name}.failed")
+    admin.create_queue(failed.name, partitions=1)
+    admin.pause(failed, "production", wait_s=0)
+    settings = AddressSettings(partitions=1, max_delivery_attempts=1, dead_letter_address=failed.name)
+    factory = ConnectionFactory(url, namespace=kafka_name, address_settings={"#": settings})
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        session.create_producer(orders).send("bad")
+        receive(session.create_consumer(orders)).nack()
+        eventually(lambda: [letter.body for letter in admin.browse(failed)] == ["bad"], "the letter")
+
+
 def test_a_queue_whose_production_is_paused_is_received_from(
     admin: Admin, factory: ConnectionFactory, kafka_name: str
 ) -> None:
