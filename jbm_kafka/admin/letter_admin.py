@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 
 from jbm_kafka.admin.asked import letter_filter, letters_queue
 from jbm_kafka.admin.asking import Asking
@@ -113,23 +114,13 @@ class LetterAdmin(Asking):
             if self._found.is_unused(source):
                 return planned_report(source, RetryPlan(), is_dry_run=dry_run)
             self._found.with_letters(source)
-            planner = RetryPlanner(
-                source,
-                admin=self._admin,
-                reader=reader,
-                info_of=self._found.info_of,
-                subscriptions_of=self._found.subscriptions_of,
-            )
-            plan = patiently(lambda: planner.plan((seen.record for seen in self._seen(source)), asked, count))
+            subscriptions_of = self._found.subscriptions_of
+            planner = partial(RetryPlanner, source, admin=self._admin, reader=reader, subscriptions_of=subscriptions_of)
+            looking = planner(info_of=self._found.info_of)
+            plan = patiently(lambda: looking.plan((seen.record for seen in self._seen(source)), asked, count))
             if dry_run or not plan.letters:
                 return planned_report(source, plan, is_dry_run=dry_run)
             with self._connections.open() as connection:
-                sending = RetryPlanner(
-                    source,
-                    admin=self._admin,
-                    reader=reader,
-                    info_of=connection.provider.ensure,
-                    subscriptions_of=self._found.subscriptions_of,
-                )
+                sending = planner(info_of=connection.provider.ensure)
                 done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
             return retried_report(done, plan, lambda: self._seen(source), timeout_s)

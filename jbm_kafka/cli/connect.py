@@ -24,7 +24,7 @@ def as_queue(context: click.Context, parameter: click.Parameter, value: str | No
     if value is None:
         return None
     if value.startswith("topic:"):
-        raise click.BadParameter(f"{value!r}: this version has queues only", context, parameter)
+        raise click.BadParameter(f"{value!r}: this is for queues only", context, parameter)
     try:
         return Queue(value.removeprefix("queue:"))
     except InvalidDestinationError as error:

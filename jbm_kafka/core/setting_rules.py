@@ -67,18 +67,6 @@ def _one_of(*words: str) -> Rule:
     return lambda value: None if isinstance(value, str) and value in words else f"it is {expected}"
 
 
-def _later(what: str, *harmless: object, rule: Rule) -> Rule:
-    """A rule of what does nothing yet: a value that asks for it is refused, one that leaves all as it is is not."""
-
-    def fault(value: object) -> str | None:
-        wrong = rule(value)
-        if wrong is not None or any(value == each for each in harmless):
-            return wrong
-        return f"this version has no {what} yet, so it would do nothing; leave it out"
-
-    return fault
-
-
 def _routing(value: object) -> str | None:
     if value == "path-service":
         return "units keep their partition without it, when jbm-kafka admit-partitions adds some; leave it out"
@@ -99,7 +87,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "duplicate_window_ms": _milliseconds,
         "duplicate_window_count": lambda value: None if value is None else _positive(value),
         "partitions": lambda value: _positive(value, PARTITIONS_MAX),
-        "truncate": _later("truncation", "settled", "never", rule=_one_of("settled", "never")),
+        "truncate": _one_of("settled", "never"),
         "routing": _routing,
     }
 )

@@ -29,7 +29,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["send", "a b", "--text", "x"],
      "Error: Invalid value for 'DEST': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (["send", "topic:news", "--text", "x"],
-     "Error: Invalid value for 'DEST': 'topic:news': this version has queues only"),
+     "Error: Invalid value for 'DEST': 'topic:news': this is for queues only"),
     (["send", "", "--text", "x"],
      "Error: Invalid value for 'DEST': queue '': the name is empty"),
     (["send", "q", "--text", "x", "--property", "a"],
