@@ -9,7 +9,7 @@ import click
 from jbm_kafka.admin import Admin
 from jbm_kafka.admin.asked import letters_queue
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.core.addresses import address_fault, destination_at
+from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.devbroker.probe import anybody_listens, unknown_hosts
@@ -46,10 +46,14 @@ def as_address(context: click.Context, parameter: click.Parameter, value: str | 
     return value
 
 
-def as_origin(context: click.Context, parameter: click.Parameter, value: str | None) -> Queue | Topic | None:
-    """Where letters came from: `orders`, `queue:orders`, `topic:prices`; wrong usage if it cannot be either."""
-    checked = None if value is None else as_address(context, parameter, value)
-    return None if checked is None else destination_at(checked)
+def as_destination(context: click.Context, parameter: click.Parameter, value: str | None) -> Queue | Topic | None:
+    """A queue or a topic: `orders`, `queue:orders`, `topic:prices`; wrong usage if it cannot be either."""
+    if value is None or not value.startswith("topic:"):
+        return as_queue(context, parameter, value)
+    try:
+        return Topic(value.removeprefix("topic:"))
+    except InvalidDestinationError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
 
 
 def as_letters_queue(context: click.Context, parameter: click.Parameter, value: str) -> Queue:
@@ -71,10 +75,10 @@ def admin_of(cluster: Cluster) -> Admin:
     return Admin(cluster.bootstrap, kafka=cluster.kafka, namespace=cluster.namespace)
 
 
-def connect(cluster: Cluster) -> Connection:
+def connect(cluster: Cluster, *, client_id: str = "") -> Connection:
     """A connection that makes no queues: a misspelt name is an error. Raises as `admin_of` does."""
     contact(cluster)
-    return factory_of(cluster, auto_create=False).create_connection()
+    return factory_of(cluster, auto_create=False, client_id=client_id or None).create_connection()
 
 
 def factory_of(cluster: Cluster, **settings: Any) -> ConnectionFactory:

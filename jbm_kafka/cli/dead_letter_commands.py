@@ -11,7 +11,7 @@ from jbm_kafka.admin.letters import REASONS, reason_fault
 from jbm_kafka.cli.browse import first_rows, tell_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of, as_letters_queue, as_origin
+from jbm_kafka.cli.connect import admin_of, as_destination, as_letters_queue
 from jbm_kafka.cli.options import Seconds, Whole, check_id, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue, Topic
@@ -41,7 +41,8 @@ def _filters(function: Function) -> Function:
         click.option("--unit", metavar="U", callback=check_unit, help="Only messages of this unit of order."),
         click.option("--reason", metavar="R", callback=_check_reason,
                      help=f"Only what left for this reason: {' or '.join(REASONS)}."),
-        click.option("--origin", metavar="DEST", callback=as_origin, help="Only those from this queue, or topic:NAME."),
+        click.option("--origin", metavar="DEST", callback=as_destination,
+                     help="Only those from this queue, or topic:NAME."),
         click.option("--from", "source", metavar="DEST", callback=as_letters_queue, default="DLQ", show_default=True,
                      help="The dead-letter or expiry queue to look into."),
     ):  # fmt: skip

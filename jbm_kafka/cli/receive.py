@@ -1,24 +1,27 @@
-"""`jbm-kafka receive`: takes messages from a queue and prints them."""
+"""`jbm-kafka receive`: takes messages from a queue or a topic and prints them."""
 
 import sys
 from collections.abc import Callable
 
 import click
 
+from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import as_queue, connect
-from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option, selector_option
+from jbm_kafka.cli.connect import admin_of, as_destination, connect
+from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option, selector_option, subscription_options
 from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable
-from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.errors import InvalidDestinationError, JMSError
+from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_unit import OneUnit
+from jbm_kafka.jms.session import Session
 
 
 @click.command()
-@click.argument("queue", callback=as_queue, metavar="DEST")
+@click.argument("destination", callback=as_destination, metavar="DEST")
 @click.option("--count", type=Whole(0), metavar="N", default=1, show_default=True,
               help="How many; 0: all, until none comes within the timeout.")  # fmt: skip
 @click.option("--timeout", type=Seconds(0, 1e9), default=5.0, show_default=True, metavar="S",
@@ -26,15 +29,18 @@ from jbm_kafka.jms.one_unit import OneUnit
 @click.option("--unit", metavar="U", callback=check_unit,
               help="Only messages of this unit. The first of each other one is held back meanwhile.")  # fmt: skip
 @click.option("--raw", "is_raw", is_flag=True, help="Write each body as its bytes, with nothing between and behind.")
+@subscription_options
 @selector_option
 @cluster_options
 @json_option
 def receive(
-    queue: Queue,
+    destination: Queue | Topic,
     count: int,
     timeout: float,
     unit: str | None,
     is_raw: bool,
+    subscription: str | None,
+    client_id: str,
     selector: str | None,
     cluster: Cluster,
     as_json: bool,
@@ -45,18 +51,30 @@ def receive(
     printable ASCII as \xHH, and \\ for a backslash. To get them as they are: --raw, or body_base64 of --json.
 
     What was printed is settled; what could not be printed, because the reader went away say, stays in the queue.
+
+    Of topic:NAME what is sent from now on; with --subscription what that durable subscription has, as if its
+    receiver had come back.
     """
     if is_raw and as_json:
         raise click.UsageError("--raw and --json are two forms: give one of them")
     if unit is not None and selector is not None:
         raise click.UsageError("--unit and --selector are two ways to choose: give one of them")
+    durable = None if subscription is None else _durable(cluster, destination.name, subscription, client_id)
+    if durable is not None:
+        destination = durable.topic
+        if selector is not None:
+            raise click.UsageError("--selector would make it another subscription: it has its own; leave it out")
+    if unit is not None and isinstance(destination, Topic):
+        raise click.UsageError("--unit is for queues; of a topic, name the subscription and choose by --count")
     write = _write_raw if is_raw else _print_json if as_json else _print
     mode = AcknowledgeMode.CLIENT if unit is None else AcknowledgeMode.INDIVIDUAL
-    with connect(cluster) as connection, connection.create_session(mode) as session:
+    with connect(cluster, client_id=client_id) as connection, connection.create_session(mode) as session:
         if unit is None:
-            printed = _print_all(session.create_consumer(queue, selector).receive, count, timeout, write)
+            consumer = session.create_consumer(destination, selector) if durable is None else _taken(session, durable)
+            printed = _print_all(consumer.receive, count, timeout, write)
         else:
-            with OneUnit(session, queue, unit) as one:
+            assert isinstance(destination, Queue)
+            with OneUnit(session, destination, unit) as one:
                 printed = _print_all(one.receive, count, timeout, write)
         session.close()
     if printed < count:
@@ -64,7 +82,34 @@ def receive(
             f" of unit {unit!r}" if unit is not None else " that the selector chooses" if selector is not None else ""
         )
         came = f"no message{which} came" if printed == 0 else f"only {printed} of {count} messages{which} came"
-        raise JMSError(f"{queue}: {came} within {timeout:g} s")
+        raise JMSError(f"{destination}: {came} within {timeout:g} s")
+
+
+def _durable(cluster: Cluster, topic: str, name: str, client_id: str) -> SubscriptionCounts:
+    """The durable subscription of that name, which is not made: nobody would know of one that was misspelt.
+
+    Raises:
+        InvalidDestinationError: there is none.
+    """
+    with admin_of(cluster) as admin:
+        for each in admin.subscriptions(topic):
+            if each.name == name and each.client_id == client_id and "durable" in each.kind:
+                return each
+    told = f"client id {client_id!r}" if client_id else "no client id"
+    raise InvalidDestinationError(
+        f"topic:{topic}: there is no durable subscription {name!r} with {told}: "
+        f"jbm-kafka subscriptions list {topic} shows all",
+        destination=topic,
+        subscription=name,
+    )
+
+
+def _taken(session: Session, durable: SubscriptionCounts) -> MessageConsumer:
+    """A consumer of it, as it was made: with another selector it would begin anew, with nothing in it."""
+    topic, name, selector = durable.topic, durable.name, durable.selector or None
+    if durable.kind == "durable":
+        return session.create_durable_consumer(topic, name, selector, durable.no_local)
+    return session.create_shared_durable_consumer(topic, name, selector)
 
 
 def _print_all(

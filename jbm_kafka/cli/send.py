@@ -8,11 +8,11 @@ import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import as_queue, connect
+from jbm_kafka.cli.connect import as_destination, connect
 from jbm_kafka.cli.options import Whole, check_unit, emit, json_option
 from jbm_kafka.codec.object_codecs import read_json
 from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_property
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.bytes_message import BytesMessage
@@ -51,7 +51,7 @@ def _property(value: str) -> Typed:
 
 
 @click.command(epilog="Example: jbm-kafka send orders --unit joe --property qty:int=2 --text '2 books'")
-@click.argument("queue", callback=as_queue, metavar="DEST")
+@click.argument("destination", callback=as_destination, metavar="DEST")
 @click.argument("file", required=False, type=click.File("rb"), metavar="[FILE|-]")
 @click.option("--text", help="The body.")
 @click.option("--lines", is_flag=True, help="One message for each line of the file.")
@@ -75,7 +75,7 @@ def _property(value: str) -> Typed:
 @cluster_options
 @json_option
 def send(
-    queue: Queue,
+    destination: Queue | Topic,
     file: BinaryIO | None,
     text: str | None,
     lines: bool,
@@ -89,7 +89,9 @@ def send(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """Send messages to a queue: --text, a file, or - for standard input. UTF-8 makes text messages, all else bytes.
+    """Send messages to a queue, or to topic:NAME: --text, a file, or - for standard input.
+
+    UTF-8 makes text messages, all else bytes.
 
     --kind map, stream and object make those of JSON: {"item": "chair", "qty": 3}.
     """
@@ -101,7 +103,7 @@ def send(
     sender = _Sender(unit, properties, kind)
     with connect(cluster) as connection:
         with connection.create_session() as session:
-            producer = session.create_producer(queue)
+            producer = session.create_producer(destination)
             producer.priority, producer.delivery_delay_ms = priority, delay_ms
             producer.time_to_live_ms = time_to_live_ms
             for body in bodies:
@@ -111,7 +113,9 @@ def send(
                     producer.send(message, unit_of_order=unit, on_completion=sender.reported)
             producer.flush()
         sender.check()
-    emit({"sent": sender.sent, "destination": str(queue)}, f"{sender.sent} sent to {queue}", as_json=as_json)
+    emit(
+        {"sent": sender.sent, "destination": str(destination)}, f"{sender.sent} sent to {destination}", as_json=as_json
+    )
 
 
 class _Sender:

@@ -28,7 +28,7 @@ MISTAKES: list[tuple[list[str], str]] = [
      "Error: --lines needs a file, or - for standard input"),
     (["send", "a b", "--text", "x"],
      "Error: Invalid value for 'DEST': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
-    (["send", "topic:news", "--text", "x"],
+    (["browse", "topic:news"],
      "Error: Invalid value for 'DEST': 'topic:news': this is for queues only"),
     (["send", "", "--text", "x"],
      "Error: Invalid value for 'DEST': queue '': the name is empty"),

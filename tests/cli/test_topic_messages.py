@@ -1,0 +1,74 @@
+"""`send` and `receive` of topics: what is sent now, and what a durable subscription has."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka import ConnectionFactory, Topic
+from jbm_kafka.admin import Admin
+from tests.cli.conftest import Run
+from tests.support.topics import delete_topics_beginning_with
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def topic(kafka: Run, bootstrap: str, kafka_name: str) -> Iterator[str]:
+    """A topic of this test."""
+    name = f"{kafka_name}-prices"
+    assert kafka("create", name, "--topic", "--partitions", "2").code == 0
+    yield name
+    delete_topics_beginning_with(bootstrap, kafka_name)
+
+
+def test_what_is_sent_to_a_topic_is_received_of_its_durable_subscriptions(
+    kafka: Run, bootstrap: str, topic: str
+) -> None:
+    """Of TOPIC-2, TOPIC-3: each has it once, and its selector stays."""
+    with ConnectionFactory(bootstrap, client_id=topic).create_context() as jms:
+        jms.create_durable_consumer(Topic(topic), "ledger", "qty > 1", no_local=True).close()
+        jms.create_shared_durable_consumer(Topic(topic), "audit").close()
+    for qty in (1, 2):
+        said = kafka("send", f"topic:{topic}", "--text", f"{qty} books", "--property", f"qty:int={qty}", "--unit", "u")
+        assert (said.code, said.out) == (0, f"1 sent to topic:{topic}\n")
+    ledger = ("receive", topic, "--subscription", "ledger", "--client-id", topic)
+    assert kafka(*ledger).out == "2 books\n"
+    audit = ("receive", f"topic:{topic}", "--subscription", "audit", "--client-id", topic)
+    assert kafka(*audit, "--count", "2").out == "1 books\n2 books\n"
+    said = kafka(*audit, "--timeout", "0.2")
+    assert (said.code, said.err.strip()) == (1, f"jbm-kafka: topic:{topic}: no message came within 0.2 s")
+    kafka("send", f"topic:{topic}", "--text", "3 books", "--property", "qty:int=3")
+    assert kafka(*ledger).out == "3 books\n"
+
+
+def test_of_a_topic_alone_what_is_sent_from_now_on_is_received(kafka: Run, bootstrap: str, topic: str) -> None:
+    """Of TOPIC-1."""
+    assert kafka("send", f"topic:{topic}", "--text", "early").code == 0
+    command = [sys.executable, "-m", "jbm_kafka.cli.main", "receive", f"topic:{topic}", "--bootstrap", bootstrap]
+    with subprocess.Popen([*command, "--timeout", "60"], stdout=subprocess.PIPE, text=True) as receiving:
+        try:
+            with Admin(bootstrap) as admin:
+                wait_until(
+                    lambda: any(each.members for each in admin.subscriptions(topic)), about="a member", timeout_s=60
+                )
+            assert kafka("send", f"topic:{topic}", "--text", "late").code == 0
+            assert receiving.communicate(timeout=60)[0] == "late\n"
+        finally:
+            receiving.kill()
+
+
+def test_a_subscription_that_is_misspelt_is_not_made(kafka: Run, topic: str) -> None:
+    said = kafka("receive", topic, "--subscription", "legder")
+    assert said.code == 1
+    assert f"topic:{topic}: there is no durable subscription 'legder' with no client id: jbm-kafka" in said.err
+    assert kafka("subscriptions", "list", topic).out == f"no subscriptions of {topic}\n"
+
+
+def test_what_would_make_it_another_subscription_is_refused(kafka: Run, bootstrap: str, topic: str) -> None:
+    with ConnectionFactory(bootstrap).create_context() as jms:
+        jms.create_shared_durable_consumer(Topic(topic), "audit").close()
+    said = kafka("receive", topic, "--subscription", "audit", "--selector", "qty > 1")
+    assert (said.code, "--selector would make it another subscription" in said.err) == (2, True)
+    said = kafka("receive", topic, "--subscription", "audit", "--unit", "u")
+    assert (said.code, "--unit is for queues" in said.err) == (2, True)
