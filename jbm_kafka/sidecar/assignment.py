@@ -64,7 +64,8 @@ class Assignment:
         """Told what makes all of the group useless."""
         self._closed: dict[int, JMSError] = {}
         """Partitions that are ours and stay closed, and why: what they or their changelogs hold cannot be read."""
-        self._is_leaving = False
+        self._going: frozenset[int] | None = frozenset()
+        """Partitions that a rebalance takes away now; None: all go, for the worker leaves its group."""
         self._undecided: list[OwnedChannel] = []
         """Dropped while a checkpoint of theirs was under way: who waits for it is told when its end is known."""
 
@@ -77,7 +78,7 @@ class Assignment:
 
     def on_assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
         """Recover each channel beside; its partition starts when it is open."""
-        if self._is_leaving:
+        if self._going is None:
             return {}
         if (partitions or not self._data.channels) and not self._data.group.is_temporary:
             tell_assigned(self._data.group, partitions)
@@ -86,6 +87,7 @@ class Assignment:
 
     def _open(self, partitions: Sequence[int], *, assigned_at_ms: int | None = None) -> None:
         """`assigned_at_ms`: the group gave them then, monotonic; else they are opened anew."""
+        partitions = [partition for partition in partitions if self._may_open(partition)]
         token = object()
         self._data.opening.update((partition, token) for partition in partitions)
         if partitions:
@@ -191,13 +193,17 @@ class Assignment:
         """It can no longer be trusted: recover it, the others go on."""
         partition = channel.partition
         self.drop(channel)
-        if channel.freeze is None:
+        if channel.freeze is None or not self._may_open(partition):
             self._open([partition])
             return
         # No new generation fences what its checkpoint still writes: that must be there when the changelog is read, or
         # a new topic's messages count as settled by what is told of the old one's.
         token = self._data.opening[partition] = object()
         channel.wait_frozen(Completion(lambda _: self._open_anew(partition, token)))
+
+    def _may_open(self, partition: int) -> bool:
+        """Not what is being given up: its next owner would have it too, and both would write (LOG-6)."""
+        return self._going is not None and partition not in self._going
 
     def _open_anew(self, partition: int, token: object) -> None:
         if self._data.opening.get(partition) is token:
@@ -212,11 +218,16 @@ class Assignment:
         """
         self._forget_opening(partitions)
         self._membership.rebalanced()
-        if partitions and not self._is_leaving:
+        going = self._going
+        if partitions and going is not None:
             tell_revoked(
                 self._data.group, partitions, self._in_hand(partitions), self._data.config.revoke_drain_ms / 1000
             )
-        self._release(partitions, keep_up=self._pause)
+        self._going = None if going is None else frozenset(partitions)
+        try:
+            self._release(partitions, keep_up=self._pause)
+        finally:
+            self._going = going
 
     def leave(self, consumer: GroupConsumer) -> None:
         """Give everything up in order, before the group worker's member closes.
@@ -224,7 +235,7 @@ class Assignment:
         Not inside `close`: there the client no longer takes part in a rebalance that is under way, so that its
         generation goes out of date and its last checkpoint is refused until the group throws it out.
         """
-        self._is_leaving = True
+        self._going = None
         self._data.opening.clear()
         partitions = list(self._data.channels)
         consumer.pause(partitions)

@@ -117,6 +117,26 @@ def test_a_scale_out_beside_a_long_handler_takes_nothing_from_it(cluster: Memory
     assert not one.told
 
 
+def test_a_channel_that_is_lost_while_it_is_given_up_is_not_opened_again(start: Start) -> None:
+    """LOG-6: the next owner recovers it; whoever gives it up would write beside him."""
+    one, held = busy_in_both_partitions(start)
+    two = join(start, "two")
+    meanwhile = Meanwhile(one.process.clock)
+    assignment = one.process.group_worker.assignment
+
+    def lose() -> None:
+        [partition] = going(one)
+        assignment.reopen(one.process.group_worker.data.channels[partition])
+
+    meanwhile.when(lambda: bool(going(one)), lose)
+    one.process.run(lambda: len(one.partitions) == 1)
+    [kept] = one.partitions
+    two.process.run(lambda: two.partitions == {1 - kept})
+    one.process.run_for(2_000)
+    assert one.partitions == {kept}
+    held[kept].lease.acknowledge(held[kept].offset)
+
+
 def test_what_is_in_hand_longer_than_the_drain_is_taken_and_told_once(cluster: MemoryCluster, start: Start) -> None:
     """Of REDELIVER-1: at once, to the exception listener; it comes again marked and counts as no attempt."""
     settings = AddressSettings(max_delivery_attempts=1)
