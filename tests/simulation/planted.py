@@ -33,7 +33,8 @@ from jbm_kafka.sidecar.transaction import TransactionWriter
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
-def dead_letter_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
+def send_before_the_transaction(patch: pytest.MonkeyPatch, is_meant: Callable[[str], bool]) -> None:
+    """What some transfers copy is there whatever becomes of their transaction; `is_meant`: by what they are about."""
     real = TransactionWriter.commit
 
     def commit(
@@ -41,7 +42,7 @@ def dead_letter_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
     ) -> Steps:
         inside = []
         for transfer in transfers:
-            if transfer.about.endswith("to DLQ"):
+            if is_meant(transfer.about):
                 sender = self._kafka.sender()
                 for record in transfer.sends:
                     sender.send(record, None)
@@ -51,6 +52,10 @@ def dead_letter_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
         yield from real(self, frozen, inside, name)
 
     patch.setattr(TransactionWriter, "commit", commit)
+
+
+def dead_letter_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
+    send_before_the_transaction(patch, lambda about: about.endswith("to DLQ"))
 
 
 def journal_before_the_commit(patch: pytest.MonkeyPatch) -> None:

@@ -18,34 +18,16 @@ from jbm_kafka.core.settlement import GivenBack
 from jbm_kafka.core.taking_out import Found, find
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar import operator_departures
-from jbm_kafka.sidecar.checkpoint_parts import FrozenGroup, Transfer
 from jbm_kafka.sidecar.copies import copy_of as copy_of_departure
 from jbm_kafka.sidecar.operator_departures import OperatorDepartures
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.steps import Steps
-from jbm_kafka.sidecar.transaction import TransactionWriter
+from tests.simulation.planted import send_before_the_transaction
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def copies_go_before_the_transaction(patch: pytest.MonkeyPatch) -> None:
-    real = TransactionWriter.commit
-
-    def commit(
-        self: TransactionWriter, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], name: str
-    ) -> Steps:
-        inside = []
-        for transfer in transfers:
-            if transfer.about.startswith("move of"):
-                sender = self._kafka.sender()
-                for record in transfer.sends:
-                    sender.send(record, None)
-                sender.flush(1.0)
-                transfer = replace(transfer, sends=())
-            inside.append(transfer)
-        yield from real(self, frozen, inside, name)
-
-    patch.setattr(TransactionWriter, "commit", commit)
+    send_before_the_transaction(patch, lambda about: about.startswith("move of"))
 
 
 def who_asks_again_gets_more_copies(patch: pytest.MonkeyPatch) -> None:
