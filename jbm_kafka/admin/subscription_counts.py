@@ -93,16 +93,26 @@ def to_be_ended(found: Iterable[SubscriptionCounts], name: str, client_id: str) 
         InvalidDestinationError: there is none.
         IllegalStateError: processes receive from it.
     """
+    meant = durable_of(found, name, client_id)
+    if meant.members:
+        raise IllegalStateError(
+            f"the subscription {name!r} of {meant.topic} is in use: {meant.members} processes receive from it "
+            f"(consumer group {meant.group}); stop them first",
+            name=name,
+            members=meant.members,
+        )
+    return meant
+
+
+def durable_of(found: Iterable[SubscriptionCounts], name: str, client_id: str) -> SubscriptionCounts:
+    """The durable subscription of this name, of that client id.
+
+    Raises:
+        InvalidDestinationError: there is none.
+    """
     durable = [each for each in found if each.kind in ("durable", "shared-durable")]
     for each in durable:
         if (each.name, each.client_id) == (name, client_id):
-            if each.members:
-                raise IllegalStateError(
-                    f"the subscription {name!r} of {each.topic} is in use: {each.members} processes receive from it "
-                    f"(consumer group {each.group}); stop them first",
-                    name=name,
-                    members=each.members,
-                )
             return each
     others = [each.client_id for each in durable if each.name == name]
     ids = ", ".join(repr(each) if each else "none" for each in others)

@@ -9,7 +9,14 @@ from jbm_kafka.admin import ExplainedMessage, ExplainedPartition, ExplainedRecei
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of
-from jbm_kafka.cli.options import Seconds, answer_timeout_option, check_id, check_unit, json_option
+from jbm_kafka.cli.options import (
+    Seconds,
+    answer_timeout_option,
+    check_id,
+    check_unit,
+    json_option,
+    subscription_options,
+)
 from jbm_kafka.cli.render import json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
 
@@ -23,8 +30,7 @@ NOT_HELD = (
 @click.argument("destination", metavar="DEST")
 @click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
 @click.option("--id", "message_id", metavar="ID", callback=check_id, help="The message of this id.")
-@click.option("--subscription", metavar="NAME", help="Of a topic: the subscription that is meant.")
-@click.option("--client-id", default="", metavar="ID", help="The client id the subscription belongs to. [none]")
+@subscription_options
 @click.option("--older-than", type=Seconds(0, 1e9), default=0.0, metavar="S", help="Only what was sent before so long.")
 @answer_timeout_option(least=0, default=10)
 @cluster_options

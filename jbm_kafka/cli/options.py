@@ -79,10 +79,21 @@ def check_selector(context: click.Context, parameter: click.Parameter, value: st
 
 def subscription_options(function: Function) -> Function:
     """Which subscription of a topic is meant: `subscription` and `client_id`."""
-    with_id = click.option("--client-id", default="", metavar="ID", help="The client id it belongs to. [none]")
-    return click.option("--subscription", metavar="S", help="The name is a topic: this subscription of it.")(
-        with_id(function)
+    name = click.option(
+        "--subscription", metavar="S", is_eager=True, help="The name is a topic: this subscription of it."
     )
+    client_id = click.option(
+        "--client-id", default="", metavar="ID", callback=_check_owner, help="The client id it belongs to. [none]"
+    )
+    return name(client_id(function))
+
+
+def _check_owner(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value and context.params.get("subscription") is None:
+        raise click.BadParameter(
+            f"{value!r}: it tells whose --subscription is meant; give that too", context, parameter
+        )
+    return value
 
 
 def selector_option(function: Function) -> Function:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 import click
 
 from jbm_kafka.admin import SubscriptionCounts
+from jbm_kafka.admin.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_destination, connect
 from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option, selector_option, subscription_options
 from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import InvalidDestinationError, JMSError
+from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -65,7 +66,7 @@ def receive(
         if selector is not None:
             raise click.UsageError("--selector would make it another subscription: it has its own; leave it out")
     if unit is not None and isinstance(destination, Topic):
-        raise click.UsageError("--unit is for queues; of a topic, name the subscription and choose by --count")
+        raise click.UsageError("--unit is for queues; of a topic leave it out")
     write = _write_raw if is_raw else _print_json if as_json else _print
     mode = AcknowledgeMode.CLIENT if unit is None else AcknowledgeMode.INDIVIDUAL
     with connect(cluster, client_id=client_id) as connection, connection.create_session(mode) as session:
@@ -86,22 +87,9 @@ def receive(
 
 
 def _durable(cluster: Cluster, topic: str, name: str, client_id: str) -> SubscriptionCounts:
-    """The durable subscription of that name, which is not made: nobody would know of one that was misspelt.
-
-    Raises:
-        InvalidDestinationError: there is none.
-    """
+    """The durable subscription of that name, which is not made: nobody would know of one that was misspelt."""
     with admin_of(cluster) as admin:
-        for each in admin.subscriptions(topic):
-            if each.name == name and each.client_id == client_id and "durable" in each.kind:
-                return each
-    told = f"client id {client_id!r}" if client_id else "no client id"
-    raise InvalidDestinationError(
-        f"topic:{topic}: there is no durable subscription {name!r} with {told}: "
-        f"jbm-kafka subscriptions list {topic} shows all",
-        destination=topic,
-        subscription=name,
-    )
+        return durable_of(admin.subscriptions(topic), name, client_id)
 
 
 def _taken(session: Session, durable: SubscriptionCounts) -> MessageConsumer:
