@@ -37,10 +37,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Says what stays together when several processes share a run: a file, and all that shares the one Spark."""
+    """Says what stays together when several processes share a run: a file, and all that shares the one Spark.
+
+    Not the pages of the documentation, where each has a broker of its own, nor the simulation, which has none.
+    """
     for item in items:
         folder, file = item.path.parent.name, item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group("spark" if folder == "spark" else file))
+        if folder not in ("docs", "simulation"):
+            item.add_marker(pytest.mark.xdist_group("spark" if folder == "spark" else file))
 
 
 class MakeTopic(Protocol):

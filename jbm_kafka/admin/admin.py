@@ -6,10 +6,28 @@ from jbm_kafka.admin.letter_admin import LetterAdmin
 from jbm_kafka.admin.message_admin import MessageAdmin
 from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.running_admin import RunningAdmin
+from jbm_kafka.core.inherited import with_inherited
 
 
+@with_inherited
 class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, MessageAdmin, RunningAdmin):
-    """Any thread. As a context manager it closes itself.
+    """What operators do: makes, looks into, changes and clears the queues and topics of one cluster. Any thread.
+
+    As a context manager it closes itself.
+
+    Make and end: create_queue, create_topic, delete_destination, unsubscribe.
+    What there is: destinations, exists, subscriptions, counts, browse.
+    Why nothing moves: explain.
+    Stop and go: pause, resume, paused, release.
+    Settings while programs run: set_address_settings, unset_address_settings, address_settings.
+    Dead letters: queues_with_dead_letters, dead_letters, retry_dead_letters.
+    Messages that wait: move, remove, expire, send_to_dead_letter.
+    More partitions: admit_partitions, unit_paths, end_paths.
+    End: close.
+
+    Counts are messages, unless they are named otherwise; times that end in `_ms` are milliseconds, instants since 1970;
+    `timeout_s`, `wait_s` and `older_than_s` are seconds. Errors are JMSErrors: InvalidDestinationError when there is no
+    such queue, JMSSecurityError when the cluster refuses.
 
     Args:
         bootstrap: `host:port`, several with commas; or `memory://NAME`, whose world it keeps until it is closed.

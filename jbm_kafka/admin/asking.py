@@ -22,7 +22,7 @@ from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import checked_seconds
 from jbm_kafka.jms.factory import check_namespace
-from jbm_kafka.ports.client_errors import told_as_jms_errors
+from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.channel_group import ChannelGroup
@@ -74,7 +74,7 @@ class Asking:
         """What Kafka's client raises, as an error for the caller."""
         if self._is_closed:
             raise IllegalStateError("the admin is closed; make a new one")
-        with told_as_jms_errors(about):
+        with raised_as_jms_errors(about):
             if not self._is_met:
                 self._admin.cluster_id()  # tells at once that nobody is there, or that we are not let in
                 self._is_met = True

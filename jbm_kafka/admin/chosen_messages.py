@@ -25,9 +25,13 @@ class ChosenMessage:
     """One message of a queue, as it was when it was looked at."""
 
     partition: int
+    """Of the queue's Kafka topic."""
     offset: int
+    """Its place in the partition."""
     unit: str | None
+    """Its unit of order; None: it has none."""
     message_id: str
+    """As `message.message_id`."""
     bytes: int
     """Of its record, about."""
     sort_key: int = 0

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen
@@ -52,6 +51,7 @@ class QueueCounts:
     """A queue, or a subscription of a topic, at one moment."""
 
     name: str
+    """Of the queue; of a subscription that of its topic."""
     group: str
     """Kafka's own tools show the queue under this consumer group."""
     members: int
@@ -59,6 +59,7 @@ class QueueCounts:
     idle_members: int
     """Of them, those without a partition: more receive than there are partitions, or they have just come."""
     partitions: tuple[PartitionCounts, ...]
+    """One row for each, in their order."""
     owners: Mapping[int, str]
     """The member of the group that has each partition now."""
     ready: int

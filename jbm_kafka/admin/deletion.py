@@ -24,7 +24,9 @@ class DeletionReport:
     """What was deleted, or, of a dry run, what would be."""
 
     queue: Queue
+    """Which was to be deleted."""
     is_dry_run: bool
+    """Nothing was done: the rest tells what would be."""
     topics: Sequence[str]
     """Kafka topics, with all their records."""
     groups: Sequence[str]

@@ -106,5 +106,5 @@ class DestinationAdmin(LookingAdmin):
         with self._asking(f"unsubscribe {name!r}"):
             counts = to_be_ended(self.subscriptions(), name, client_id)
             with self._connections.open() as connection:
-                connection.provider.unsubscribe(client_id, name)
+                connection._core.provider.unsubscribe(client_id, name)
             return counts

@@ -60,10 +60,15 @@ class ExplainedMessage:
     """A message that was asked about, or the first of a unit."""
 
     partition: int
+    """Of the Kafka topic."""
     offset: int
+    """Its place in the partition."""
     message_id: str
+    """As `message.message_id`."""
     unit: str | None
+    """Its unit of order; None: it has none."""
     sent_at_ms: int
+    """ms since the epoch, by the record."""
     attempts: int
     """How often it was delivered, as recorded."""
     behind: int
@@ -92,15 +97,23 @@ class ExplainedReceiver:
     """A consumer, as its process describes it."""
 
     process: str
+    """`process 4711 at worker-3`, as the process says it."""
     client_id: str
+    """Of its connection; empty: none."""
     session: str
+    """`<connection>/<number>`."""
     receiver: str
+    """`<session>/<number>`."""
     mode: str
+    """Of the session, such as `CLIENT`."""
     selector: str
+    """In its normal form; empty: it has none."""
     prefetch: int
+    """How many messages it may have in hand."""
     in_hand: int
     """What its session has, with what is unread."""
     unread: int
+    """Of those in hand, what lies in its buffer."""
     is_asking: bool
     """It would take more now."""
     is_stopped: bool

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.standing import Rule
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaRecord

@@ -121,6 +121,6 @@ class LetterAdmin(Asking):
             if dry_run or not plan.letters:
                 return planned_report(source, plan, is_dry_run=dry_run)
             with self._connections.open() as connection:
-                sending = planner(info_of=connection.provider.ensure)
+                sending = planner(info_of=connection._core.provider.ensure)
                 done = carry_out(connection, source, plan.letters, sending.outgoing, timeout_s)
             return retried_report(done, plan, lambda: self._seen(source), timeout_s)

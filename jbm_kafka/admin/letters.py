@@ -33,10 +33,13 @@ class DeadLetter:
     """One message of a dead-letter or expiry queue."""
 
     partition: int
+    """Of the dead-letter queue's Kafka topic."""
     offset: int
+    """Its place in the partition."""
     message_id: str
     """The original's: a copy keeps it."""
     unit: str | None
+    """Its unit of order; None: it has none."""
     origin: Origin
     """What it tells of where it was; a record that somebody else wrote there tells nothing."""
     died_at_ms: int
@@ -87,10 +90,15 @@ class LetterFilter:
     """Which dead letters are meant; what is None is not asked for."""
 
     origin: Queue | Topic | None = None
+    """The queue or topic that it left."""
     reason: str | None = None
+    """Why it left: one of `REASONS`."""
     unit: str | None = None
+    """Its unit of order."""
     message_id: str | None = None
+    """Its id, or that of the original."""
     selector: Selector | None = None
+    """What is to be so of its copy's headers and properties."""
 
     def matches(self, letter: DeadLetter, record: KafkaRecord) -> bool:
         """Whether all that is asked for is so of a letter and its record. An id names every message that has it."""
@@ -108,7 +116,9 @@ class KeptLetter:
     """A dead letter that was asked for and not sent; it is where it was."""
 
     letter: DeadLetter
+    """As it was when it was looked at."""
     why: str
+    """In words, with what can be done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +126,9 @@ class RetryReport:
     """What became of a retry, or, of a dry run, what would."""
 
     source: Queue
+    """The dead-letter queue."""
     is_dry_run: bool
+    """Nothing was sent: `letters` are those that would be."""
     letters: Sequence[DeadLetter]
     """Sent to where they came from, or, in a dry run, those that would be; in that order within a unit."""
     kept: Sequence[KeptLetter]
@@ -124,6 +136,7 @@ class RetryReport:
     taken: Sequence[DeadLetter]
     """Asked for, and gone when it came to them: another consumer or retry was faster."""
     warnings: Sequence[str]
+    """What the caller should know, such as units of which later messages went on."""
 
     @property
     def sent(self) -> int:

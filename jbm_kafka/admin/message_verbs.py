@@ -26,7 +26,9 @@ class KeptMessage:
     """A message that was meant and is where it was."""
 
     message: ChosenMessage
+    """As it was when it was looked at."""
     why: str
+    """In words, with what can be done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class MessagesReport:
     verb: str
     """"move", "remove", "expire" or "dead-letter"."""
     is_dry_run: bool
+    """Nothing was done: the rest tells what would be."""
     address: str | None
     """Where their copies are; None: there are none, or a dry run does not know."""
     messages: Sequence[ChosenMessage]
@@ -52,6 +55,7 @@ class MessagesReport:
     left_out: int
     """So many more were meant, beyond `count`."""
     warnings: Sequence[str]
+    """What the caller should know, such as units that were split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +136,7 @@ def take_out(
         partition: Portions(wish.verb, wish.to, wish.splits_units, mine) for partition, mine in by_partition.items()
     }
     turns = {partition: mine.arguments for partition, mine in portions.items()}
-    return _told(planned, portions, owners.ask_in_turn(wish.verb.value, turns, timeout_s=wish.timeout_s))
+    return _by_answers(planned, portions, owners.ask_in_turn(wish.verb.value, turns, timeout_s=wish.timeout_s))
 
 
 def _order_warnings(wish: Wish, chosen: Chosen, pause_of: Callable[[Destination], Pause]) -> Iterable[str]:
@@ -165,7 +169,7 @@ WHY: Mapping[str, str] = {
 }
 
 
-def _told(planned: MessagesReport, portions: Mapping[int, Portions], asked: Asked) -> MessagesReport:
+def _by_answers(planned: MessagesReport, portions: Mapping[int, Portions], asked: Asked) -> MessagesReport:
     """The report, by what the owners answered."""
     sorted_: dict[str, list[ChosenMessage]] = {"done": [], "in_hand": [], "gone": []}
     kept: list[KeptMessage] = []

@@ -56,7 +56,7 @@ class OwnConnections:
     @contextmanager
     def _own(self, source: Source, address_settings: Mapping[str, AddressSettings]) -> Iterator[None]:
         with self.open(address_settings) as connection, connection.create_session() as session:
-            provider = connection.provider
+            provider = connection._core.provider
             assert isinstance(provider, SidecarProvider), provider
             if isinstance(source, Queue):
                 session.create_consumer(source)

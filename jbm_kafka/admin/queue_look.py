@@ -7,8 +7,7 @@ from enum import Enum
 from typing import Self
 
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.redelivery import is_expired
-from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.ports.provider import Seen

@@ -11,7 +11,7 @@ from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.retry_plan import RetryPlan, passed_over
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
-from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.passing_over import PassingOver
@@ -125,12 +125,12 @@ class Retry:
         """
         with (
             PassingOver(self._session, self.source, self._is_wanted, wanted="the dead letters to be sent") as queue,
-            self._session.core.in_use(),
+            self._session._core.in_use(),
         ):
             while self.wanted:
                 batch = self._gather(queue, timeout_s)
                 if not batch:
-                    ends = self._session.core.connection.provider.end_positions(self.source, LOOK_TIMEOUT_S)
+                    ends = self._session._core.connection.provider.end_positions(self.source, LOOK_TIMEOUT_S)
                     self.partitions = frozenset(ends)
                     return
                 self._send(queue, batch)

@@ -8,7 +8,7 @@ from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS
 from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.pausing import FOLLOW_S, change, me, parts_of
 from jbm_kafka.admin.recorded_settings import recorded_settings, set_settings, unset_settings
-from jbm_kafka.admin.units_on_hold import ReleaseReport, on_hold, release
+from jbm_kafka.admin.units_on_hold import ReleaseReport, check_which, on_hold, release
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.call_arguments import explained
@@ -101,28 +101,33 @@ class RunningAdmin(Asking):
         subscription: str | None = None,
         client_id: str = "",
         message_id: str | None = None,
+        everything: bool = False,
         again: bool = False,
         dead_letter_address: Queue | Topic | str | None = SHIPPED_DEAD_LETTERS,
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> ReleaseReport:
-        """Let units go on that are on hold (`on_dead_letter="hold"`): this unit, that of this message, or all.
+        """Let units go on that are on hold (`on_dead_letter="hold"`): this unit, that of this message, or
+        `everything`; one of them is to be given.
 
         The messages that hold them leave for the dead-letter address. The processes that receive do it; where none
         does, this one joins the group for a moment. When it returns it is recorded. Again: what went on is left alone.
 
         Args:
             subscription: of the topic that is given, this subscription's units; `client_id` where it belongs to one.
+            everything: all that is on hold there.
             again: they are not given up, but tried anew, with all their attempts.
             dead_letter_address: where they go when no process receives and the registry has no setting for it
                 (`set_address_settings`); else it goes by the settings. None: they are removed.
             dry_run: nothing is released; the report has what would be.
 
         Raises:
+            InvalidSettingError: it is not said which, or `everything` and a unit are.
             InvalidDestinationError: there is no such queue, or no such subscription.
             JMSError: not every process that receives has answered, and some may have released what they have: again.
         """
         timeout_s = checked_seconds("timeout_s", timeout_s)
+        check_which(unit, message_id, everything=checked_flag("everything", everything))
         checked_flag("again", again)
         checked_flag("dry_run", dry_run)
         with self._asking(f"release units of {destination}"):

@@ -17,12 +17,15 @@ class SubscriptionCounts:
     """One subscription at one moment."""
 
     topic: Topic
+    """Whose subscription it is."""
     name: str
+    """As it was made; that of a private one is its own."""
     client_id: str
     """Empty: none."""
     kind: str
     """`durable`, `shared-durable`, `shared` or `private`."""
     no_local: bool
+    """It does not have what its own connection sends."""
     selector: str
     """Which messages it has, in its normal form; empty: every one."""
     group: str

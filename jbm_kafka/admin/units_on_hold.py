@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from jbm_kafka.admin.asking_owners import Owners
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.ports.provider import Seen
 
 
@@ -17,9 +18,13 @@ class HeldMessage:
     """A message that used up its attempts where `on_dead_letter` is "hold": its unit waits for an operator."""
 
     partition: int
+    """Of the Kafka topic."""
     offset: int
+    """Its place in the partition."""
     unit: str | None
+    """Its unit of order, which waits with it; None: it has none."""
     message_id: str
+    """As `message.message_id`."""
     attempts: int
     """How often it was delivered."""
 
@@ -31,12 +36,25 @@ class ReleaseReport:
     queue: Destination
     """The queue, or the topic of the subscription."""
     is_dry_run: bool
+    """Nothing was done: the rest tells what would be."""
     again: bool
     """They are tried anew; else they leave for the dead-letter address."""
     messages: Sequence[HeldMessage]
     """Released; their units go on."""
     gone: Sequence[HeldMessage]
     """Somebody else had released them when their owner was asked."""
+
+
+def check_which(unit: str | None, message_id: str | None, *, everything: bool) -> None:
+    """Raises InvalidSettingError unless it is said which units are meant: `everything`, or unit, message id or both."""
+    is_narrowed = unit is not None or message_id is not None
+    if everything == is_narrowed:
+        remedy = (
+            "everything=True means all units, and unit or message_id only some: give one or the other"
+            if everything
+            else "say which units are meant: by unit or message_id, or else everything=True"
+        )
+        raise InvalidSettingError(remedy, setting="everything", value=everything)
 
 
 def on_hold(seen: Iterable[Seen], *, unit: str | None, message_id: str | None) -> list[HeldMessage]:

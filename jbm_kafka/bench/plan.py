@@ -44,7 +44,9 @@ class Plan:
     waiting_blocked: int = 200_000
     """Behind the first of each of `units`."""
     waiting_unchosen: int = 1_000_000
-    waiting_kinds: tuple[str, ...] = ("delayed", "delayed units", "blocked", "unchosen")
+    waiting_returned: int = 1_000_000
+    """They came back once and wait for a delay, each of a unit of its own."""
+    waiting_kinds: tuple[str, ...] = ("delayed", "delayed units", "blocked", "unchosen", "returned")
     """Each alone, and when there are several all of them on queues of their own."""
     waiting_others: int = 200_000
     """Messages of other units whose throughput is measured beside what waits."""
@@ -64,6 +66,7 @@ class Plan:
             "delayed units": self.waiting_delayed_units,
             "blocked": self.waiting_blocked,
             "unchosen": self.waiting_unchosen,
+            "returned": self.waiting_returned,
         }
 
     def turn_name(self, number: int) -> str:
@@ -76,6 +79,6 @@ QUICK = Plan(
     sends=500, sends_beside_flood=50, sends_with_callback=10_000, forward_commits=60,
     held_behind=20_000, held_others=100_000, subscriptions=(1, 10), subscribed_copies=10_000,
     waiting_delayed=50_000, waiting_delayed_units=50_000, waiting_blocked=20_000, waiting_unchosen=50_000,
-    waiting_others=50_000,
+    waiting_returned=20_000, waiting_others=50_000,
 )  # fmt: skip
 """A look in under a minute; its ratios say little, for every receiver needs a while to get going."""

@@ -1,4 +1,4 @@
-"""The shape `waiting`: very many delayed, blocked or unchosen messages in one process; what they cost the others."""
+"""The shape `waiting`: very many messages that nobody may have yet in one process; what they cost the others."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from jbm_kafka.bench.worker import Worker
 from jbm_kafka.cli.cluster_settings import Cluster
 
 DELAYED, DELAYED_UNITS, BLOCKED, UNCHOSEN = "delayed", "delayed units", "blocked", "unchosen"
+RETURNED = "returned"
 DELAY_MS = 24 * 3_600_000
 """Longer than any run."""
 MEMORY_MB = 700
@@ -98,7 +99,8 @@ def _run(
         if waits:
             fill_with(cluster, topic, _what_waits(kind, count, units=plan.units), **sizes)
         chosen = -(-count // CHOSEN_ONE_OF) if waits and kind == UNCHOSEN else 0
-        queues.append({"name": topic, "is_selecting": kind == UNCHOSEN, "chosen": chosen})
+        returned = count if waits and kind == RETURNED else 0
+        queues.append({"name": topic, "is_selecting": kind == UNCHOSEN, "chosen": chosen, "returned": returned})
     options: dict[str, Any] = {"queues": queues, "others": plan.waiting_others, "namespace": new_namespace(0)}
     with Worker("waiting", is_bound=True, cluster=cluster, **options) as receiver:
         receiver.wait_ready()
@@ -118,8 +120,8 @@ def _what_waits(kind: str, count: int, *, units: int) -> Iterator[tuple[str | No
     at_once, later = Kind(), Kind(delivery_time_ms=int(time.time() * 1000) + DELAY_MS)
     if kind == DELAYED:
         return ((None, later) for _ in range(count))
-    if kind == DELAYED_UNITS:
-        return ((f"order-{number}", later) for number in range(count))
+    if kind in (DELAYED_UNITS, RETURNED):
+        return ((f"order-{number}", later if kind == DELAYED_UNITS else at_once) for number in range(count))
     if kind == BLOCKED:
         return (
             (unit, later if number < units else at_once) for number, unit in enumerate(spread_units(count, units=units))

@@ -23,6 +23,8 @@ from jbm_kafka.jms.waiting import CATCH_UP_S
 CHOSEN, CHOSEN_LATER, CHOSEN_BY_NOBODY = "EU", "UK", "US"
 """Regions: of a selector that is there from the beginning, of one that comes when all is read, and of no selector."""
 LOOK_S = 0.05
+RETURN_MS = 24 * 3_600_000
+"""Longer than any run."""
 
 
 def receive_beside(
@@ -31,11 +33,15 @@ def receive_beside(
     """Throughput of `others` messages on each of the queues in turn, all of which wait in this one process.
 
     A queue is told as its `name`, `is_selecting`, and how many of what waits a selector chooses: `chosen`, and as many
-    one that comes later. Tells the most memory the process had.
+    one that comes later; `returned`: how many wait because they are refused here. Tells the most memory the process
+    had.
     """
     with factory_of(within(cluster, namespace)).create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.AUTO)
         begin = time.perf_counter()
+        with connection.create_session(AcknowledgeMode.INDIVIDUAL) as refusing:
+            for queue in queues:
+                _refuse(refusing, queue)
         consumers = [_consumer(session, queue, CHOSEN) for queue in queues]
         for queue, consumer in zip(queues, consumers, strict=True):
             _read_up(consumer, queue["chosen"])
@@ -64,6 +70,16 @@ def receive_beside(
 def _consumer(session: Session, queue: Mapping[str, Any], region: str) -> MessageConsumer:
     selector = f"region = '{region}'" if queue["is_selecting"] else None
     return session.create_consumer(session.create_queue(queue["name"]), selector)
+
+
+def _refuse(session: Session, queue: Mapping[str, Any]) -> None:
+    """All that waits in the queue for that comes back once, and is not to be had before the end."""
+    with session.create_consumer(session.create_queue(queue["name"])) as consumer:
+        for number in range(queue["returned"]):
+            message = consumer.receive(PATIENCE_S)
+            if message is None:
+                raise OSError(f"got {number} of {queue['returned']} messages and then nothing for {PATIENCE_S:g} s")
+            message.nack(RETURN_MS)
 
 
 def _read_up(consumer: MessageConsumer, chosen: int) -> None:

@@ -12,7 +12,7 @@ from jbm_kafka.cli.connect import admin_of, as_queue
 from jbm_kafka.cli.options import json_option, selector_option, subscription_options
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.messages import Message
 
@@ -53,14 +53,14 @@ def browse(
         )
         if as_json:
             _print_json(messages)
-            _tell_not_shown(messages)
+            _print_not_shown(messages)
             return
         rows, more = first_rows(messages)
     if not rows:
         where = queue if subscription is None else f"topic:{queue.name} subscription {subscription!r}"
         of = "" if selector is None else " of what the selector chooses"
         click.echo(f"{where}: nothing to receive now{of}" if messages.not_shown else f"{where}: no messages{of}")
-        _tell_not_shown(messages)
+        _print_not_shown(messages)
         return
     cells = [
         (_part(m), _offset(m), _text(m.unit_of_order), m.delivery_count or None, when(m.timestamp),
@@ -69,9 +69,9 @@ def browse(
     ]  # fmt: skip
     table(("partition", "offset", "unit", "tries", "sent (UTC)", "not before", "body"), cells)
     if more:
-        tell_more(more)
+        print_more(more)
     else:
-        _tell_not_shown(messages)
+        _print_not_shown(messages)
 
 
 def _not_before(message: Message) -> str:
@@ -81,7 +81,7 @@ def _not_before(message: Message) -> str:
     return "on hold" if message.delivery_time >= FOREVER_MS else when(message.delivery_time)
 
 
-def _tell_not_shown(messages: QueueLook) -> None:
+def _print_not_shown(messages: QueueLook) -> None:
     """How many more the queue has; on standard error, for it is none of them."""
     total = sum(messages.not_shown.values())
     if total:
@@ -105,7 +105,7 @@ def first_rows(messages: Iterator[T]) -> tuple[list[T], bool]:
     return rows, False
 
 
-def tell_more(more: bool) -> None:
+def print_more(more: bool) -> None:
     """Say that a table does not have all, if so."""
     if more:
         click.echo(f"... and more than these {ROWS_MAX}; --json shows all")

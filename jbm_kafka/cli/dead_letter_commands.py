@@ -8,7 +8,7 @@ import click
 
 from jbm_kafka.admin import Admin, DeadLetter, KeptLetter, RetryReport
 from jbm_kafka.admin.letters import REASONS, reason_fault
-from jbm_kafka.cli.browse import first_rows, tell_more
+from jbm_kafka.cli.browse import first_rows, print_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_destination, as_letters_queue
@@ -88,7 +88,7 @@ def list_dead_letters(
         for letter, message in rows
     ]  # fmt: skip
     table(("died (UTC)", "from", "reason", "attempts", "last error", "unit", "message", "body"), cells)
-    tell_more(more)
+    print_more(more)
 
 
 @dead_letters.command(short_help="Send dead letters again, to where they came from.")
@@ -125,7 +125,7 @@ def retry(
         if as_json:
             click.echo(json_line(_report_values(report)))
         elif report.letters or report.kept or report.taken:
-            _tell(report)
+            _print_report(report)
         else:
             click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector)))
     if report.kept:
@@ -155,7 +155,7 @@ def _none_found(admin: Admin, source: Queue, asked: str) -> str:
     return f"{said}; there are some in {', '.join(queues[:NAMED])}{more}: name one with --from {queues[0]}"
 
 
-def _tell(report: RetryReport) -> None:
+def _print_report(report: RetryReport) -> None:
     if report.is_dry_run and report.letters:
         rows, more = first_rows(iter(report.letters))
         cells = [
@@ -164,7 +164,7 @@ def _tell(report: RetryReport) -> None:
             for letter in rows
         ]  # fmt: skip
         table(("to", "unit", "message", "reason", "attempts", "died (UTC)"), cells)
-        tell_more(more)
+        print_more(more)
     for warning in report.warnings:
         click.echo(f"warning: {printable(warning)}", err=True)
     for why, letters in _by_reason(report.kept).items():

@@ -130,6 +130,9 @@ def run(group: click.Group, program: str, arguments: Sequence[str] | None) -> in
         _say(program, "interrupted")
         return FAILED
     except Exception as error:
+        if isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt):
+            _say(program, "interrupted")  # it came while a Kafka client was let go of, which cannot raise it
+            return FAILED
         if os.environ.get("JBM_TRACEBACK"):
             raise
         _say(program, describe(error))

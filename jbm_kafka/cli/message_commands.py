@@ -123,7 +123,7 @@ def move(
             report = admin.move(name, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
         except OrderError as error:
             raise JMSError(str(error).replace("split_units=True (--split-units)", "--split-units")) from None
-    _tell(report, as_json=as_json)
+    _print_report(report, as_json=as_json)
 
 
 @click.command(short_help="Remove messages for good.")
@@ -142,7 +142,7 @@ def remove(name: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool,
             if not click.confirm(f"remove {_several(len(report.messages))} of {report.queue} for good?"):
                 raise JMSError(f"{report.queue}: nothing was removed")
             report = admin.remove(name, **asked)
-    _tell(report, as_json=as_json)
+    _print_report(report, as_json=as_json)
 
 
 @click.command(short_help="Let messages expire now.")
@@ -158,7 +158,7 @@ def remove(name: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool,
 @choice_options
 def expire(name: str, expiry_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
     """Let messages expire now: they go to the expiry address. What somebody works on stays with him."""
-    _told(
+    _print_after(
         cluster,
         lambda admin: admin.expire(name, expiry_address=expiry_address, dry_run=dry_run, **_asked(**choice)),
         choice,
@@ -182,7 +182,7 @@ def give_up(name: str, dead_letter_address: str, dry_run: bool, cluster: Cluster
 
     What somebody works on stays with him. `jbm-kafka dead-letters retry` sends them back.
     """
-    _told(
+    _print_after(
         cluster,
         lambda admin: admin.send_to_dead_letter(
             name, dead_letter_address=dead_letter_address, dry_run=dry_run, **_asked(**choice)
@@ -192,14 +192,16 @@ def give_up(name: str, dead_letter_address: str, dry_run: bool, cluster: Cluster
     )
 
 
-def _told(cluster: Cluster, act: Callable[[Admin], MessagesReport], choice: dict[str, Any], *, as_json: bool) -> None:
+def _print_after(
+    cluster: Cluster, act: Callable[[Admin], MessagesReport], choice: dict[str, Any], *, as_json: bool
+) -> None:
     _asked(**choice)  # wrong usage before anybody is asked
     with admin_of(cluster) as admin:
         report = act(admin)
-    _tell(report, as_json=as_json)
+    _print_report(report, as_json=as_json)
 
 
-def _tell(report: MessagesReport, *, as_json: bool) -> None:
+def _print_report(report: MessagesReport, *, as_json: bool) -> None:
     """Print the report; what is meant and stayed for a reason of its own is a failure.
 
     Raises:

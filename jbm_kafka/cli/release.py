@@ -61,6 +61,7 @@ def release(
             subscription=subscription,
             client_id=client_id,
             message_id=message_id,
+            everything=all_units,
             again=again,
             dead_letter_address=dead_letter_address,
             dry_run=dry_run,

@@ -118,7 +118,7 @@ def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) 
         admin.set_address_settings(pattern, given)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
         missing = [each for each in _addresses(given) if not admin.exists(each[1].name)]
-    _tell(pattern, now, as_json=as_json)
+    _print_settings(pattern, now, as_json=as_json)
     if "partitions" in given.given():
         click.echo(FROM_NOW_ON, err=True)
     for name, address in missing:
@@ -138,7 +138,7 @@ def unset(pattern: str, names: Sequence[str], cluster: Cluster, as_json: bool) -
     with admin_of(cluster) as admin:
         admin.unset_address_settings(pattern, *names)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
-    _tell(pattern, now, as_json=as_json)
+    _print_settings(pattern, now, as_json=as_json)
 
 
 def _addresses(given: AddressSettings) -> Iterator[tuple[str, Queue | Topic]]:
@@ -152,7 +152,7 @@ def _to_make(address: Queue | Topic) -> str:
     return f"create {address.name}{' --topic' if isinstance(address, Topic) else ''}"
 
 
-def _tell(pattern: str, now: AddressSettings, *, as_json: bool) -> None:
+def _print_settings(pattern: str, now: AddressSettings, *, as_json: bool) -> None:
     said = ", ".join(f"{name}={_shown(value)}" for name, value in now.given().items())
     emit({"pattern": pattern, "settings": _plain(now)}, f"{pattern}: {said or 'nothing is recorded'}", as_json=as_json)
 

@@ -141,7 +141,7 @@ def encode_object(name: str, value: object) -> bytes:
         data: object = codec.encode(value)
     except Exception as fault:
         raise MessageFormatError(
-            f"body is {shown(value)}: codec {name!r} cannot encode it: {_told(fault)}", codec=name, value=value
+            f"body is {shown(value)}: codec {name!r} cannot encode it: {_described(fault)}", codec=name, value=value
         ) from fault
     if not isinstance(data, bytes):
         raise MessageFormatError(
@@ -164,7 +164,7 @@ def decode_object(name: str, data: bytes) -> Any:
         return codec.decode(data)
     except Exception as fault:
         raise MessageFormatError(
-            f"the object was written by codec {name!r}, which cannot decode it here: {_told(fault)}", codec=name
+            f"the object was written by codec {name!r}, which cannot decode it here: {_described(fault)}", codec=name
         ) from fault
 
 
@@ -172,5 +172,5 @@ def _registration(name: str) -> str:
     return f"jbm_kafka.register_object_codec({name!r}, encode=…, decode=…)"
 
 
-def _told(fault: Exception) -> str:
+def _described(fault: Exception) -> str:
     return f"{type(fault).__name__}: {fault}"

@@ -30,15 +30,15 @@ def explained(cls: type[C]) -> type[C]:
         if name != "__init__" and name.startswith("_"):
             continue
         if isinstance(member, classmethod):
-            setattr(cls, name, classmethod(_told(member.__func__, name)))
+            setattr(cls, name, classmethod(_translating(member.__func__, name)))
         elif (inspect.isfunction(member) or inspect.ismethoddescriptor(member)) and not _takes_all(member):
-            setattr(cls, name, _told(member, name))
+            setattr(cls, name, _translating(member, name))
     return cls
 
 
 def explained_function(function: F) -> F:
     """The same for a function of a module."""
-    return cast(F, _told(function, function.__name__, of_object=0))
+    return cast(F, _translating(function, function.__name__, of_object=0))
 
 
 def refuse_others(function: Callable[..., object], *more: object, **unknown: object) -> Never:
@@ -56,7 +56,7 @@ def _takes_all(member: Any) -> bool:
     return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
 
 
-def _told(function: Callable[..., Any], name: str, of_object: int = 1) -> Callable[..., Any]:
+def _translating(function: Callable[..., Any], name: str, of_object: int = 1) -> Callable[..., Any]:
     """What stands in for the function; `name` is what was called, `of_object` how many arguments come by themselves."""
 
     @functools.wraps(function)

@@ -9,15 +9,16 @@ the durable part (core/durable_state.py) of the channel that wrote it: watermark
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.departure import GIVEN_UP
 from jbm_kafka.core.duplicate_window import DuplicateWindow
-from jbm_kafka.core.durable_state import DurableState, RedeliveryState
+from jbm_kafka.core.durable_state import DurableState
 from jbm_kafka.core.entries import Duplicates, Entry, Position
-from jbm_kafka.core.redelivery import held_back_until_ms, is_expired
+from jbm_kafka.core.past import Past
+from jbm_kafka.core.redelivery import FOREVER_MS, held_back_until_ms, is_expired
 from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, GateKey, Reference, SessionId
 from jbm_kafka.core.shelf import Shelf
 from jbm_kafka.core.states import MessageState
@@ -143,7 +144,7 @@ class ChannelState:
         return self.durable.unsettled
 
     @property
-    def past(self) -> Mapping[int, RedeliveryState]:
+    def past(self) -> Past:
         """Unsettled messages with a history, by offset."""
         return self.durable.past
 
@@ -216,12 +217,13 @@ class ChannelState:
             self._arrive_chosen(references)
             return
         time_ms, past = self.time_ms - self.set_back_ms, self.past
+        has_past = len(past) > 0
         plain = self.arrivals.append
         for reference in references:
             if (
                 reference.priority == DEFAULT_PRIORITY
                 and reference.delivery_time_ms <= time_ms
-                and reference.offset not in past
+                and not (has_past and reference.offset in past)
             ):
                 plain(reference)
                 continue
@@ -309,7 +311,7 @@ class ChannelState:
         is_leaving = change.session == DEPARTING
         assert row.state is (_NEW if is_leaving else _DELIVERED), (change.session, row)
         take = self.in_hand[change.session].pop
-        gates, past = self.gates, self.past
+        gates, has_past = self.gates, len(self.past) > 0
         by_key = gates.by_key
         for offset in change.offsets:
             unit = take(offset).unit
@@ -318,7 +320,7 @@ class ChannelState:
                 gate.passed_over -= 1
             elif gate is not None and gates.finish_one(gate):
                 self._relist(gate)
-            if past:
+            if has_past:
                 self.durable.forget_past(offset, durable=change.durable)
         self._drop_empty_hand(change.session)
         self.durable.settle(change.offsets, durable=change.durable)
@@ -352,8 +354,7 @@ class ChannelState:
             self.durable.remember(message, reference)
             gate = self.gates.by_key.get(reference.gate_key)
             if gate is not None:
-                assert gate.in_hand == 1, (gate.key, gate.in_hand)
-                gate.owner = DEPARTING
+                self.gates.depart(gate)
                 self._relist(gate)
         self._drop_empty_hand(change.session)
 
@@ -414,9 +415,10 @@ class ChannelState:
 
     def _released(self, change: c.Released) -> None:
         self.durable.keep(change)
-        for message in change.messages:
-            for gate in self.gates.headed_by(message.offset, self.past[message.offset].unit):
-                self._relist(gate)
+        offsets = [message.offset for message in change.messages]
+        self.shelf.fetch(offsets, back_at_ms=FOREVER_MS)
+        for gate in self.gates.headed_by(set(offsets)):
+            self._relist(gate)
 
     def _unspilled(self, change: c.Unspilled) -> None:
         gate = self.gates.by_key[change.key]
@@ -439,8 +441,9 @@ class ChannelState:
         place = change.place
         # Of what nobody chose a selector that has come meanwhile may choose the head: it is loaded and looked at.
         due_at_ms = 0 if place.is_unchosen or place.back_at_ms <= self.time_ms else place.back_at_ms
+        fetched = {head for head in change.heads if self.shelf.is_fetched(place, head.offset)}
         for head, count in self.shelf.take_units(place, change.heads):
-            self.gates.unfold(head, count, due_at_ms=due_at_ms)
+            self.gates.unfold(head, count, due_at_ms=0 if head in fetched else due_at_ms)
 
     def _unit_not_shelved(self, change: c.UnitNotShelved) -> None:
         gate = self.gates.by_key[change.unit]
@@ -492,4 +495,4 @@ class ChannelState:
                 must_leave = has_expired or (past is not None and past.reason in GIVEN_UP)
         gates.list_head(gate, due_at_ms=due_at_ms, blocked=blocked, must_leave=must_leave)
         if gates.is_selecting and not must_leave and gates.may_wait_long(gate) and gate.waiting[0].expiration_ms:
-            gates.tell_expiry(gate, gate.waiting[0].expiration_ms + self.set_back_ms)
+            gates.schedule_expiry(gate, gate.waiting[0].expiration_ms + self.set_back_ms)

@@ -36,7 +36,9 @@ class Destination:
     """
 
     kind: ClassVar[DestinationKind]
+    """`queue` or `topic`, or one of the temporary kinds; also the word before the colon of its text."""
     is_temporary: ClassVar[bool] = False
+    """It lives with the connection that made it."""
 
     name: str
     """As given; also the name of the Kafka topic."""
@@ -76,6 +78,7 @@ class Queue(Destination):
 
     __slots__ = ()
     kind: ClassVar[DestinationKind] = "queue"
+    """As of every `Destination`."""
 
     def group_id(self, namespace: str = "") -> str:
         """The Kafka consumer group whose lag is what the queue holds."""
@@ -87,6 +90,7 @@ class Topic(Destination):
 
     __slots__ = ()
     kind: ClassVar[DestinationKind] = "topic"
+    """As of every `Destination`."""
 
 
 @explained

@@ -6,26 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from pyroaring import BitMap
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.entries import Attempted, Held, HeldGone, Position, Settled
+from jbm_kafka.core.past import Past, RedeliveryState
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.unsettled import BLOCK_BITS, UnsettledOffsets
-
-
-@dataclass(frozen=True, slots=True)
-class RedeliveryState:
-    """What is remembered of a message that was handed over before."""
-
-    attempts: int
-    due_at_ms: int
-    delay_ms: int
-    unit: bytes | None
-    reason: str
 
 
 class DurableState:
@@ -55,7 +44,7 @@ class DurableState:
         """Offsets below may be handed over: the changelog says that they may have been."""
         self.redelivered_below = 0
         """Offsets below were possibly handed over by an earlier owner (REDELIVER-7)."""
-        self.past: dict[int, RedeliveryState] = {}
+        self.past = Past()
         """Unsettled messages with a history, by offset."""
         self.attempted_before: set[int] = set()
         """Offsets that an earlier owner recorded as handed over, and that were not settled: one more attempt each."""
@@ -64,7 +53,7 @@ class DurableState:
         self.dirty_held: set[int] = set()
         self.written_blocks: set[int] = set()
         """Blocks that may have a `settled` entry in the changelog."""
-        self.written_held: set[int] = set()
+        self.written_held = UnsettledOffsets()
         """Offsets that may have a `held` entry in the changelog."""
         self.written_attempted: dict[int, bytes] = {}
         """The `attempted` entries in the changelog, by block."""
@@ -101,12 +90,13 @@ class DurableState:
         self.dirty_held -= change.held
         self.is_dirty = bool(self.dirty_blocks or self.dirty_held)
         self.written_blocks |= change.blocks
-        self.written_held |= change.held
+        self.written_held.add(sorted(change.held))
 
     def mark_durable(self, change: c.FreezeDurable) -> None:
         self.offered_position = max(self.offered_position, change.offered_position)
         self.written_blocks -= change.blocks_gone
-        self.written_held -= change.held_gone
+        self.written_held.discard(sorted(change.held_gone))
+        self.past.note_written(change.frozen.held - change.held_gone - self.dirty_held)
         for number, bitmap in change.attempted.items():
             if bitmap is None:
                 self.written_attempted.pop(number, None)
@@ -146,11 +136,9 @@ class DurableState:
         if entry.bitmap is not None:
             self.unsettled.discard_bitmap(entry.block, BitMap.deserialize(entry.bitmap))
             self.written_blocks.add(entry.block)
-            for offset in [offset for offset in self.past if offset not in self.unsettled]:
-                del self.past[offset]
 
     def _recover_held(self, entry: Held, time_ms: int) -> None:
-        self.written_held.add(entry.offset)
+        self.written_held.add([entry.offset])
         if entry.offset in self.unsettled:
             # The clock of whoever wrote this may have been ahead of ours: nobody waits longer than the delay itself.
             due_at_ms = min(entry.due_at_ms, time_ms + entry.delay_ms) if time_ms else entry.due_at_ms
@@ -159,10 +147,17 @@ class DurableState:
                 self.dirty_held.add(entry.offset)
                 self.is_dirty = True
             attempts = entry.attempts + (entry.offset in self.attempted_before)
-            self.past[entry.offset] = RedeliveryState(attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
+            self.past.remember(
+                entry.offset, RedeliveryState(attempts, due_at_ms, entry.delay_ms, entry.unit, entry.reason)
+            )
+            if entry.offset not in self.dirty_held:
+                self.past.note_written([entry.offset])
 
     def _recover_attempted(self, entry: Attempted) -> None:
-        """Comes before the held entries. What was in hand counts as an attempt, whatever became of its owner."""
+        """Comes before the held entries, and after the settled ones.
+
+        What was in hand counts as an attempt, whatever became of its owner.
+        """
         if entry.bitmap is None:
             return
         self.written_attempted[entry.block] = entry.bitmap
@@ -170,12 +165,12 @@ class DurableState:
             offset = (entry.block << BLOCK_BITS) + relative
             if offset in self.unsettled:
                 self.attempted_before.add(offset)
-                self.past[offset] = RedeliveryState(1, 0, 0, None, "lost")
+                self.past.remember(offset, RedeliveryState(1, 0, 0, None, "lost"))
                 self.dirty_held.add(offset)
         self.is_dirty = True
 
     def _recover_held_gone(self, entry: HeldGone) -> None:
-        self.past.pop(entry.offset, None)
+        self.past.forget(entry.offset)
 
     # -- leaves ------------------------------------------------------------------------------------------------
 
@@ -188,29 +183,21 @@ class DurableState:
 
     def remember(self, message: c.ReturnedMessage, reference: Reference) -> None:
         if message.attempts or message.due_at_ms or message.was_seen or message.offset in self.past:
-            self.past[message.offset] = RedeliveryState(
-                attempts=message.attempts,
-                due_at_ms=message.due_at_ms,
-                delay_ms=message.delay_ms,
-                unit=reference.unit,
-                reason=message.reason,
-            )
-            self.dirty_held.add(message.offset)
-            self.is_dirty = True
+            self._change_past(message, reference.unit)
 
     def keep(self, change: c.KeptForOperator | c.Released) -> None:
         for message in change.messages:
-            self.past[message.offset] = RedeliveryState(
-                attempts=message.attempts,
-                due_at_ms=message.due_at_ms,
-                delay_ms=message.delay_ms,
-                unit=self.past[message.offset].unit,
-                reason=message.reason,
-            )
-            self.dirty_held.add(message.offset)
-            self.is_dirty = True
+            self._change_past(message, self.past[message.offset].unit)
+
+    def _change_past(self, message: c.ReturnedMessage, unit: bytes | None) -> None:
+        self.past.remember(
+            message.offset,
+            RedeliveryState(message.attempts, message.due_at_ms, message.delay_ms, unit, message.reason),
+        )
+        self.dirty_held.add(message.offset)
+        self.is_dirty = True
 
     def forget_past(self, offset: int, *, durable: bool = False) -> None:
-        if self.past.pop(offset, None) is not None and not durable:
+        if self.past.forget(offset) and not durable:
             self.dirty_held.add(offset)
             self.is_dirty = True

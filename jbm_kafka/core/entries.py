@@ -65,7 +65,8 @@ class Held:
     delay_ms: int
     """The delay that made `due_at_ms`: a new owner waits at most this long, whatever its clock says."""
     unit: bytes | None
-    """The key of its record, for people; written only up to `UNIT_BYTES_MAX`."""
+    """The key of its record, for people; written only up to `UNIT_BYTES_MAX`, and not when it is written anew of a
+    message that did not come back again: who writes remembers no units."""
     reason: str
     """Why it is held."""
 

@@ -97,6 +97,10 @@ class OrderError(JMSError):
     """The unit's partition cannot be written, and to go elsewhere would break the unit's order."""
 
 
+class OrderRolledBackError(OrderError, TransactionRolledBackError):
+    """The transaction was rolled back, since the partition of a unit that it sends to cannot be written."""
+
+
 class SendTimeoutError(JMSError):
     """The brokers did not confirm the send in time. It may be in the queue or not: treat it as not sent."""
 

@@ -6,6 +6,8 @@ REDELIVER-2, REDELIVER-3, SEND-5.
 from jbm_kafka.core.address_settings import ResolvedSettings
 
 UNLIMITED_ATTEMPTS = -1
+FOREVER_MS = 1 << 60
+"""A due time that never comes by itself."""
 CAP_IN_DELAYS = 10
 """Without `max_redelivery_delay_ms` no wait is longer than this many times `redelivery_delay_ms`."""
 

@@ -12,7 +12,7 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS, RELEASED, Departure, route_of
-from jbm_kafka.core.redelivery import is_exhausted, redelivery_delay_ms
+from jbm_kafka.core.redelivery import FOREVER_MS, is_exhausted, redelivery_delay_ms
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.states import MessageState, Move, transition
 
@@ -20,11 +20,9 @@ RETURNED = "returned"
 HELD_FOR_OPERATOR = "held-for-operator"
 REMOVED: Final = transition(MessageState.DELIVERED, Move.REMOVED)
 """Out of attempts, and no dead-letter address: it leaves from the session's hand."""
-FOREVER_MS = 1 << 60
-"""A due time that never comes by itself."""
 
 
-class GivenBack(NamedTuple):
+class Modified(NamedTuple):
     """One message a session gives back."""
 
     offset: int
@@ -78,7 +76,7 @@ def unknown_offsets(state: ChannelState, session: SessionId, offsets: Sequence[i
 def decide_return(
     state: ChannelState,
     session: SessionId,
-    given_back: Sequence[GivenBack],
+    given_back: Sequence[Modified],
     *,
     settings: ResolvedSettings,
     now_ms: int,
@@ -95,7 +93,7 @@ def decide_return(
     the application: it comes again marked (REDELIVER-1); None: nothing of it was seen.
     """
     hand = state.in_hand.get(session, {})
-    known: dict[int, GivenBack] = {}
+    known: dict[int, Modified] = {}
     for row in given_back:
         if row.offset in hand:
             known.setdefault(row.offset, row)
@@ -134,8 +132,8 @@ def decide_return(
 
 
 def _stragglers(
-    hand: Mapping[int, Reference], named: Mapping[int, GivenBack], unread: Collection[int] | None
-) -> list[GivenBack]:
+    hand: Mapping[int, Reference], named: Mapping[int, Modified], unread: Collection[int] | None
+) -> list[Modified]:
     """Later messages of the returned units still in the session's hand: they go back with them, uncounted."""
     first: dict[bytes, int] = {}
     for offset in named:
@@ -145,13 +143,13 @@ def _stragglers(
     if not first:
         return []
     return [
-        GivenBack(offset, counted=False, was_seen=unread is not None and offset not in unread)
+        Modified(offset, counted=False, was_seen=unread is not None and offset not in unread)
         for offset, reference in hand.items()
         if reference.unit in first and offset > first[reference.unit] and offset not in named
     ]
 
 
-def _first_of_units(hand: Mapping[int, Reference], rows: Sequence[GivenBack]) -> dict[GateKey, int]:
+def _first_of_units(hand: Mapping[int, Reference], rows: Sequence[Modified]) -> dict[GateKey, int]:
     """The first message in hand of each unit that the rows name: only that may leave before the others."""
     units = {unit for unit in (hand[row.offset].unit for row in rows) if unit is not None}
     first: dict[GateKey, int] = {}
@@ -163,7 +161,7 @@ def _first_of_units(hand: Mapping[int, Reference], rows: Sequence[GivenBack]) ->
 
 
 def _returned_message(
-    state: ChannelState, row: GivenBack, settings: ResolvedSettings, now_ms: int, chance: float
+    state: ChannelState, row: Modified, settings: ResolvedSettings, now_ms: int, chance: float
 ) -> c.ReturnedMessage:
     past = state.past.get(row.offset)
     attempts = 0 if past is None else past.attempts

@@ -51,7 +51,7 @@ def place_for(due_at_ms: int, *, is_unchosen: bool, time_ms: int, has_units: boo
 class Shelf:
     """What of a channel is shelved. Part of ChannelState: only `apply` changes it."""
 
-    __slots__ = ("_places", "next_at_ms", "to_ask", "to_load", "units")
+    __slots__ = ("_places", "next_at_ms", "to_ask", "to_fetch", "to_load", "units")
 
     def __init__(self) -> None:
         self._places: dict[Place, UnsettledOffsets] = {}
@@ -61,6 +61,8 @@ class Shelf:
         """Places whose time has come, the earliest first."""
         self.to_ask: dict[Place, int] = {}
         """Places where a selector that has come was not asked yet, with the offset from which on it was not."""
+        self.to_fetch: dict[Place, UnsettledOffsets] = {}
+        """What is to come back alone, however long the others of its place wait; none is empty."""
         self.units = ShelvedUnits()
 
     @property
@@ -71,7 +73,7 @@ class Shelf:
     @property
     def is_awaited(self) -> bool:
         """Something is to come back, or to be looked at."""
-        return bool(self.to_load or self.to_ask)
+        return bool(self.to_load or self.to_fetch or self.to_ask)
 
     def place_of(self, offset: int) -> Place | None:
         """Where this one stands; None: nowhere here."""
@@ -101,6 +103,11 @@ class Shelf:
         before = len(standing)
         standing.discard(offsets)
         assert len(standing) == before - len(offsets), (place, offsets)
+        fetched = self.to_fetch.get(place)
+        if fetched is not None:
+            fetched.discard(offsets)
+            if not fetched:
+                del self.to_fetch[place]
         if not standing:
             del self._places[place]
             self.to_load.pop(place, None)
@@ -116,6 +123,18 @@ class Shelf:
         """These units do not stand there any more; how many messages each has."""
         self.take(place, [head.offset for head in heads])
         return [(head, self.units.take(head)) for head in heads]
+
+    def fetch(self, offsets: Sequence[int], *, back_at_ms: int) -> None:
+        """Those of these that stand where all wait until then are to come back now; ascending."""
+        for place in (Place(back_at_ms, is_unchosen=False), Place(back_at_ms, is_unchosen=False, has_units=True)):
+            standing = self._places.get(place, ())
+            mine = [offset for offset in offsets if offset in standing]
+            if mine:
+                self.to_fetch.setdefault(place, UnsettledOffsets()).add(mine)
+
+    def is_fetched(self, place: Place, offset: int) -> bool:
+        """It is to come back alone."""
+        return offset in self.to_fetch.get(place, ())
 
     def pass_time(self, now_ms: int) -> None:
         """The places whose time has come are to be loaded."""

@@ -1,8 +1,7 @@
 """Which waiting messages may leave memory for the held store. Looking costs a walk over all gates.
 
-What waits for a time or a selector leaves with its gate and stands on the shelf: a message without a unit at once, a
-unit when all that waits of it is in the held store. A gate stays where somebody has messages of it, or an operator may
-let its head go.
+What waits for a time, a selector or an operator leaves with its gate and stands on the shelf: a message without a unit
+at once, a unit when all that waits of it is in the held store. A gate stays where somebody has messages of it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from itertools import islice
 from jbm_kafka.core.changes import Shelved, UnitsShelved
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import GateKey, Reference
-from jbm_kafka.core.settlement import FOREVER_MS
 from jbm_kafka.core.shelf import NEVER, Place, place_for
 from jbm_kafka.core.shelved_units import UnitHead
 from jbm_kafka.core.unit_of_order import Gate, is_foldable
@@ -68,14 +66,14 @@ def spillable(state: ChannelState) -> list[Spillable]:
 def shelvable(state: ChannelState) -> list[Gate]:
     """Gates that may leave memory with their messages, what is wanted last first: `shelved` says how.
 
-    They wait for a time or a selector. What is kept for an operator is not among them: he may let it go at any moment.
+    They wait for a time, a selector or an operator.
     """
     found = [
         gate
         for gate in state.gates.by_key.values()
         if (gate.due_at_ms or gate.is_unchosen)
         and not gate.in_hand
-        and (_is_alone(gate) if isinstance(gate.key, int) else gate.due_at_ms < FOREVER_MS and is_foldable(gate))
+        and (_is_alone(gate) if isinstance(gate.key, int) else is_foldable(gate))
     ]
     found.sort(key=lambda gate: gate.due_at_ms or NEVER, reverse=True)
     return found
@@ -100,4 +98,4 @@ def shelved(state: ChannelState, gates: Sequence[Gate]) -> list[Shelved | UnitsS
 
 
 def _is_alone(gate: Gate) -> bool:
-    return isinstance(gate.key, int) and len(gate.waiting) == 1 and not gate.spilled and gate.due_at_ms < FOREVER_MS
+    return isinstance(gate.key, int) and len(gate.waiting) == 1 and not gate.spilled

@@ -11,9 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.redelivery import is_expired
+from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.reference import DEPARTING, GateKey, Reference, SessionId
-from jbm_kafka.core.settlement import FOREVER_MS
 from jbm_kafka.core.shelf import Place
 from jbm_kafka.core.unit_of_order import Gate
 
@@ -114,6 +113,8 @@ def standing_of_gate(state: ChannelState, gate: Gate, *, now_ms: int) -> Standin
 
 def standing_of_place(place: Place) -> Standing:
     """What keeps the messages and units that are shelved there, as far as their place says."""
+    if place.back_at_ms >= FOREVER_MS:
+        return Standing(Rule.ON_HOLD)
     return Standing(Rule.NOT_SELECTED if place.is_unchosen else Rule.NOT_YET_DUE, due_at_ms=place.back_at_ms)
 
 
@@ -123,8 +124,10 @@ def _standing_on_shelf(state: ChannelState, offset: int, unit: bytes | None, *, 
     if place is None:
         is_behind = unit is not None and state.shelf.units.may_have(unit)
         return Standing(Rule.BEHIND if is_behind else Rule.READY)  # ready: it is among the arrivals
+    if state.shelf.is_fetched(place, offset):
+        return Standing(Rule.READY)
     past = state.past.get(offset)
-    if past is not None and past.due_at_ms > now_ms and not place.is_unchosen:
+    if past is not None and now_ms < past.due_at_ms < FOREVER_MS and not place.is_unchosen:
         return Standing(Rule.DELAYED, due_at_ms=past.due_at_ms)
     return standing_of_place(place)
 

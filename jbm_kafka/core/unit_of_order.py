@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, GateKey, Reference, SessionId
@@ -74,6 +74,13 @@ class Gate:
         """No receiver present chooses the head: it holds its unit (UNIT-6), and is listed nowhere."""
         self.listed_in: list[ListingKey] | None = None
         self.listed_key: ListingKey | None = None
+
+    @property
+    def known_head(self) -> int:
+        """The offset of the first that waits; -1: nothing does, or only the held store knows."""
+        if self.waiting:
+            return self.waiting[0].offset
+        return self.head_offset if self.due_at_ms else -1
 
     @property
     def is_idle(self) -> bool:
@@ -156,17 +163,12 @@ class Gates:
             yield from gate.waiting
             yield from gate.tail
 
-    def headed_by(self, offset: int, unit: bytes | None) -> list[Gate]:
-        """The gate at which a remembered message may be the head; several where its unit is too long to be remembered.
+    def headed_by(self, offsets: Collection[int]) -> list[Gate]:
+        """The gates of which one of these is the head; a walk over all, for the units of offsets are not known.
 
-        None while it has not been read yet, or its unit is shelved.
+        None of what has not been read yet or is shelved.
         """
-        gate = self.by_key.get(offset if unit is None else unit)
-        if gate is not None:
-            return [gate]
-        if unit is not None:
-            return []
-        return [gate for gate in self.by_key.values() if not gate.waiting or gate.waiting[0].offset == offset]
+        return [gate for gate in self.by_key.values() if gate.known_head in offsets]
 
     def gate(self, key: GateKey) -> Gate:
         """The gate of this key, made when there is none."""
@@ -226,6 +228,12 @@ class Gates:
         assert gate.in_hand >= 0, (gate.key, gate.in_hand)
         if not gate.in_hand:
             self._let_go(gate)
+
+    def depart(self, gate: Gate) -> None:
+        """DEPARTING takes over the one message that the owner has, beside those that it took out behind it."""
+        assert gate.in_hand == 1, (gate.key, gate.in_hand)
+        gate.owner, gate.in_hand = DEPARTING, 1 + gate.passed_over
+        gate.passed_over = 0
 
     def take_out(self, gate: Gate, references: Sequence[Reference], read_position: int) -> None:
         """DEPARTING takes these from wherever they wait; those from `read_position` on are still to be read.
@@ -416,7 +424,7 @@ class Gates:
         is_for_some = gate.listed_in is not None and gate.owner is None and gate.listed_in is not self.free
         return gate.is_unchosen or is_for_some
 
-    def tell_expiry(self, gate: Gate, at_ms: int) -> None:
+    def schedule_expiry(self, gate: Gate, at_ms: int) -> None:
         """Come back to this gate at that time: its head is to leave then, whoever chooses it."""
         assert self.may_wait_long(gate), gate.key
         if gate.is_unchosen:

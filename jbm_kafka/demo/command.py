@@ -51,7 +51,7 @@ def demo(customers: int, no_spark: bool, checked_run: str | None, cluster: Clust
         started_s = time.monotonic()
         if checked_run is None:
             _introduce(lines, console)
-            _tell(play(reached, names, lines, console), console)
+            _print_summary(play(reached, names, lines, console), console)
         found = check(lines, gather(reached, names))
         if not no_spark:
             console.print("Spark reads the same topics ...")
@@ -81,7 +81,7 @@ def _introduce(lines: Sequence[dict[str, object]], console: Console) -> None:
     )
 
 
-def _tell(told: Told, console: Console) -> None:
+def _print_summary(told: Told, console: Console) -> None:
     taken = "" if told.takeover_ms is None else f"; others went on with its work {told.takeover_ms / 1000:.1f} s later"
     console.print(f"played in {told.seconds:.0f} s; {told.killed} was killed after {told.done_by_killed} orders{taken}")
 

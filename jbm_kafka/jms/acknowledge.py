@@ -20,7 +20,7 @@ from jbm_kafka.jms.unacknowledged import Unacknowledged, UnacknowledgedMessages,
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import refusal, tell_refused
+from jbm_kafka.ports.refusals import notify_refused, refusal
 from jbm_kafka.ports.unit_barrier import Disposition
 
 DURABLE_TIMEOUT_S = 60.0
@@ -210,7 +210,7 @@ class AutoAcknowledge(OneInHand):
         assert in_hand is not None, self._session.session_id
         lease = in_hand.delivery.lease
         if lease.is_revoked:
-            tell_refused(lease, [in_hand.reference.offset])
+            notify_refused(lease, [in_hand.reference.offset])
         else:
             self._record([in_hand])
 
@@ -224,7 +224,7 @@ class AutoAcknowledge(OneInHand):
         self._in_hand = None
         late = lease.acknowledge(in_hand.reference.offset)
         if late:  # lost since the look above
-            tell_refused(lease, late)
+            notify_refused(lease, late)
         return True
 
     def count(self, link: Link) -> int:

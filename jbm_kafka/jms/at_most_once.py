@@ -9,7 +9,7 @@ from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
-from jbm_kafka.ports.refusals import tell_refused
+from jbm_kafka.ports.refusals import notify_refused
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class NoAcknowledge(AcknowledgeStrategy):
             self._ended = delivery
             late = delivery.lease.acknowledge(delivery.offset)
             if late:  # its partition is gone: others get it too
-                tell_refused(delivery.lease, late)
+                notify_refused(delivery.lease, late)
         return self
 
 

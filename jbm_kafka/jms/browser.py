@@ -24,7 +24,13 @@ def check_include(include: object) -> None:
 
 @explained
 class QueueBrowser:
-    """Iterate it; each iteration looks anew."""
+    """Shows what a queue holds, and takes nothing. Made by `session.create_browser`.
+
+    Iterate it; each iteration looks anew.
+
+    What it is: selector; queue, include: as they were given.
+    End: close; as a context manager it closes itself.
+    """
 
     def __init__(self, provider: Provider, queue: Queue, *, selector: str | None, include: str) -> None:
         check_include(include)

@@ -26,7 +26,7 @@ class BytesMessage(Message):
     """
 
     __slots__ = ("_at",)
-    shape = BodyShape.BYTES
+    _shape = BodyShape.BYTES
 
     _at: int | None
     """How many bytes were read, None while it is being written; not there in a received message that was not read so

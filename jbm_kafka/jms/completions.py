@@ -7,8 +7,8 @@ import threading
 from collections import deque
 
 from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.jms.exception_listener import ended_by
 from jbm_kafka.jms.send_reports import CallbackReport
-from jbm_kafka.jms.troubles import ended_by
 
 log = logging.getLogger(__name__)
 

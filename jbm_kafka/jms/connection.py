@@ -15,16 +15,16 @@ from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.arguments import check_listener, check_mode
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
-from jbm_kafka.jms.known_attributes import KnownAttributes
+from jbm_kafka.jms.exception_listener import ExceptionListener
+from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
-from jbm_kafka.jms.troubles import ExceptionListener
 from jbm_kafka.ports.provider import Provider
 from jbm_kafka.version import version
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 CLOSE_TIMEOUT_S = 60.0
-LAST_TROUBLES_S = 10.0
+LAST_CALLS_S = 10.0
 """How long closing waits for the exception listener."""
 
 
@@ -33,21 +33,33 @@ class ConnectionMetadata:
     """What is behind a connection."""
 
     jms_version: str = "3.1"
+    """The JMS whose words and rules the API follows."""
     provider_name: str = "jbm-kafka"
+    """Always `jbm-kafka`."""
     provider_version: str = ""
+    """As `jbm_kafka.__version__`."""
 
 
 @explained
-class Connection(KnownAttributes):
-    """Made by `factory.create_connection()`, stopped; entering it as a context manager starts it. Thread-safe."""
+@known_attributes()
+class Connection:
+    """A process's way to its queues, shared by sessions. Made by `factory.create_connection()`. Thread-safe.
 
-    _internal = frozenset({"core", "forked", "provider"})
+    It is made stopped: it sends, and delivers nothing. As a context manager it starts at the beginning and closes at
+    the end.
+
+    Work: create_session, one for each thread.
+    Deliver or not: start, stop, is_started.
+    What it is: client_id, metadata.
+    Hear of trouble: exception_listener.
+    End: close, is_closed.
+    """
 
     def __init__(self, provider: Provider, defaults: ConnectionDefaults) -> None:
-        self.core = ConnectionCore(provider, defaults)
+        self._core = ConnectionCore(provider, defaults)
         if defaults.client_id is not None:
             try:
-                self.core.hold_client_id(defaults.client_id)
+                self._core.hold_client_id(defaults.client_id)
             except BaseException:
                 provider.close()
                 raise
@@ -59,33 +71,28 @@ class Connection(KnownAttributes):
         self._starting = 0
         """The thread in `start`."""
         _connections.add(self)
-        self._take_no_other()
-
-    @property
-    def provider(self) -> Provider:
-        """What stands behind it."""
-        return self.core.provider
+        take_no_other(self)
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
         """Called with errors that no call can raise, such as an acknowledgement refused later (ACK-9): in order, on
         a thread of its own. It may close the connection."""
-        return self.core.troubles.listener
+        return self._core.listener_calls.listener
 
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
         check_listener("exception_listener", listener, "error")
-        self.core.troubles.listener = listener
+        self._core.listener_calls.listener = listener
 
     @property
     def is_started(self) -> bool:
         """It delivers."""
-        return self.core.is_started
+        return self._core.is_started
 
     @property
     def client_id(self) -> str | None:
         """Who this connection is, for durable subscriptions; no other connection of the cluster has it (CONN-2)."""
-        return self.core.client_id
+        return self._core.client_id
 
     @client_id.setter
     def client_id(self, value: str) -> None:
@@ -94,21 +101,21 @@ class Connection(KnownAttributes):
             raise IllegalStateError(
                 "client_id must be set before the first session is made; or give it to ConnectionFactory(client_id=…)"
             )
-        if self.core.client_id is not None:
-            raise IllegalStateError(f"client_id is {self.core.client_id!r} already; make another connection")
+        if self._core.client_id is not None:
+            raise IllegalStateError(f"client_id is {self._core.client_id!r} already; make another connection")
         self._check_open()
-        self.core.hold_client_id(value)
+        self._core.hold_client_id(value)
 
     @property
     def metadata(self) -> ConnectionMetadata:
-        """Versions."""
+        """Versions: of JMS, of the provider."""
         return ConnectionMetadata(provider_version=version())
 
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Session:
         """A session; one for each thread that works."""
         check_mode(acknowledge_mode)
         self._check_open()
-        session = Session(self.core, acknowledge_mode)
+        session = Session(self._core, acknowledge_mode)
         with self._lock:
             self._sessions = [*self._open_sessions(), session]
         return session
@@ -130,9 +137,9 @@ class Connection(KnownAttributes):
             self._starting = 0
 
     def _start(self) -> None:
-        self.core.is_started = self._is_partly_started = True
+        self._core.is_started = self._is_partly_started = True
         errors: list[JMSError] = []
-        for step in (Session.connection_started, Session.wait_ready):
+        for step in (Session._connection_started, Session._wait_ready):
             for session in self._open_sessions():
                 try:
                     step(session)
@@ -147,22 +154,22 @@ class Connection(KnownAttributes):
     def stop(self) -> None:
         """Deliver nothing until started again; waits for running listeners."""
         self._check_open()
-        self.core.is_started = False
+        self._core.is_started = False
         for session in self._open_sessions():
-            session.connection_stopped()
+            session._connection_stopped()
 
     def close(self) -> None:
         """Close every session, wait for sends, leave the groups in order. Any thread; again: nothing happens.
 
         A signal handler may call it: a receive that it interrupted ends, and then the connection closes, beside.
         """
-        self.core.check_process()
-        self.core.completions.refuse_inside("connection.close()")
-        interrupted = [session for session in self._open_sessions() if session.core.guard.is_interrupted()]
+        self._core.check_process()
+        self._core.completions.refuse_inside("connection.close()")
+        interrupted = [session for session in self._open_sessions() if session._core.guard.is_interrupted()]
         if interrupted or self._starting == threading.get_ident():
             for session in interrupted:
-                session.core.is_closed = True
-            filled = interrupted[0].core.filled if interrupted else threading.Condition()
+                session._core.is_closed = True
+            filled = interrupted[0]._core.filled if interrupted else threading.Condition()
             close_beside(self.close, filled)
             return
         with self._lock:
@@ -170,22 +177,22 @@ class Connection(KnownAttributes):
                 return
             self.is_closed = True
             sessions = self._open_sessions()
-        self.core.waits.begin_close()
+        self._core.waits.begin_close()
         for session in sessions:
             session.close()
-        self.core.temporaries.close()
-        self.core.waits.wait_closing(self.provider.flush, CLOSE_TIMEOUT_S)
-        self.core.waits.wait_closing(self.core.completions.wait_done, CLOSE_TIMEOUT_S)
-        self.core.completions.stop()
+        self._core.temporaries.close()
+        self._core.waits.wait_closing(self._core.provider.flush, CLOSE_TIMEOUT_S)
+        self._core.waits.wait_closing(self._core.completions.wait_done, CLOSE_TIMEOUT_S)
+        self._core.completions.stop()
         try:
-            self.provider.close()
+            self._core.provider.close()
         finally:
-            self.core.troubles.stop(LAST_TROUBLES_S)
+            self._core.listener_calls.stop(LAST_CALLS_S)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "started" if self.is_started else "stopped"
         client = "" if self.client_id is None else f" client_id={self.client_id!r}"
-        return f"<Connection {self.core.defaults.url} {state}{client}>"
+        return f"<Connection {self._core.defaults.url} {state}{client}>"
 
     def __enter__(self) -> Self:
         try:
@@ -200,28 +207,28 @@ class Connection(KnownAttributes):
     ) -> None:
         if error is not None:
             for session in self._open_sessions():
-                session.strategy.abandon()
+                session._strategy.abandon()
         self.close()
 
-    def forked(self) -> None:
+    def _forked(self) -> None:
         """In the child every session is in a call for ever: each is refused, and `SessionCore.busy` says why."""
-        self.core.is_forked = True
+        self._core.is_forked = True
         for session in self._sessions:
-            session.core.guard.refuse_for_ever()
+            session._core.guard.refuse_for_ever()
 
     def _open_sessions(self) -> list[Session]:
         """Those that are not over: who is closing one waits for it to end here too."""
-        return [session for session in list(self._sessions) if not session.is_over]
+        return [session for session in list(self._sessions) if not session._is_over]
 
     def _check_open(self) -> None:
-        self.core.check_process()
+        self._core.check_process()
         if self.is_closed:
             raise IllegalStateError("the connection is closed; make a new one")
 
 
 def _after_fork() -> None:
     for connection in list(_connections):
-        connection.forked()
+        connection._forked()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -10,9 +10,9 @@ from jbm_kafka.core.errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.completions import Completions
+from jbm_kafka.jms.exception_listener import ListenerCalls
 from jbm_kafka.jms.named_messages import with_ids
 from jbm_kafka.jms.own_temporaries import OwnTemporaries
-from jbm_kafka.jms.troubles import Troubles
 from jbm_kafka.jms.waits import Waits
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import Provider
@@ -40,7 +40,7 @@ class ConnectionCore:
         self.client_id: str | None = None
         self.temporaries = OwnTemporaries(provider, self.connection_id)
         self.completions = Completions()
-        self.troubles = Troubles(lambda error: with_ids(error, provider.message_ids))
+        self.listener_calls = ListenerCalls(lambda error: with_ids(error, provider.message_ids))
         self.waits = Waits(provider)
         self.is_started = False
         self.is_forked = False
@@ -68,7 +68,7 @@ class ConnectionCore:
 
     def notify_exception(self, error: Exception) -> None:
         """Give an error to the exception listener, or to the log when there is none."""
-        self.troubles.tell(self.troubles.listener, error)
+        self.listener_calls.notify(self.listener_calls.listener, error)
 
     def wait_for(self, completion: Completion, timeout_s: float, *, about: str) -> None:
         """Return when it is completed: all that a session waits for of its provider, it waits for here.

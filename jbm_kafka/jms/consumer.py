@@ -24,13 +24,19 @@ from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 
 T = TypeVar("T")
-_INTERNAL: Final = frozenset({"inbox", "link", "next_delivery", "waiting"})
-"""What modules of the package share; `dir` does not show it to applications."""
 _TIMEOUT_MAX_S: Final = TIMEOUT_MAX
 
 
 class MessageConsumer:
-    """Made by `session.create_consumer` and its kin; receives from one queue or one subscription."""
+    """Receives from one queue, or one subscription of a topic. Made by `session.create_consumer` and its kin.
+
+    As a context manager it closes itself.
+
+    Receive: receive, receive_nowait, receive_body; or iterate it.
+    Be called instead: set_listener, listener.
+    What it is: destination, selector, prefetch, is_closed.
+    End: close.
+    """
 
     def __init__(
         self,
@@ -41,21 +47,21 @@ class MessageConsumer:
         prefetch: int,
         selector: Selector | None,
     ) -> None:
-        self.inbox: Inbox = Inbox(session, strategy, source, prefetch, selector)
-        self.waiting: Waiting = Waiting(self.inbox)
+        self._inbox: Inbox = Inbox(session, strategy, source, prefetch, selector)
+        self._waiting: Waiting = Waiting(self._inbox)
         self._has_closed = False
         self._listening = listening
         # Bound once: a look-up of each for every message costs a twentieth of a receive.
         self._session = session
         self._strategy = strategy
-        self._link: Link = self.inbox.link
+        self._link: Link = self._inbox.link
         self._guard = session.guard
         self._lock, self._unlock = session.lock.acquire, session.lock.release
 
     @property
     def destination(self) -> Queue | Topic:
         """The queue, or the topic that is subscribed to."""
-        return self.inbox.destination
+        return self._inbox.destination
 
     @property
     def selector(self) -> str | None:
@@ -66,12 +72,7 @@ class MessageConsumer:
     @property
     def prefetch(self) -> int:
         """How many messages it may have unread and unacknowledged."""
-        return self.inbox.prefetch
-
-    @property
-    def link(self) -> Link:
-        """What connects it with its provider."""
-        return self._link
+        return self._inbox.prefetch
 
     @property
     def is_closed(self) -> bool:
@@ -81,7 +82,7 @@ class MessageConsumer:
     @property
     def listener(self) -> MessageListener | None:
         """Who is called for each message."""
-        return self.inbox.listener
+        return self._inbox.listener
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
@@ -116,17 +117,17 @@ class MessageConsumer:
                 self._check_may_receive()
                 is_settled = self._strategy.settle_at_once()
                 if is_settled:
-                    delivery = self.inbox.take()
+                    delivery = self._inbox.take()
             finally:
                 self._unlock()
             if not is_settled:
                 self._strategy.before_receive()
-                delivery = self.inbox.poll()
+                delivery = self._inbox.poll()
             elif delivery is not None and delivery.reference.expiration_ms:
-                delivery = self.inbox.unexpired(delivery)
+                delivery = self._inbox.unexpired(delivery)
             if delivery is None:
-                delivery = self.waiting.wait(timeout_s)
-            message = None if delivery is None else self.inbox.present(delivery)
+                delivery = self._waiting.wait(timeout_s)
+            message = None if delivery is None else self._inbox.present(delivery)
             self._guard.leave()
             return message
         except BaseException as error:
@@ -153,8 +154,8 @@ class MessageConsumer:
         try:
             self._check_may_receive()
             self._strategy.before_receive()
-            delivery = self.next_delivery(timeout_s)
-            body = None if delivery is None else self.inbox.present_body(delivery, kind)
+            delivery = self._next_delivery(timeout_s)
+            body = None if delivery is None else self._inbox.present_body(delivery, kind)
             self._guard.leave()
             return body
         except MessageFormatError:
@@ -166,28 +167,28 @@ class MessageConsumer:
 
     def __iter__(self) -> Iterator[Message]:
         """Receives until closed; acknowledges nothing beyond what the session's mode does by itself."""
-        while not self.inbox.is_over:
+        while not self._inbox.is_over:
             try:
                 message = self.receive()
             except IllegalStateError:
-                if self.inbox.is_over:
+                if self._inbox.is_over:
                     return  # closed since it was looked at
                 raise
             if message is None:
                 return
             yield message
 
-    def next_delivery(self, timeout_s: float | None) -> Delivery | None:
+    def _next_delivery(self, timeout_s: float | None) -> Delivery | None:
         """What `receive` gets, before the application has it; the caller is in a call of the session."""
-        delivery = self.inbox.poll()
-        return self.waiting.wait(timeout_s) if delivery is None else delivery
+        delivery = self._inbox.poll()
+        return self._waiting.wait(timeout_s) if delivery is None else delivery
 
     def _check_may_receive(self) -> None:
         """Raises IllegalStateError when it is closed (a loop that receives must end, not go round), or a listener
         receives, or would lose the message it works on (CONN-1)."""
         listening = self._guard.listening
         if listening is not None:
-            if self.inbox.listener is not None:
+            if self._inbox.listener is not None:
                 raise IllegalStateError(
                     f"the consumer of {self.destination} has a listener, which gets its messages; set_listener(None) "
                     f"ends that"
@@ -205,7 +206,7 @@ class MessageConsumer:
             self._unlock()
         taken = self._link.taken
         if taken is not None and taken is not before:
-            self.inbox.put_back_unseen(taken, error)
+            self._inbox.put_back_unseen(taken, error)
         if self._guard.is_own:
             self._guard.leave()
 
@@ -219,7 +220,7 @@ class MessageConsumer:
         check_listener("listener", listener, "message")
         if listener is not None and self._link.is_closed:
             raise IllegalStateError(f"the consumer of {self.destination} is closed; make a new one")
-        self._listening.set_listener(self.inbox, listener)
+        self._listening.set_listener(self._inbox, listener)
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -242,9 +243,6 @@ class MessageConsumer:
             self._link.give_back_unread()
         self._session.links.close(self._link)
         self._strategy.let_go_closed()
-
-    def __dir__(self) -> list[str]:
-        return [name for name in object.__dir__(self) if name not in _INTERNAL]
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "open"

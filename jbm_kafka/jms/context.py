@@ -17,7 +17,8 @@ from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.known_attributes import KnownAttributes, unknown_attribute
+from jbm_kafka.jms.exception_listener import ExceptionListener
+from jbm_kafka.jms.known_attributes import known_attributes, take_no_other, unknown_attribute
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import Message, TextMessage
@@ -28,7 +29,6 @@ from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.stream_message import StreamMessage
-from jbm_kafka.jms.troubles import ExceptionListener
 
 
 @explained
@@ -38,13 +38,21 @@ class ContextProducer:
     unit_of_order: UnitOfOrder | Unset
     """As of MessageProducer, and so the others."""
     delivery_mode: DeliveryMode
+    """What confirms a send: Kafka, nobody, or a group of sends together."""
     priority: int
+    """0 to 9, the highest first."""
     time_to_live_ms: int
+    """ms from the send until the message expires; 0: never."""
     delivery_delay_ms: int
+    """ms from the send until the message may be delivered."""
     spread: bool
+    """Messages without a unit go to all partitions in turn."""
     disable_message_id: bool
+    """Send without an id of ours; receivers then see one made of the record's place."""
     disable_message_timestamp: bool
+    """Send without the time of sending."""
     is_closed: bool
+    """With its context."""
 
     def __init__(self, producer: MessageProducer) -> None:
         self._producer = producer
@@ -124,86 +132,104 @@ class ContextProducer:
 
 
 @explained
-class Context(KnownAttributes):
-    """Made by `factory.create_context()`. Its first consumer starts it."""
+@known_attributes()
+class Context:
+    """A connection and its one session in one object. Made by `factory.create_context()`; its first consumer starts it.
+
+    For one thread, as a session is, but any thread may close it. As a context manager it closes itself.
+
+    Where to: create_queue, create_topic, create_temporary_queue, create_temporary_topic.
+    Send and ask: create_producer, request.
+    Receive: create_consumer; of a topic's subscriptions create_durable_consumer, create_shared_consumer,
+        create_shared_durable_consumer, and unsubscribe.
+    Look: create_browser.
+    Messages: create_text_message, create_bytes_message, create_map_message, create_stream_message,
+        create_object_message, create_message.
+    Acknowledge: acknowledge and recover in CLIENT and INDIVIDUAL; commit, rollback and transaction in TRANSACTED.
+    Settings: set_default_prefetch, set_dups_ok, set_group_ack_threshold.
+    What it is: acknowledge_mode, transacted, client_id, metadata.
+    Deliver or not: start, stop.
+    Hear of trouble: exception_listener.
+    End: close.
+    """
 
     def __init__(self, connection: Connection, acknowledge_mode: AcknowledgeMode) -> None:
-        self.connection = connection
+        self._connection = connection
         try:
-            self.session = connection.create_session(acknowledge_mode)
+            self._session = connection.create_session(acknowledge_mode)
         except BaseException:
             connection.close()
             raise
-        self._take_no_other()
+        take_no_other(self)
 
     # -- of its connection -----------------------------------------------------------------------------------------
 
     @property
     def client_id(self) -> str | None:
         """See Connection.client_id; a context has a session from its beginning, so the factory sets it."""
-        return self.connection.client_id
+        return self._connection.client_id
 
     @property
     def metadata(self) -> ConnectionMetadata:
-        """Versions."""
-        return self.connection.metadata
+        """Versions: of JMS, of the provider."""
+        return self._connection.metadata
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
         """See Connection.exception_listener."""
-        return self.connection.exception_listener
+        return self._connection.exception_listener
 
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
-        self.connection.exception_listener = listener
+        self._connection.exception_listener = listener
 
     # -- of its session --------------------------------------------------------------------------------------------
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
         """How what it receives is acknowledged."""
-        return self.session.acknowledge_mode
+        return self._session.acknowledge_mode
 
     @property
     def transacted(self) -> bool:
         """True when it commits and rolls back."""
-        return self.session.transacted
+        return self._session.transacted
 
     def transaction(self) -> AbstractContextManager[Session]:
         """See Session.transaction."""
-        return self.session.transaction()
+        return self._session.transaction()
 
     def set_default_prefetch(self, count: int) -> None:
         """See Session.set_default_prefetch."""
-        self.session.set_default_prefetch(count)
+        self._session.set_default_prefetch(count)
 
     def set_dups_ok(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS) -> None:
         """See Session.set_dups_ok."""
-        self.session.set_dups_ok(messages, milliseconds)
+        self._session.set_dups_ok(messages, milliseconds)
 
     def set_group_ack_threshold(self, count: int) -> None:
         """See Session.set_group_ack_threshold."""
-        self.session.set_group_ack_threshold(count)
+        self._session.set_group_ack_threshold(count)
 
     def create_message(self) -> Message:
         """A message without a body."""
-        return self.session.create_message()
+        return self._session.create_message()
 
     def create_queue(self, name: str) -> Queue:
         """The queue of this name."""
-        return self.session.create_queue(name)
+        return self._session.create_queue(name)
 
     def create_topic(self, name: str) -> Topic:
         """The topic of this name."""
-        return self.session.create_topic(name)
+        return self._session.create_topic(name)
 
     def create_temporary_queue(self) -> TemporaryQueue:
         """See Session.create_temporary_queue."""
-        return self.session.create_temporary_queue()
+        return self._session.create_temporary_queue()
 
     def create_temporary_topic(self) -> TemporaryTopic:
         """See Session.create_temporary_topic."""
-        return self.session.create_temporary_topic()
+        return self._session.create_temporary_topic()
 
     def request(
         self,
@@ -218,8 +244,8 @@ class Context(KnownAttributes):
         type: str | None = None,  # noqa: A002 - its name in JMS
     ) -> Message:
         """See Session.request; starts the connection."""
-        self.connection.start()
-        return self.session.request(
+        self._connection.start()
+        return self._session.request(
             destination,
             message,
             timeout=timeout,
@@ -232,45 +258,45 @@ class Context(KnownAttributes):
 
     def create_producer(self) -> ContextProducer:
         """A producer without a destination of its own."""
-        return ContextProducer(self.session.create_producer())
+        return ContextProducer(self._session.create_producer())
 
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
         """A consumer; starts the connection."""
-        self.connection.start()
-        return self.session.create_consumer(destination, selector, no_local, prefetch)
+        self._connection.start()
+        return self._session.create_consumer(destination, selector, no_local, prefetch)
 
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
         """See Session.create_durable_consumer; starts the connection."""
-        self.connection.start()
-        return self.session.create_durable_consumer(topic, name, selector, no_local, prefetch)
+        self._connection.start()
+        return self._session.create_durable_consumer(topic, name, selector, no_local, prefetch)
 
     def create_shared_consumer(
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
     ) -> MessageConsumer:
         """See Session.create_shared_consumer; starts the connection."""
-        self.connection.start()
-        return self.session.create_shared_consumer(topic, name, selector, prefetch)
+        self._connection.start()
+        return self._session.create_shared_consumer(topic, name, selector, prefetch)
 
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
     ) -> MessageConsumer:
         """See Session.create_shared_durable_consumer; starts the connection."""
-        self.connection.start()
-        return self.session.create_shared_durable_consumer(topic, name, selector, prefetch)
+        self._connection.start()
+        return self._session.create_shared_durable_consumer(topic, name, selector, prefetch)
 
     def unsubscribe(self, name: str) -> None:
         """See Session.unsubscribe."""
-        self.session.unsubscribe(name)
+        self._session.unsubscribe(name)
 
     def create_browser(
         self, queue: Destination, selector: str | None = None, include: str = "deliverable"
     ) -> QueueBrowser:
         """The messages of a queue, consumed by nobody."""
-        return self.session.create_browser(queue, selector, include)
+        return self._session.create_browser(queue, selector, include)
 
     def create_text_message(self, text: str | None = None) -> TextMessage:
         """A text message."""
@@ -294,42 +320,42 @@ class Context(KnownAttributes):
 
     def start(self) -> None:
         """Deliver from now on."""
-        self.connection.start()
+        self._connection.start()
 
     def stop(self) -> None:
         """Deliver nothing until started again."""
-        self.connection.stop()
+        self._connection.stop()
 
     def acknowledge(self) -> None:
         """See Session.acknowledge."""
-        self.session.acknowledge()
+        self._session.acknowledge()
 
     def recover(self) -> None:
         """See Session.recover."""
-        self.session.recover()
+        self._session.recover()
 
     def commit(self) -> None:
         """See Session.commit."""
-        self.session.commit()
+        self._session.commit()
 
     def rollback(self) -> None:
         """See Session.rollback."""
-        self.session.rollback()
+        self._session.rollback()
 
     def close(self) -> None:
         """Close session and connection."""
-        self.connection.close()
+        self._connection.close()
 
     def __repr__(self) -> str:
-        return f"<Context of {self.connection} {self.session}>"
+        return f"<Context of {self._connection} {self._session}>"
 
     def __enter__(self) -> Self:
-        self.connection.__enter__()
+        self._connection.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self.session.strategy.abandon()
-        self.connection.close()
+            self._session._strategy.abandon()
+        self._connection.close()

@@ -29,7 +29,9 @@ _DAY_MS = 86_400_000
 
 @explained
 class ConnectionFactory:
-    """Makes connections. It holds settings only; the first connection starts the sidecar. Thread-safe.
+    """Makes connections (create_connection) and contexts (create_context). Thread-safe.
+
+    It holds settings only; the first connection starts the sidecar.
 
     What is left out is as in the sidecar that other factories of this process have started for the same url, namespace
     and state folder, or else as docs/settings.md says. What is given holds, or connecting is refused.

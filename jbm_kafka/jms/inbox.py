@@ -10,7 +10,7 @@ from jbm_kafka.core.errors import MessageFormatError, ResourceAllocationError
 from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.selectors.selector import Selector
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.subscription import Source, destination_of
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.credit import Credit
@@ -101,7 +101,7 @@ class Inbox:
         self.link.taken = None
         self._strategy.not_handed_over(taken)
         if isinstance(error, Exception):
-            self.link.give_back([(taken, GivenBack(taken.offset, counted=True, last_error=failure_text(error)))])
+            self.link.give_back([(taken, Modified(taken.offset, counted=True, last_error=failure_text(error)))])
         else:
             self.link.put_back(taken)
 
@@ -242,7 +242,7 @@ class Inbox:
         A loop: there may be as many as the prefetch.
         """
         now_ms = self.session.connection.provider.clock.now_ms()
-        gone: list[tuple[Delivery, GivenBack]] = []
+        gone: list[tuple[Delivery, Modified]] = []
         units: set[tuple[int, bytes]] = set()  # what follows an expired one in its unit goes back with it (UNIT-1)
         try:
             while delivery is not None:
@@ -250,7 +250,7 @@ class Inbox:
                 unit = None if self.session.mode is AcknowledgeMode.PRE else delivery.unit_place
                 if not is_expired(delivery.reference.expiration_ms, now_ms) and unit not in units:
                     break
-                gone.append((delivery, GivenBack(delivery.offset, counted=False)))
+                gone.append((delivery, Modified(delivery.offset, counted=False)))
                 self.link.taken = None
                 if unit is not None:
                     units.add(unit)

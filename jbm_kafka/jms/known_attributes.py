@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from types import MappingProxyType
+from typing import TypeVar
 
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.wrong_values import shown
@@ -11,41 +12,44 @@ from jbm_kafka.core.wrong_values import shown
 _MADE = "_is made"
 """No attribute's name: a mark among them."""
 
-
 Check = Callable[[str, object], object]
 """Told an attribute's name and a value for it, raises JMSError when it cannot have that."""
+T = TypeVar("T")
+_NONE: Mapping[str, Check] = MappingProxyType({})
 
 
-class KnownAttributes:
-    """Base of what applications set attributes of. Its own `__init__` calls `_take_no_other` at its end."""
+def known_attributes(checks: Mapping[str, Check] = _NONE) -> Callable[[type[T]], type[T]]:
+    """For classes that applications set attributes of. Their `__init__` calls `take_no_other` at its end.
 
-    _checks: ClassVar[Mapping[str, Check]] = {}
-    """By attribute: so a value that it cannot have is told where it is set, and not where it is used."""
-    _internal: ClassVar[frozenset[str]] = frozenset()
-    """What modules of the package share; `dir` does not show it to applications."""
+    With a check an attribute's wrong value is told where it is set, and not where it is used. Not a base class: what
+    it adds would stand in the `help()` of each, before the methods that a reader looks for.
+    """
 
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in self._internal]
-
-    def _take_no_other(self) -> None:
-        """From now on only the attributes there are can be set."""
-        vars(self)[_MADE] = True
-
-    if not TYPE_CHECKING:  # A type checker would take it for "any name is an attribute".
-
-        def __setattr__(self, name: str, value: object) -> None:
+    def of(cls: type[T]) -> type[T]:
+        def set_known(self: object, name: str, value: object) -> None:
             """Sets it.
 
             Raises:
                 AttributeError: there is none of this name; the text names the likely one.
                 JMSError: it cannot have this value.
             """
-            check = self._checks.get(name)
+            check = checks.get(name)
             if check is not None:
                 check(name, value)
             if _MADE in vars(self) and not hasattr(self, name):
                 raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
-            super().__setattr__(name, value)
+            object.__setattr__(self, name, value)
+
+        # By its name: a type checker would take a `__setattr__` that it sees for "any name is an attribute".
+        setattr(cls, "__setattr__", set_known)  # noqa: B010
+        return cls
+
+    return of
+
+
+def take_no_other(made: object) -> None:
+    """From now on only the attributes there are can be set."""
+    vars(made)[_MADE] = True
 
 
 def unknown_attribute(owner: object, name: str) -> str:

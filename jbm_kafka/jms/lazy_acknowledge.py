@@ -18,7 +18,7 @@ from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.unacknowledged import Unacknowledged, give_back
 from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import tell_refused
+from jbm_kafka.ports.refusals import notify_refused
 
 MESSAGES = 50
 MILLISECONDS = 200
@@ -204,4 +204,4 @@ class LazyAcknowledge(OneInHand):
                     late[lease].append(offset)
         finally:
             for lease, offsets in late.items():
-                tell_refused(lease, offsets)
+                notify_refused(lease, offsets)

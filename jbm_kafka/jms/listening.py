@@ -6,7 +6,7 @@ import logging
 import threading
 
 from jbm_kafka.core.errors import JMSError, ResourceAllocationError
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.call_guard import ListeningState
 from jbm_kafka.jms.inbox import Inbox, MessageListener
@@ -181,7 +181,7 @@ class Listening:
             session.connection.notify_exception(error)
         except Exception:  # of ours: it was not processed, what has been settled stays so
             if message is None:
-                inbox.link.give_back([(delivery, GivenBack(delivery.offset, counted=False))])
+                inbox.link.give_back([(delivery, Modified(delivery.offset, counted=False))])
             else:
                 strategy.listener_raised(message)
             raise

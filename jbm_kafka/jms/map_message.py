@@ -30,7 +30,7 @@ class MapMessage(Message):
     """
 
     __slots__ = ()
-    shape = BodyShape.MAP
+    _shape = BodyShape.MAP
 
     def __init__(self, body: Mapping[str, Value] | None = None) -> None:
         super().__init__()

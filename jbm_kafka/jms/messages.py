@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, TypeVar, cast
 from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.codec.properties import Property
-from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
+from jbm_kafka.core.inherited import with_inherited
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.arguments import check_kind
@@ -36,11 +36,19 @@ class Settler(Protocol):
 
 
 @explained
+@with_inherited
 class Message(MessageCore, TypedProperties):
     """A message without a body; base of all messages.
 
     Times are milliseconds; 0 is none. Of a message not yet sent, what a send sets is empty.
 
+    Body: body, get_body, is_body_assignable_to, clear_body.
+    Properties: properties, a mapping; property_exists, clear_properties; get_int_property, set_int_property, and so for
+        each type of JMS, which convert as JMS says.
+    Settle: acknowledge; nack, to have it again.
+    Headers:
+    message_id: `ID:...`, unique; None of a message that was not sent.
+    unit_of_order: what it is in order with; None: nothing. The send sets it.
     correlation_id, reply_to, type: headers for the application's own use.
     destination: the queue or topic it was sent to.
     timestamp: when it was sent.
@@ -51,11 +59,12 @@ class Message(MessageCore, TypedProperties):
     redelivered: it may have been handed to an application before.
     delivery_count: hand-overs to an application, this one included; at least 2 when `redelivered`.
     state: where it stands in its channel; only a browser tells.
+    kafka: the record of a received message: topic, partition, offset, key, headers.
     """
 
     __slots__ = ()
 
-    shape: ClassVar[BodyShape] = BodyShape.NONE
+    _shape: ClassVar[BodyShape] = BodyShape.NONE
 
     message_id: str | None
     timestamp: int
@@ -90,7 +99,7 @@ class Message(MessageCore, TypedProperties):
     if TYPE_CHECKING:
 
         @property
-        def body(self) -> str | bytes | dict[str, Value] | list[Value] | Any | None: ...
+        def body(self) -> Any: ...  # which, the kind of message says: a union would make each use of it a cast
 
         @body.setter
         def body(self, body: object) -> None: ...
@@ -229,7 +238,7 @@ class TextMessage(Message):
     """A message whose body is a str, or None."""
 
     __slots__ = ()
-    shape = BodyShape.TEXT
+    _shape = BodyShape.TEXT
 
     def __init__(self, text: str | None = None) -> None:
         super().__init__()

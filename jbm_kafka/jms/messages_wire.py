@@ -156,7 +156,7 @@ def _encoded_body(message: MessageCore) -> tuple[bytes | None, bytes | None]:
         # Also a body of a kind that this version cannot decode goes on as what it is.
         record = cast(KafkaRecord, message._record)
         return body_kind(record.headers()), record.value()
-    return encode_body(cast(Message, message).shape, message._body)
+    return encode_body(cast(Message, message)._shape, message._body)
 
 
 def _body_codec(message: Message) -> bytes | None:

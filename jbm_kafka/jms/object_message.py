@@ -17,7 +17,7 @@ class ObjectMessage(Message):
     """
 
     __slots__ = ()
-    shape = BodyShape.OBJECT
+    _shape = BodyShape.OBJECT
 
     def __init__(self, body: object = None, codec: str = JSON) -> None:
         """A message of this value.

@@ -28,7 +28,7 @@ class OneUnit:
         Raises:
             ResourceAllocationError: too many others come before it.
         """
-        with self._session.core.in_use():
+        with self._session._core.in_use():
             delivery = self._queue.next_wanted(timeout_s)
             return None if delivery is None else self._queue.present(delivery)
 

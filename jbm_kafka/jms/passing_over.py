@@ -18,7 +18,7 @@ from jbm_kafka.core.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports.completion import Completion
@@ -40,7 +40,7 @@ class PassingOver:
 
     def __init__(self, session: Session, queue: Queue, wants: Callable[[Delivery], bool], *, wanted: str) -> None:
         """`wanted` names it, for people."""
-        self._connection = session.core.connection
+        self._connection = session._core.connection
         self._consumer = session.create_consumer(queue)
         self._wants = wants
         self._wanted = wanted
@@ -58,7 +58,7 @@ class PassingOver:
         deadline = time.monotonic() + timeout_s
         while True:
             left_s = max(deadline - time.monotonic(), 0.0)
-            delivery = self._consumer.next_delivery(min(left_s, LOOK_S))
+            delivery = self._consumer._next_delivery(min(left_s, LOOK_S))
             if delivery is None or time.monotonic() >= self._look_at:
                 self._let_go()
             if delivery is None and left_s <= LOOK_S:
@@ -83,7 +83,7 @@ class PassingOver:
     def present(self, delivery: Delivery) -> Message:
         """Hand one to the application: the session's acknowledge mode says what ends it."""
         self._taken.pop(delivery, None)
-        return self._consumer.inbox.present(delivery)
+        return self._consumer._inbox.present(delivery)
 
     def replace(self, about: str, taken: Sequence[Delivery], sends: Sequence[Outgoing]) -> None:
         """Settle what was taken and send these, in one transaction: both are done, or neither.
@@ -117,7 +117,7 @@ class PassingOver:
         by_lease: dict[PartitionLease, list[int]] = defaultdict(list)
         for delivery in taken:
             by_lease[delivery.lease].append(delivery.offset)
-        return [Received(self._consumer.link, lease, offsets) for lease, offsets in by_lease.items()]
+        return [Received(self._consumer._link, lease, offsets) for lease, offsets in by_lease.items()]
 
     def _let_go(self) -> None:
         """Of a partition that others are about to get nothing is kept."""
@@ -130,12 +130,12 @@ class PassingOver:
         for delivery in deliveries:
             del held[delivery]
         present = [
-            (delivery, GivenBack(delivery.offset, counted=False))
+            (delivery, Modified(delivery.offset, counted=False))
             for delivery in deliveries
             if not delivery.lease.is_revoked
         ]
         if present:
-            self._consumer.link.give_back(present)
+            self._consumer._link.give_back(present)
 
     def __enter__(self) -> Self:
         return self

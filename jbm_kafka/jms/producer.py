@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from types import TracebackType
-from typing import ClassVar, Self
+from types import MappingProxyType, TracebackType
+from typing import Self
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
@@ -15,7 +15,7 @@ from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JM
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import as_destination, checked_flag, checked_timeout_s
-from jbm_kafka.jms.known_attributes import Check, KnownAttributes
+from jbm_kafka.jms.known_attributes import Check, known_attributes, take_no_other
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.routing import Routing, UnitOfOrder, check_unit
 from jbm_kafka.jms.send_group import SendGroup
@@ -27,9 +27,33 @@ from jbm_kafka.jms.stamping import checked_delivery_mode, checked_priority
 SEND_TIMEOUT_S = 60.0
 
 
+_CHECKS: Mapping[str, Check] = MappingProxyType(
+    {
+        "unit_of_order": check_unit,
+        "destination": lambda _, value: None if value is None else as_destination(value),
+        "delivery_mode": lambda _, value: checked_delivery_mode(value),
+        "priority": lambda _, value: checked_priority(value),
+        "time_to_live_ms": checked_duration_ms,
+        "delivery_delay_ms": checked_duration_ms,
+        "spread": checked_flag,
+        "disable_message_id": checked_flag,
+        "disable_message_timestamp": checked_flag,
+    }
+)
+"""Of its attributes."""
+
+
 @explained
-class MessageProducer(KnownAttributes):
-    """Made by `session.create_producer`. Attributes are the defaults of its sends.
+@known_attributes(_CHECKS)
+class MessageProducer:
+    """Sends. Made by `session.create_producer`. As a context manager it closes itself.
+
+    send: a message, with options for this one.
+    flush: wait until all is confirmed.
+    unacknowledged_sends: what was sent in PERSISTENT_GROUPACK and is not confirmed.
+    close: wait for what is under way, and send no more.
+
+    Attributes are the defaults of its sends:
 
     destination: where its messages go; None: each send names it.
     unit_of_order: the unit of its messages; None ends an association, NO_UNIT overrides every default.
@@ -41,18 +65,6 @@ class MessageProducer(KnownAttributes):
     disable_message_id, disable_message_timestamp: True: its messages get none.
     is_closed: it was closed.
     """
-
-    _checks: ClassVar[Mapping[str, Check]] = {
-        "unit_of_order": check_unit,
-        "destination": lambda _, value: None if value is None else as_destination(value),
-        "delivery_mode": lambda _, value: checked_delivery_mode(value),
-        "priority": lambda _, value: checked_priority(value),
-        "time_to_live_ms": checked_duration_ms,
-        "delivery_delay_ms": checked_duration_ms,
-        "spread": checked_flag,
-        "disable_message_id": checked_flag,
-        "disable_message_timestamp": checked_flag,
-    }
 
     def __init__(self, session: SessionCore, destination: Destination | None) -> None:
         self._session = session
@@ -76,7 +88,7 @@ class MessageProducer(KnownAttributes):
             place_unit=session.connection.provider.place_unit,
         )
         self._sending = Sending(session, routing)
-        self._take_no_other()
+        take_no_other(self)
         if not session.is_transacted:
             session.connection.provider.prepare_to_send()
 

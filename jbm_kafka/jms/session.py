@@ -16,20 +16,14 @@ from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.subscription import Source
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
-from jbm_kafka.jms.arguments import (
-    as_destination,
-    as_queue,
-    as_topic,
-    checked_flag,
-    checked_prefetch,
-)
+from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.completions import CALLBACKS_TIMEOUT_S
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.known_attributes import KnownAttributes
+from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS, Triggers
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.map_message import MapMessage
@@ -50,17 +44,30 @@ SENDS_TIMEOUT_S = 60.0
 
 
 @explained
-class Session(KnownAttributes):
-    """Made by `connection.create_session`. Not for two threads at once, but any thread may close it."""
+@known_attributes()
+class Session:
+    """One thread of work: what it receives and sends, and how that is acknowledged.
 
-    _internal = frozenset(
-        {"connection_started", "connection_stopped", "core", "is_over", "listening", "strategy", "wait_ready"}
-    )
+    Made by `connection.create_session`. Not for two threads at once, but any thread may close it. As a context manager
+    it closes itself.
+
+    Where to: create_queue, create_topic, create_temporary_queue, create_temporary_topic.
+    Send and ask: create_producer, request.
+    Receive: create_consumer; of a topic's subscriptions create_durable_consumer, create_shared_consumer,
+        create_shared_durable_consumer, and unsubscribe.
+    Look: create_browser.
+    Messages: create_text_message, create_bytes_message, create_map_message, create_stream_message,
+        create_object_message, create_message.
+    Acknowledge: acknowledge and recover in CLIENT and INDIVIDUAL; commit, rollback and transaction in TRANSACTED.
+    Settings: set_default_prefetch, set_dups_ok, set_group_ack_threshold.
+    What it is: acknowledge_mode, transacted, is_closed.
+    End: close.
+    """
 
     def __init__(self, connection: ConnectionCore, mode: AcknowledgeMode) -> None:
-        self.core = SessionCore(connection, mode)
-        self.strategy: AcknowledgeStrategy = strategy_for(self.core)
-        self.listening = Listening(self.core, self.strategy)
+        self._core = SessionCore(connection, mode)
+        self._strategy: AcknowledgeStrategy = strategy_for(self._core)
+        self._listening = Listening(self._core, self._strategy)
         self._connection = connection
         self._consumers: list[MessageConsumer] = []
         self._default_prefetch = connection.defaults.prefetch
@@ -70,30 +77,30 @@ class Session(KnownAttributes):
         """It had no consumer yet."""
         self._has_closed = False
         """Somebody carries the closing out, or has."""
-        self.is_over = False
+        self._is_over = False
         """Closed, and nothing is left to be done."""
-        self._take_no_other()
+        take_no_other(self)
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
         """What ends a message."""
-        return self.core.mode
+        return self._core.mode
 
     @property
     def is_closed(self) -> bool:
         """It was closed, maybe by its connection."""
-        return self.core.is_closed
+        return self._core.is_closed
 
     # -- what it makes -------------------------------------------------------------------------------------------
 
     def create_queue(self, name: str) -> Queue:
         """The queue of this name; created at first use when the factory says so."""
-        self.core.check_open()
+        self._core.check_open()
         return Queue(name)
 
     def create_topic(self, name: str) -> Topic:
         """The topic of this name; created at first use when the factory says so."""
-        self.core.check_open()
+        self._core.check_open()
         return Topic(name)
 
     def create_temporary_queue(self) -> TemporaryQueue:
@@ -103,25 +110,20 @@ class Session(KnownAttributes):
         Raises:
             JMSError: the cluster does not allow it, or does not answer.
         """
-        self.core.check_open()
+        self._core.check_open()
         return self._connection.temporaries.create(TemporaryQueue)
 
     def create_temporary_topic(self) -> TemporaryTopic:
-        """A topic of this connection, until its `delete()` or the connection's end: any may send there, only this
-        connection receives (TEMP-1).
-
-        Raises:
-            JMSError: the cluster does not allow it, or does not answer.
-        """
-        self.core.check_open()
+        """A topic of this connection, as `create_temporary_queue`."""
+        self._core.check_open()
         return self._connection.temporaries.create(TemporaryTopic)
 
     def create_producer(self, destination: Destination | None = None) -> MessageProducer:
         """A producer; without a destination every send names one."""
-        with self.core.in_use(beside_listener=True):
+        with self._core.in_use(beside_listener=True):
             if destination is not None:
                 self._connection.provider.ensure(as_destination(destination))
-            return MessageProducer(self.core, destination)
+            return MessageProducer(self._core, destination)
 
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
@@ -211,28 +213,28 @@ class Session(KnownAttributes):
             InvalidDestinationError: there is none of this name.
             IllegalStateError: it has a consumer, or messages of it are unacknowledged.
         """
-        with self.core.in_use(beside_listener=True):
+        with self._core.in_use(beside_listener=True):
             self._connection.provider.unsubscribe(self._connection.client_id or "", name)
 
     def _consumer(
         self, source_of: Callable[[], Source], prefetch: int | None, selector: Selector | None
     ) -> MessageConsumer:
-        with self.core.in_use(beside_listener=True):
+        with self._core.in_use(beside_listener=True):
             source = source_of()
             room = self._default_prefetch if prefetch is None else checked_prefetch(prefetch)
-            consumer = MessageConsumer(self.core, self.strategy, self.listening, source, room, selector)
-            self.strategy.consumer_made(consumer.link)
+            consumer = MessageConsumer(self._core, self._strategy, self._listening, source, room, selector)
+            self._strategy.consumer_made(consumer._link)
             self._is_new = False
-            begin_use(self._connection, source, consumer.link, selector)
-            self.strategy.let_go_closed()
+            begin_use(self._connection, source, consumer._link, selector)
+            self._strategy.let_go_closed()
             self._consumers = [*self._open_consumers(), consumer]
-            self.core.links.add(source, consumer.link)
+            self._core.links.add(source, consumer._link)
             with self._forgotten_if_refused(consumer):
-                consumer.inbox.connect()
-            self.core.wake()
+                consumer._inbox.connect()
+            self._core.wake()
         if self._connection.is_started:
             with self._forgotten_if_refused(consumer):
-                consumer.waiting.until_ready()
+                consumer._waiting.until_ready()
         return consumer
 
     def create_browser(
@@ -243,7 +245,7 @@ class Session(KnownAttributes):
         Raises:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
         """
-        self.core.check_open()
+        self._core.check_open()
         return QueueBrowser(self._connection.provider, as_queue(queue, "queue"), selector=selector, include=include)
 
     def create_message(self) -> Message:
@@ -291,19 +293,19 @@ class Session(KnownAttributes):
             JMSError: the request was not sent, as of `MessageProducer.send`.
         """
         options = SendOptionsOfRequest(unit_of_order, priority, time_to_live_ms, properties, type)
-        return reply_to(self.core, destination, message, timeout, options)
+        return reply_to(self._core, destination, message, timeout, options)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 
     @property
     def transacted(self) -> bool:
         """Whether `commit` and `rollback` are for this session."""
-        return self.core.is_transacted
+        return self._core.is_transacted
 
     def acknowledge(self) -> None:
         """Acknowledge everything this session has delivered; for CLIENT and INDIVIDUAL (ACK-2); elsewhere nothing."""
-        self.core.check_open()
-        self.strategy.acknowledge_all()
+        self._core.check_open()
+        self._strategy.acknowledge_all()
 
     def recover(self) -> None:
         """Give back what is unacknowledged; it comes again, redelivered set. In AUTO, PRE and NO nothing is.
@@ -311,8 +313,8 @@ class Session(KnownAttributes):
         Raises:
             IllegalStateError: the session is transacted.
         """
-        with self.core.in_use():
-            self.strategy.recover()
+        with self._core.in_use():
+            self._strategy.recover()
 
     def commit(self) -> None:
         """Make the transaction's sends and receives durable together (ACK-7); a new one begins.
@@ -321,9 +323,9 @@ class Session(KnownAttributes):
             TransactionRolledBackError: it could not be committed; everything received comes again.
             IllegalStateError: the session is not transacted.
         """
-        with self.core.in_use():
+        with self._core.in_use():
             self._connection.completions.wait_before("commit()")
-            self.strategy.commit()
+            self._strategy.commit()
 
     def rollback(self) -> None:
         """Drop the transaction's sends, give its messages back; a new one begins.
@@ -331,9 +333,9 @@ class Session(KnownAttributes):
         Raises:
             IllegalStateError: the session is not transacted.
         """
-        with self.core.in_use():
+        with self._core.in_use():
             self._connection.completions.wait_before("rollback()")
-            self.strategy.rollback()
+            self._strategy.rollback()
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:
@@ -343,7 +345,7 @@ class Session(KnownAttributes):
             IllegalStateError: on entering: the session is closed, or not transacted.
             TransactionInProgressError: on entering: it is inside another such block.
         """
-        self.core.check_open()
+        self._core.check_open()
         if not self.transacted:
             raise IllegalStateError(
                 f"transaction() is for TRANSACTED sessions, and this one is {self.acknowledge_mode.name}; make one "
@@ -380,19 +382,19 @@ class Session(KnownAttributes):
             InvalidSettingError: messages or milliseconds are not numbers that can be; a ValueError too.
         """
         triggers = Triggers(messages, milliseconds, is_given=True)
-        with self.core.in_use():
+        with self._core.in_use():
             if self._is_new:
                 triggers.check(self._default_prefetch)
-            strategy = with_triggers(self.core, self.strategy, triggers, is_new=self._is_new)
-            if strategy is not self.strategy:
-                self.strategy, self.listening = strategy, Listening(self.core, strategy)
+            strategy = with_triggers(self._core, self._strategy, triggers, is_new=self._is_new)
+            if strategy is not self._strategy:
+                self._strategy, self._listening = strategy, Listening(self._core, strategy)
 
     def set_group_ack_threshold(self, count: int) -> None:
         """How many PERSISTENT_GROUPACK sends of a producer are confirmed together (SEND-3): the last of so many waits.
 
         Unless told it is 100.
         """
-        self.core.send_groups.threshold = checked_int("count", count, 1, SENDS_MAX, "messages")
+        self._core.send_groups.threshold = checked_int("count", count, 1, SENDS_MAX, "messages")
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -401,7 +403,7 @@ class Session(KnownAttributes):
 
         A signal handler may call it: what it interrupted ends, and then the session closes, beside.
         """
-        core = self.core
+        core = self._core
         self._connection.check_process()
         if core.guard.is_interrupted():
             core.is_closed = True
@@ -415,19 +417,19 @@ class Session(KnownAttributes):
                 return
             core.is_closed = self._has_closed = True
             core.filled.notify_all()
-        self.listening.stop()
+        self._listening.stop()
         if core.is_listener_thread():
-            self.strategy.close()
+            self._strategy.close()
         else:
             with core.finished_call():
-                self.strategy.close()
+                self._strategy.close()
         core.send_groups.end(
             lambda group: self._connection.waits.wait_closing(group.wait, SENDS_TIMEOUT_S),
             self._connection.notify_exception,
         )
         core.outbox.take_all()
         core.links.detach_all()
-        self.is_over = True
+        self._is_over = True
 
     def __repr__(self) -> str:
         return f"<Session {self.acknowledge_mode.name} {'closed' if self.is_closed else 'open'}>"
@@ -439,27 +441,27 @@ class Session(KnownAttributes):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self.strategy.abandon()
+            self._strategy.abandon()
         self.close()
 
     # -- told by its connection ----------------------------------------------------------------------------------------
 
-    def connection_started(self) -> None:
+    def _connection_started(self) -> None:
         """The connection was started: receivers count from now on; one that is refused keeps no other from it."""
-        self._with_each(lambda consumer: consumer.inbox.connect())
+        self._with_each(lambda consumer: consumer._inbox.connect())
 
-    def wait_ready(self) -> None:
+    def _wait_ready(self) -> None:
         """Return when all that could connect have their first assignment, and let the listeners begin."""
         try:
-            self._with_each(lambda consumer: consumer.waiting.until_ready())
+            self._with_each(lambda consumer: consumer._waiting.until_ready())
         finally:
-            self.core.wake()
+            self._core.wake()
 
-    def connection_stopped(self) -> None:
+    def _connection_stopped(self) -> None:
         """The connection was stopped: unread messages go back, a running listener finishes."""
-        self.listening.wait_idle()
+        self._listening.wait_idle()
         for consumer in self._open_consumers():
-            consumer.inbox.pause()
+            consumer._inbox.pause()
 
     def _with_each(self, step: Callable[[MessageConsumer], None]) -> None:
         error: JMSError | None = None
@@ -480,7 +482,7 @@ class Session(KnownAttributes):
         try:
             yield
         except BaseException:
-            self.core.links.remove(consumer.link)
+            self._core.links.remove(consumer._link)
             self._consumers = self._open_consumers()
             raise
 

@@ -42,14 +42,14 @@ class SessionLinks:
         with self._lock:
             link.barrier = self._barriers[source]
             self._open.append((source, link))
-            self._tell_siblings()
+            self._introduce_siblings()
 
     def close(self, link: Link) -> None:
         """Its consumer was closed; it goes when `let_go` finds that it may."""
         with self._lock:
             if self._leave_open(link):
                 self._closed.append(link)
-                self._tell_siblings()
+                self._introduce_siblings()
 
     def let_go(self, may_go: Callable[[Link], bool]) -> None:
         """Detach those of closed consumers that may go."""
@@ -66,7 +66,7 @@ class SessionLinks:
         link.leave()
         with self._lock:
             self._leave_open(link)
-            self._tell_siblings()
+            self._introduce_siblings()
 
     def detach_all(self) -> None:
         """The session ends."""
@@ -80,7 +80,7 @@ class SessionLinks:
         self._open = [(source, other) for source, other in self._open if other is not link]
         return len(self._open) < count
 
-    def _tell_siblings(self) -> None:
+    def _introduce_siblings(self) -> None:
         """Let the links of each know each other (see Link.siblings)."""
         links = [(source, link) for source, link in self._open if not link.is_closed]
         for source, link in links:

@@ -37,7 +37,7 @@ class StreamMessage(Message):
     """
 
     __slots__ = ("_is_reset", "_portion_at", "_read")
-    shape = BodyShape.STREAM
+    _shape = BodyShape.STREAM
 
     _is_reset: bool
     _read: int

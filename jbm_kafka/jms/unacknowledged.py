@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from jbm_kafka.core.failure_text import failure_text
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 
@@ -114,5 +114,5 @@ def give_back(items: list[Unacknowledged], *, counted: bool, delay_ms: int | Non
         by_link.setdefault(item.link, []).append(item)
     for link, mine in by_link.items():
         link.give_back(
-            [(item.delivery, GivenBack(item.reference.offset, counted, delay_ms, last_error=cause)) for item in mine]
+            [(item.delivery, Modified(item.reference.offset, counted, delay_ms, last_error=cause)) for item in mine]
         )

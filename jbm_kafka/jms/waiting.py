@@ -28,7 +28,7 @@ class Waiting:
         self._inbox = inbox
         self._link = inbox.link
         self._filled = inbox.session.filled
-        self._has_told_full = self._has_told_stopped = False
+        self._has_logged_full = self._has_logged_stopped = False
 
     def wait(self, timeout: float | None) -> Delivery | None:
         """The next message, or None when the time is up or the consumer was closed.
@@ -55,7 +55,7 @@ class Waiting:
     def _wait(self, timeout: float | None) -> Delivery | None:
         deadline = None if timeout is None else time.monotonic() + timeout
         if not self._inbox.session.connection.is_started:
-            self._tell_stopped()
+            self._log_stopped()
         self._inbox.connect_late()
         self._inbox.stay_attached()
         is_member = self._link.is_attached and self._link.group_worker.has_joined
@@ -95,28 +95,28 @@ class Waiting:
         with self._filled:
             delivery = link.pop()
             if delivery is None and not self._inbox.is_over and link.failure is None:
-                must_tell = not self._inbox.want_some() and not self._has_told_full
+                must_tell = not self._inbox.want_some() and not self._has_logged_full
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if not must_tell and (remaining is None or remaining > 0):
                     wait_handling_signals(self._filled, remaining)
                 delivery = link.pop()
         if must_tell:
-            self._tell_full()
+            self._log_full()
         return self._inbox.unexpired(delivery)
 
-    def _tell_stopped(self) -> None:
+    def _log_stopped(self) -> None:
         """Once: JMS makes it no error, since another thread may start it, but most who meet it have forgotten to."""
-        if not self._has_told_stopped:
-            self._has_told_stopped = True
+        if not self._has_logged_stopped:
+            self._has_logged_stopped = True
             log.warning(
                 "%s: a receive waits on a connection that is not started, so nothing comes: call its start(), or "
                 "enter it with `with`",
                 self._inbox.destination,
             )
 
-    def _tell_full(self) -> None:
+    def _log_full(self) -> None:
         """Once, and without the lock: whoever writes the log may be slow."""
-        self._has_told_full = True
+        self._has_logged_full = True
         log.warning(
             "%s: a receive waits while its session holds the whole prefetch of %d unacknowledged; nothing comes before "
             "another thread acknowledges. If none will, acknowledge before receiving, or use a larger prefetch",

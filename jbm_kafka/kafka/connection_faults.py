@@ -29,6 +29,9 @@ _FAIL = re.compile(
 )
 """librdkafka before 2.16 adds ", 1 identical error(s) suppressed" behind the state, so a bracket does not end it."""
 _UNRESOLVED = re.compile(r"Failed to resolve '[^']*': (?P<why>.*)")
+_SILENT = "ApiVersionRequest failed: Local: Timed out"
+"""librdkafka adds that the broker is probably one of before 2015; mostly it stands still, or speaks TLS."""
+_NO_ANSWER = "no answer"
 _SIZE = re.compile(r"Invalid response size (?P<size>\d+) ")
 _START = "start the broker, or correct the address"
 SHOWN_MAX = 5
@@ -88,6 +91,8 @@ class ConnectionFaults:
         if (unresolved := _UNRESOLVED.fullmatch(reason)) is not None:
             reason = name_fault(broker.rpartition(":")[0], unresolved["why"])
             remedy = BOOTSTRAP_REMEDY if found["node"] == "bootstrap" else ADVERTISED_REMEDY
+        if reason.startswith(_SILENT):
+            reason = _NO_ANSWER
         fault = ConnectionFault(broker, reason, remedy, is_refusal)
         self._last.pop(broker, None)
         self._last[broker] = fault
@@ -107,7 +112,7 @@ class ConnectionFaults:
         """The reason: a refusal rather than anything else, else the last; None when none is known."""
         return self._refusal or next(reversed(self._last.values()), None)
 
-    def told_of(self, addresses: Sequence[str]) -> str | None:
+    def cause_at(self, addresses: Sequence[str]) -> str | None:
         """Why nobody answers, in one line: each address, or else each broker, with its reason; None: not known."""
         if not self._last or self._refusal is not None:
             return None if self._refusal is None else self._refusal.text
@@ -116,7 +121,7 @@ class ConnectionFaults:
             return f"{fault.reason}; {fault.remedy}"  # who asks names the address
         # A bootstrap address that led to other brokers may have answered all that it was asked.
         brokers = list(addresses) if self._last.keys() <= set(addresses) else list(self._last)
-        reasons = {broker: self._last[broker].reason if broker in self._last else "no answer" for broker in brokers}
+        reasons = {broker: self._last[broker].reason if broker in self._last else _NO_ANSWER for broker in brokers}
         told = [f"{broker}: {reason}" for broker, reason in reasons.items()]
         more = f", and {len(told) - SHOWN_MAX} more" if len(told) > SHOWN_MAX else ""
         remedies = dict.fromkeys(fault.remedy for fault in self._last.values())

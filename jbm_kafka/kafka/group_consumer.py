@@ -103,7 +103,7 @@ class ConfluentGroupConsumer:
         try:
             self._kept += self._fetch(count_max - len(self._kept), 0 if self._kept else timeout_s)
         except KafkaException as error:
-            raise self._told(cause(error)) from None
+            raise self._translated(cause(error)) from None
         if self._seeks:
             self._retry_seeks()
         if self._errors:
@@ -163,7 +163,7 @@ class ConfluentGroupConsumer:
             text = f"{self._topic}[{partition}]: the topic was made anew with fewer partitions"
             self._errors.append(PartitionGone(text, partition=partition))
         elif error.fatal() or error.code() in _LASTING:
-            self._errors.append(self._told(error))
+            self._errors.append(self._translated(error))
         else:
             LOG.info("group %s reading topic %s: %s; it keeps trying", self._group, self._topic, one_line(error))
 
@@ -180,7 +180,7 @@ class ConfluentGroupConsumer:
             )
         )
 
-    def _told(self, error: KafkaError) -> KafkaClientError:
+    def _translated(self, error: KafkaError) -> KafkaClientError:
         if error.code() == KafkaError.INVALID_SESSION_TIMEOUT and self._refused_session_timeout is not None:
             return self._refused_session_timeout()
         return trouble(error, f"group {self._group} reading topic {self._topic}", self._bootstrap, group=self._group)

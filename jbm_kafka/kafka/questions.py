@@ -91,7 +91,7 @@ class Questions:
             except KafkaException as raised:
                 error = cause(raised)
                 if error.code() not in _PASSING or deadline.is_over():
-                    raise self._told(error, about) from None
+                    raise self._translated(error, about) from None
             else:
                 self._faults.note_answer()
                 return answer
@@ -109,7 +109,7 @@ class Questions:
             time.sleep(min(pause_s, deadline.remaining_s()))
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
-    def _told(self, error: KafkaError, about: str) -> KafkaClientError:
+    def _translated(self, error: KafkaError, about: str) -> KafkaClientError:
         if error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT:
             text = f"{about}: a transaction on them is still open after {self._timeout_s:g} s"
             return Unreachable(f"{text} (Kafka at {self._bootstrap})")
@@ -118,6 +118,6 @@ class Questions:
             fault = self._faults.fault
             if fault is not None and fault.is_refusal:
                 return AccessRefused(f"{about}: {fault.text}")
-            if (reason := self._faults.told_of(self._bootstrap.split(","))) is not None:
+            if (reason := self._faults.cause_at(self._bootstrap.split(","))) is not None:
                 return Unreachable(f"{about}: no answer from Kafka at {self._bootstrap}: {reason}")
         return trouble(error, about, self._bootstrap)

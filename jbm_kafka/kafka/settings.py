@@ -223,8 +223,10 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
 
 def _client_fault(client_settings: Mapping[str, object]) -> str | None:
     try:
-        # A client without brokers knows every property and connects to nothing; it is gone in a millisecond.
-        Producer({**client_settings, "logger": ClientLog()})
+        # A client without brokers knows every property and connects to nothing; it is gone in a millisecond. It is
+        # closed, for a signal that came while it is only let go of would be raised from whatever is called next, as a
+        # SystemError.
+        Producer({**client_settings, "logger": ClientLog()}).close()
     except KafkaException as error:
         text = str(error.args[0].str()).replace("\n", " ").removeprefix("Failed to create producer: ")
         if "No provider for SASL mechanism GSSAPI" in text:

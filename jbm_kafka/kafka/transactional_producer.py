@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from jbm_kafka.kafka.bounded_call import bounded
 from jbm_kafka.kafka.errors import FENCED, NOT_ALLOWED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
+from jbm_kafka.kafka.missing_leaders import partitions_without_leader
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.small_batches import SmallBatches
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
@@ -152,6 +153,9 @@ class ConfluentTransactionalProducer:
                 return GroupFenced(f"transactional id {self._id}: group {group}: {one_line(error)}", group=group)
             if error.code() in UNREACHABLE:
                 return self._unknown(error, step)
+            if error.code() == KafkaError._STATE:  # a record failed the transaction before
+                self._hear_reports()
+                error = self._why_it_failed(error)
             return self._trouble(error, step)
 
         self._steps(send, min(self._timeout_s, _OFFSETS_TIMEOUT_S), f"offsets of group {group}", sort)
@@ -164,10 +168,7 @@ class ConfluentTransactionalProducer:
         def sort(error: KafkaError, step: str) -> KafkaClientError:
             if error.retriable():  # out of time: the coordinator may have heard us
                 return self._unknown(error, step)
-            if not self._failed:
-                # librdkafka may say that the transaction failed before it reports the record that failed it.
-                with suppress(KafkaException):
-                    self._producer.flush(_SETTLE_S)
+            self._hear_reports()
             return self._trouble(error, step)
 
         self._steps(self._producer.commit_transaction, timeout_s, "commit", sort)
@@ -244,6 +245,12 @@ class ConfluentTransactionalProducer:
                 raise sort(error, step) from None
             return
 
+    def _hear_reports(self) -> None:
+        """librdkafka may say that the transaction failed before it reports the record that failed it."""
+        if not self._failed:
+            with suppress(KafkaException):
+                self._producer.flush(_SETTLE_S)
+
     def _text(self, error: KafkaError, step: str) -> str:
         return f"transactional id {self._id} at {self._bootstrap}: {step}: {one_line(error)}"
 
@@ -263,7 +270,8 @@ class ConfluentTransactionalProducer:
     def _refused(self, step: str) -> TransactionAborted:
         reasons = "; ".join(sorted(set(self._failed.values())))
         text = f"transactional id {self._id} at {self._bootstrap}: {step}: records refused: {reasons}"
-        return TransactionAborted(text, failed=frozenset(self._failed))
+        leaderless = partitions_without_leader(self._producer) if self._unanswered else frozenset()
+        return TransactionAborted(text, failed=frozenset(self._failed), leaderless=leaderless)
 
     def _initialise_trouble(self, error: KafkaError, step: str) -> KafkaClientError:
         # To librdkafka a missing right is fatal too; but nothing was begun, so there is no outcome to find out.
@@ -272,7 +280,7 @@ class ConfluentTransactionalProducer:
         return trouble(error, f"transactional id {self._id}: {step}", self._bootstrap)
 
     def _why_it_failed(self, refusal: KafkaError) -> KafkaError:
-        """A refused record says only that the state is wrong; who asks to begin is told what it was that failed."""
+        """A refused step says only that the state is wrong; who asks to begin is told what it was that failed."""
         if refusal.fatal() or refusal.code() != KafkaError._STATE:
             return refusal
         try:

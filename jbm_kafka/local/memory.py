@@ -18,9 +18,11 @@ class MemoryPersistenceManager:
 
     @property
     def is_reliable(self) -> bool:
+        """True: within the process it is what a disk is beyond."""
         return True
 
     def write(self, owner_id: str, records: Mapping[str, bytes | None], /) -> None:
+        """Keep the records of one owner, all or none; None for a value removes the record."""
         self.write_all({owner_id: records})
 
     def write_all(self, records: Mapping[str, Mapping[str, bytes | None]], /) -> None:
@@ -35,6 +37,7 @@ class MemoryPersistenceManager:
                         owned[key] = value
 
     def read(self, owner_id: str, /) -> Mapping[str, bytes]:
+        """All records of an owner, by key."""
         with self._lock:
             return dict(self._owners.get(owner_id, {}))
 

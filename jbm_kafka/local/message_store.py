@@ -42,6 +42,7 @@ class MemoryMessageStore:
     """
 
     transaction_manager: TransactionManager | None
+    """Whose transactions it takes part in; None: in none."""
 
     def __init__(self, store_id: str, *, persistence_manager: PersistenceManager | None = None) -> None:
         self.transaction_manager = None
@@ -55,6 +56,7 @@ class MemoryMessageStore:
 
     @property
     def store_id(self) -> str:
+        """What references into it are known by, through a restart too."""
         return self._store_id
 
     @property
@@ -72,11 +74,13 @@ class MemoryMessageStore:
 
     @property
     def is_reliable(self) -> bool:
+        """It takes reliable messages: what it writes to outlives a restart."""
         manager = self._persistence_manager
         return manager is not None and manager.is_reliable
 
     @property
     def is_transactional(self) -> bool:
+        """It has a transaction manager."""
         return self.transaction_manager is not None
 
     def store(self, message: CoreMessage, /) -> StoredReference:
@@ -95,10 +99,12 @@ class MemoryMessageStore:
         return reference
 
     def retrieve(self, message_id: str, /) -> CoreMessage:
+        """The message. Raises UnknownMessageError when it is not kept."""
         with self._lock:
             return self._held(message_id).message
 
     def remove(self, message_id: str, /) -> None:
+        """Keep it once less; the last time, no more. Raises UnknownMessageError when it is not kept."""
         with self._lock:
             self._record(message_id, -1 if self._held(message_id).recorded else 0)
             self.release(message_id)

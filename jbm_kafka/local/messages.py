@@ -134,13 +134,21 @@ class LocalMessage(_ByPriority):
     """A message of our own making: a dead letter, or an expired message's copy."""
 
     message_id: str
+    """Unique in its store."""
     body: object = None
+    """Any object; that of a reliable message must be one that can be written."""
     is_reliable: bool = False
+    """It is kept through a restart."""
     priority: int = 4
+    """0 to 9, the highest first."""
     expiration_ms: int = 0
+    """ms since the epoch; 0: never."""
     redelivered: bool = False
+    """It was delivered before."""
     unit_of_order: str | None = None
+    """What it is in order with; None: nothing."""
     headers: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """Everything else, by name."""
 
 
 def refused(channel: str, routable: Routable, reason: str) -> RoutableNotAcceptedError:

@@ -100,6 +100,7 @@ class QueueChannel(ManagedByState[LocalChannelState]):
 
     @property
     def is_synchronous(self) -> bool:
+        """It hands over within `handle`, in the caller's thread, and stores nothing."""
         return self._is_synchronous
 
     @property
@@ -109,6 +110,7 @@ class QueueChannel(ManagedByState[LocalChannelState]):
 
     @property
     def receivers(self) -> Sequence[Receiver]:
+        """In the order in which they were added."""
         return self._receivers.all
 
     def set_synchronous(self, value: bool, /) -> bool:

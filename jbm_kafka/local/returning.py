@@ -16,7 +16,7 @@ from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.errors import InvalidSettingError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import DEPARTING, Reference
-from jbm_kafka.core.settlement import GivenBack, decide_return
+from jbm_kafka.core.settlement import Modified, decide_return
 from jbm_kafka.local.going import Going
 from jbm_kafka.local.handover import decide_delivery
 from jbm_kafka.local.ledger import message_id_of
@@ -56,7 +56,7 @@ class Departures:
             decision = decide_return(
                 state.core,
                 receiver_id,
-                [GivenBack(reference.offset, counted=True, delay_ms=delay_ms) for reference in references],
+                [Modified(reference.offset, counted=True, delay_ms=delay_ms) for reference in references],
                 settings=self.settings,
                 now_ms=state.clock_ms(),
                 chance=random.random(),

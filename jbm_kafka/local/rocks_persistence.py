@@ -42,9 +42,11 @@ class RocksPersistenceManager:
 
     @property
     def is_reliable(self) -> bool:
+        """True: what was written is there after a kill."""
         return True
 
     def write(self, owner_id: str, records: Mapping[str, bytes | None], /) -> None:
+        """As `write_all`, of one owner; None for a value removes the record."""
         self.write_all({owner_id: records})
 
     def write_all(self, records: Mapping[str, Mapping[str, bytes | None]], /) -> None:
@@ -60,6 +62,7 @@ class RocksPersistenceManager:
         self._open().write(batch, self._write_options)
 
     def read(self, owner_id: str, /) -> Mapping[str, bytes]:
+        """All records of an owner, by key."""
         prefix = _prefix(owner_id)
         bounds = ReadOptions()
         bounds.set_iterate_upper_bound(prefix + b"\xff")  # no key in UTF-8 begins with it

@@ -85,6 +85,7 @@ class TopicChannel(ManagedByState[TopicState]):
 
     @property
     def is_synchronous(self) -> bool:
+        """It hands over within `handle`, in the caller's thread."""
         return self._is_synchronous
 
     @property
@@ -94,6 +95,7 @@ class TopicChannel(ManagedByState[TopicState]):
 
     @property
     def receivers(self) -> Sequence[Receiver]:
+        """In the order in which they were added."""
         return self._receivers.all
 
     def set_synchronous(self, value: bool, /) -> bool:

@@ -43,6 +43,8 @@ class Faults:
     """Asked for every record that reaches a broker."""
     stalled: Callable[[str, int], bool] | None = None
     """Whether a partition cannot be written now (topic, partition): plain sends to it wait."""
+    leaderless: frozenset[tuple[str, int]] = frozenset()
+    """Partitions (topic, partition) where nothing can be written: what is sent there gets no answer."""
     alter: Callable[[str, Mapping[str, str]], None] | None = None
     """Called before a topic's configuration is changed (its name, the changes); it may refuse by raising."""
     damaged: Callable[[str, int, int], bool] | None = None

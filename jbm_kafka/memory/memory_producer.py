@@ -22,6 +22,8 @@ class MemoryTransactionalProducer:
         self._transaction: Transaction | None = None
         """What the coordinator knows of it: nothing before the first record or offset."""
         self._failed: dict[object, str] = {}
+        self._is_unanswered = False
+        """Records got no answer, and only a new producer may end the transaction."""
         self._written: dict[tuple[str, int], int] = {}
         self._must_abort: str | None = None
 
@@ -38,6 +40,7 @@ class MemoryTransactionalProducer:
             self._in_transaction = True
             self._transaction = None
             self._failed = {}
+            self._is_unanswered = False
             self._written = {}
             self._must_abort = None
 
@@ -49,7 +52,12 @@ class MemoryTransactionalProducer:
             state = self._cluster.transactional(self._id)
             if state.epoch != self._epoch:
                 return  # told at the next step: a client produces into its own queue
-            answer = self._cluster.append(record, self._opened(state))
+            transaction = self._opened(state)
+            if (record.topic, record.partition) in self._cluster.faults.leaderless:
+                self._failed[token] = f"{record.topic}[{record.partition}]: Message timed out"
+                self._is_unanswered = True
+                return
+            answer = self._cluster.append(record, transaction)
             if isinstance(answer, int):
                 self._written[record.topic, record.partition] = answer + 1
             else:
@@ -89,6 +97,9 @@ class MemoryTransactionalProducer:
             self._enter("abort")
             if not self._in_transaction:
                 return
+            if self._is_unanswered:
+                self._in_transaction = False
+                raise OutcomeUnknown(self._text("abort: records got no answer: for a new producer"))
             state = self._cluster.transactional(self._id)
             if state.epoch != self._epoch:
                 raise OutcomeUnknown(self._text("abort: This instance has been fenced by a newer instance"))
@@ -122,8 +133,9 @@ class MemoryTransactionalProducer:
             raise TransactionAborted(self._text(f"{step}: Operation not valid in the current state"))
         if self._failed:
             reasons = "; ".join(sorted(set(self._failed.values())))
-            failed = frozenset(self._failed)
-            raise TransactionAborted(self._text(f"{step}: records refused: {reasons}"), failed=failed)
+            leaderless = self._cluster.faults.leaderless if self._is_unanswered else frozenset()
+            text = self._text(f"{step}: records refused: {reasons}")
+            raise TransactionAborted(text, failed=frozenset(self._failed), leaderless=leaderless)
         if self._must_abort is not None:
             raise TransactionAborted(self._text(f"{step}: {self._must_abort}"))
         return state

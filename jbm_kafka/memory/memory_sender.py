@@ -7,7 +7,15 @@ from collections import deque
 from dataclasses import dataclass
 
 from jbm_kafka.memory.memory_process import Process, ProcessCrashed
-from jbm_kafka.ports import KafkaClientError, Outgoing, RecordTooLarge, SendReport, UnknownTopic, Unreachable
+from jbm_kafka.ports import (
+    KafkaClientError,
+    LeaderMissing,
+    Outgoing,
+    RecordTooLarge,
+    SendReport,
+    UnknownTopic,
+    Unreachable,
+)
 
 LOG = logging.getLogger("jbm_kafka.memory")
 
@@ -68,16 +76,19 @@ class MemorySender:
 
     def _written(self) -> list[tuple[_Queued, KafkaClientError | None]]:
         results: list[tuple[_Queued, KafkaClientError | None]] = []
-        stalled = self._cluster.faults.stalled
         waiting: deque[_Queued] = deque()
         for queued in self._queue:
             record = queued.record
-            if stalled is not None and stalled(record.topic, record.partition):
+            if self._is_held_up(record):
                 waiting.append(queued)
             else:
                 results.append((queued, self._refusal(record)))
         self._queue = waiting
         return results
+
+    def _is_held_up(self, record: Outgoing) -> bool:
+        faults, place = self._cluster.faults, (record.topic, record.partition)
+        return place in faults.leaderless or (faults.stalled is not None and faults.stalled(*place))
 
     def _refusal(self, record: Outgoing) -> KafkaClientError | None:
         reason = self._cluster.append(record, None)
@@ -95,7 +106,12 @@ class MemorySender:
         if self._is_open and (not self._queue or now_ms - self._queue[0].since_ms <= self._send_timeout_ms):
             return []
         given_up, self._queue = self._queue, deque()
-        return [(q, Unreachable(f"send to {q.record.topic}[{q.record.partition}]: not confirmed")) for q in given_up]
+        return [(queued, self._not_confirmed(queued.record)) for queued in given_up]
+
+    def _not_confirmed(self, record: Outgoing) -> KafkaClientError:
+        text = f"send to {record.topic}[{record.partition}]: not confirmed"
+        is_leaderless = (record.topic, record.partition) in self._cluster.faults.leaderless
+        return LeaderMissing(text, record) if is_leaderless else Unreachable(text)
 
     def flush(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
@@ -136,11 +152,8 @@ class MemorySender:
                 return
 
     def _has_work(self) -> bool:
-        stalled = self._cluster.faults.stalled
         now_ms = self._cluster.clock.monotonic_ms()
         return any(
-            stalled is None
-            or not stalled(queued.record.topic, queued.record.partition)
-            or now_ms - queued.since_ms > self._send_timeout_ms
+            not self._is_held_up(queued.record) or now_ms - queued.since_ms > self._send_timeout_ms
             for queued in self._queue
         )

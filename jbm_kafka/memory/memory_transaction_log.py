@@ -21,14 +21,14 @@ class MemoryTransactionLog:
             self._cluster.tick()
             log = self._cluster.log(topic, partition)
             found = [
-                self._told(producer_id, name, state, transaction)
+                self._row(producer_id, name, state, transaction)
                 for producer_id, (name, state) in enumerate(self._cluster.transactional_ids().items())
                 for transaction in (state.transaction or state.unmarked,)
                 if transaction is not None and log in transaction.logs
             ]
         return FoundTransactions(tuple(sorted(found, key=lambda each: each.began_at_ms)), is_whole=True)
 
-    def _told(self, producer_id: int, name: str, state: TransactionalId, transaction: Transaction) -> OpenTransaction:
+    def _row(self, producer_id: int, name: str, state: TransactionalId, transaction: Transaction) -> OpenTransaction:
         clock = self._cluster.clock
         age_ms = clock.monotonic_ms() - transaction.began_at_ms
         return OpenTransaction(

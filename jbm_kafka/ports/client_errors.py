@@ -14,7 +14,7 @@ def as_jms_error(error: KafkaClientError, about: str, **values: object) -> JMSEr
 
 
 @contextmanager
-def told_as_jms_errors(about: str) -> Iterator[None]:
+def raised_as_jms_errors(about: str) -> Iterator[None]:
     """A block in which what Kafka's client raises is an error for the caller."""
     try:
         yield

@@ -28,13 +28,13 @@ class LeasedChannel(Protocol):
 class PartitionLease:
     """One channel as one link receives from it, until it is revoked. Made anew whenever the channel is opened anew."""
 
-    __slots__ = ("acked", "channel", "is_revoked", "session_id", "taken", "tell")
+    __slots__ = ("acked", "channel", "is_revoked", "notify", "session_id", "taken")
 
-    def __init__(self, channel: LeasedChannel, *, session_id: str, tell: Callable[[Exception], None]) -> None:
+    def __init__(self, channel: LeasedChannel, *, session_id: str, notify: Callable[[Exception], None]) -> None:
         self.channel = channel
         self.session_id = session_id
         """Whose messages are in its hand."""
-        self.tell = tell
+        self.notify = notify
         """Told, on the group worker's thread, when acknowledgements could not be recorded."""
         self.acked: list[int] = []
         """Acknowledged offsets on their way to the group worker, which takes what is there: the session appends."""

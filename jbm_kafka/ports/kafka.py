@@ -142,11 +142,20 @@ class TransactionAborted(KafkaClientError):
     """The transaction cannot commit and must be aborted; the producer stays usable.
 
     `failed` holds the tokens (see `TransactionalProducer.produce`) whose records a report named as refused.
+    `leaderless`: records got no answer, and these partitions (topic, partition) have no leader now: nobody can write
+    there.
     """
 
-    def __init__(self, message: str, *, failed: frozenset[object] = frozenset()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        failed: frozenset[object] = frozenset(),
+        leaderless: frozenset[tuple[str, int]] = frozenset(),
+    ) -> None:
         super().__init__(message)
         self.failed = failed
+        self.leaderless = leaderless
 
 
 class OutcomeUnknown(KafkaClientError):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.reference import EVERYONE
 from jbm_kafka.core.selectors.selector import Selector
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link_owner import LinkOwner
@@ -184,7 +184,7 @@ class Link:
             self._group_worker.take_back(self.link_id)
         self.siblings = tuple(siblings)
 
-    def give_back(self, rows: Sequence[tuple[Delivery, GivenBack]], done: Completion | None = None) -> None:
+    def give_back(self, rows: Sequence[tuple[Delivery, Modified]], done: Completion | None = None) -> None:
         """Return messages from the application's hand; later ones of their units in the buffer go back with them."""
         with self.lock:
             self._give_back(rows, done)
@@ -199,7 +199,7 @@ class Link:
             if is_alone and not self.is_stopped and not delivery.lease.channel.is_closing:
                 self.buffer.appendleft(delivery)
                 return
-        self.give_back([(delivery, GivenBack(delivery.offset, counted=False))])
+        self.give_back([(delivery, Modified(delivery.offset, counted=False))])
 
     def take_unread(self, *, if_idle: bool = False) -> list[Delivery]:
         """Empty the buffer, and what is coming; for the group worker, which gives it back uncounted.
@@ -227,7 +227,7 @@ class Link:
             self.is_stopped = self.is_stopped or stop
             unread = self._take_unread()
             if unread:
-                self._give_back([(delivery, GivenBack(delivery.offset, counted=False)) for delivery in unread], None)
+                self._give_back([(delivery, Modified(delivery.offset, counted=False)) for delivery in unread], None)
                 self.group_worker.wake()
 
     def _take_unread(self) -> list[Delivery]:
@@ -238,7 +238,7 @@ class Link:
         self.credit = 0
         return unread
 
-    def _give_back(self, rows: Sequence[tuple[Delivery, GivenBack]], done: Completion | None) -> None:
+    def _give_back(self, rows: Sequence[tuple[Delivery, Modified]], done: Completion | None) -> None:
         units = {delivery.unit_place for delivery, _ in rows if delivery.unit_place is not None}
         has_unread = any(not (row.counted or row.was_seen) for _, row in rows)
         disposition = Disposition(
@@ -247,7 +247,7 @@ class Link:
         self.barrier.put_up(units, disposition, self._group_worker)
         self.dispositions.append(disposition)
 
-    def tell(self, error: Exception) -> None:
+    def notify(self, error: Exception) -> None:
         """Acknowledgements could not be recorded; on the group worker's thread."""
         self.on_trouble(error)
 

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
@@ -91,7 +91,7 @@ class PreAcknowledgedLink(Link):
     def _show(self, hidden: tuple[deque[Delivery], list[list[Delivery]]]) -> None:
         self.buffer, self.coming = hidden
 
-    def _give_back(self, rows: Sequence[tuple[Delivery, GivenBack]], done: Completion | None) -> None:
+    def _give_back(self, rows: Sequence[tuple[Delivery, Modified]], done: Completion | None) -> None:
         if done is not None:
             done.complete()
 

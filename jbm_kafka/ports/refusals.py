@@ -20,12 +20,12 @@ def refusal(channel: LeasedChannel, offsets: Sequence[int]) -> IllegalStateError
     )
 
 
-def tell_refused(lease: PartitionLease, offsets: Sequence[int]) -> None:
+def notify_refused(lease: PartitionLease, offsets: Sequence[int]) -> None:
     """Tell a session what no call can raise: these acknowledgements came too late. What it heard when they were taken
     it does not hear again."""
     untold = [offset for offset in offsets if offset not in lease.taken]
     if untold:
-        lease.tell(refusal(lease.channel, untold))
+        lease.notify(refusal(lease.channel, untold))
 
 
 def taken_from_session(channel: LeasedChannel, offsets: Sequence[int], message_ids: Sequence[str]) -> JMSError:

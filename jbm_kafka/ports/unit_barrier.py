@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.link_owner import LinkOwner
@@ -15,7 +15,7 @@ from jbm_kafka.ports.link_owner import LinkOwner
 class Disposition:
     """What a session says about messages in its hand, beyond plain acknowledgements. All of one link; an identity."""
 
-    returned: Sequence[tuple[PartitionLease, GivenBack]] = ()
+    returned: Sequence[tuple[PartitionLease, Modified]] = ()
     has_unread: bool = False
     """Some of what it returns was never in the application's hand: a first delivery to come (ORDER-1)."""
     acknowledged: Sequence[tuple[PartitionLease, int]] = ()

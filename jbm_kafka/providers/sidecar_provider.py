@@ -32,7 +32,7 @@ from jbm_kafka.ports import (
     UnknownTopic,
     Unreachable,
 )
-from jbm_kafka.ports.client_errors import as_jms_error, told_as_jms_errors
+from jbm_kafka.ports.client_errors import as_jms_error, raised_as_jms_errors
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.patience import Patience
@@ -46,6 +46,7 @@ from jbm_kafka.sidecar.group_worker import GroupWorker, transfer_of
 from jbm_kafka.sidecar.hands import Hands
 from jbm_kafka.sidecar.ids_in_log import ids_in_log
 from jbm_kafka.sidecar.topics import gone
+from jbm_kafka.sidecar.unwritable import what_is_missing
 
 connections = logging.getLogger("jbm_kafka.connections")
 
@@ -113,7 +114,7 @@ class SidecarProvider:
 
     def message_ids(self, topic: str, partition: int, offsets: Collection[int]) -> Mapping[int, str]:
         """The ids of messages by their place; see Provider."""
-        with told_as_jms_errors("look for message ids"):
+        with raised_as_jms_errors("look for message ids"):
             return ids_in_log(
                 self._kafka,
                 topic,
@@ -195,8 +196,8 @@ class SidecarProvider:
         Raises:
             InvalidDestinationError: there is no such queue.
         """
-        with told_as_jms_errors(f"browse {queue}"):
-            self.sidecar.topics.check_exists(queue)
+        with raised_as_jms_errors(f"browse {queue}"):
+            self.sidecar.topics.partitions_of(queue)  # raises where it is not there
         return self._seen(queue, include=include, selector=selector)
 
     def _seen(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
@@ -209,7 +210,7 @@ class SidecarProvider:
             include_all=include == "all",
             selector=selector,
         )
-        with told_as_jms_errors(f"browse {queue}"):
+        with raised_as_jms_errors(f"browse {queue}"):
             yield from found
 
     def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
@@ -277,19 +278,11 @@ class SidecarProvider:
 
 def _unwritable(error: LeaderMissing, destination: Destination) -> JMSError:
     record = error.record
-    where = f"partition {record.partition} has no leader, so nothing can be written there"
-    remedy = (
-        f"bring a broker back that has a replica of it (kafka-topics.sh --describe --topic {record.topic} tells "
-        f"which), and send again; the message counts as not sent"
-    )
+    text = f"{what_is_missing(record)}, and send again; the message counts as not sent"
     if record.key is None:
-        return SendTimeoutError(f"{error}: {where}; {remedy}")
-    unit = unit_name(record.key)
+        return SendTimeoutError(f"{error}: {text}")
     return OrderError(
-        f"{destination}: {where}, and unit {unit!r} is in it and goes nowhere else; {remedy}",
-        destination=destination.name,
-        unit=unit,
-        partition=record.partition,
+        f"{destination}: {text}", destination=destination.name, unit=unit_name(record.key), partition=record.partition
     )
 
 

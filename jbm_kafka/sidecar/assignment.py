@@ -22,7 +22,7 @@ from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
-from jbm_kafka.sidecar.partition_lines import tell_assigned, tell_given_up, tell_lost, tell_open, tell_revoked
+from jbm_kafka.sidecar.partition_lines import log_assigned, log_given_up, log_lost, log_open, log_revoked
 from jbm_kafka.sidecar.recovery import Opener
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import Workers
@@ -81,7 +81,7 @@ class Assignment:
         if self._going is None:
             return {}
         if (partitions or not self._data.channels) and not self._data.group.is_temporary:
-            tell_assigned(self._data.group, partitions)
+            log_assigned(self._data.group, partitions)
         self._open(partitions, assigned_at_ms=self._data.clock.monotonic_ms())
         return {}
 
@@ -118,7 +118,7 @@ class Assignment:
         consumer.seek(channel.partition, channel.state.read_position)
         self._data.notify_links()
         if not self._data.opening and assigned_at_ms is not None and not self._data.group.is_temporary:
-            tell_open(self._data.group, len(self._data.channels), clock.monotonic_ms() - assigned_at_ms)
+            log_open(self._data.group, len(self._data.channels), clock.monotonic_ms() - assigned_at_ms)
 
     def _stays_closed(self, partition: int, token: object, cause: str) -> None:
         """Never started, the partition is read by nobody until another member has it."""
@@ -132,12 +132,12 @@ class Assignment:
             link.note(error)
         self._data.notify_links()
 
-    def tell_closed(self, link: Link) -> None:
+    def notify_closed(self, link: Link) -> None:
         """A link that came later hears which partitions it gets nothing from."""
         for error in self._closed.values():
             link.note(error)
 
-    def tell_unreadable(self, partition: int, cause: str) -> None:
+    def notify_unreadable(self, partition: int, cause: str) -> None:
         """Nothing more is read of the partition; what was read before goes on."""
         log.error("%s", cause)
         error = self._closed[partition] = JMSError(cause, topic=self._data.group.topic, partition=partition)
@@ -220,7 +220,7 @@ class Assignment:
         self._membership.rebalanced()
         going = self._going
         if partitions and going is not None:
-            tell_revoked(
+            log_revoked(
                 self._data.group, partitions, self._in_hand(partitions), self._data.config.revoke_drain_ms / 1000
             )
         self._going = None if going is None else frozenset(partitions)
@@ -272,13 +272,13 @@ class Assignment:
         for channel in kept:
             self.drop(channel)
         if kept and not data.group.is_temporary and not data.is_abandoned:
-            tell_given_up(data.group, [channel.partition for channel in kept], data.clock.monotonic_ms() - begun_ms)
+            log_given_up(data.group, [channel.partition for channel in kept], data.clock.monotonic_ms() - begun_ms)
 
     def on_lost(self, partitions: Sequence[int]) -> None:
         """The group has given them away: drop them, write nothing."""
         self._forget_opening(partitions)
         if partitions:
-            tell_lost(self._data.group, partitions, self._data.config.session_timeout_ms)
+            log_lost(self._data.group, partitions, self._data.config.session_timeout_ms)
         for partition in partitions:
             channel = self._data.channels.get(partition)
             if channel is not None:
@@ -287,7 +287,7 @@ class Assignment:
     def drop(self, channel: OwnedChannel) -> None:
         """Forget a channel; what it had not recorded never will be."""
         data = self._data
-        self._settle.tell_taken(channel)
+        self._settle.notify_taken(channel)
         channel.is_lost = channel.is_closing = True
         for link in data.links.values():
             lease = link.leases.get(channel.partition)

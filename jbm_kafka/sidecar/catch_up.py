@@ -20,7 +20,7 @@ class CatchUp:
         """Complete when each partition of ours was read up to its end, and the link has got what it asked for."""
         self._watchers.append((link, ends, done))
 
-    def tell_watchers(self, *, is_paused: bool = False) -> None:
+    def notify_watchers(self, *, is_paused: bool = False) -> None:
         """At the end of a turn, after hand-over; `is_paused`: nothing will come, however far it is read."""
         if not self._watchers or not self._data.is_settled:
             return

@@ -42,7 +42,7 @@ class CheckpointPart:
     def ask(self, request: FreezeRequest) -> None:
         self._data.mailbox.post(lambda: self.freeze(request))
 
-    def tell_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
+    def notify_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
         self._data.mailbox.post(lambda: self.finish(frozen, durable=durable))
 
     def give_up(self, error: Exception) -> None:

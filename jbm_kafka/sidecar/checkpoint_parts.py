@@ -32,7 +32,7 @@ class Participant(Protocol):
     def ask(self, request: FreezeRequest) -> None:
         """Have it freeze what is dirty and answer; not within the call."""
 
-    def tell_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
+    def notify_end(self, frozen: FrozenGroup, *, durable: bool) -> None:
         """The checkpoint that took this part is committed, or aborted."""
 
     def give_up(self, error: Exception) -> None:

@@ -23,6 +23,7 @@ from jbm_kafka.sidecar.freezing import freeze_all
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import gone
 from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.sidecar.unwritable import without_leader
 
 log = logging.getLogger(__name__)
 
@@ -301,7 +302,7 @@ class Checkpointer:
 
     def _finish(self, frozen: Sequence[FrozenGroup], *, durable: bool) -> None:
         for part in frozen:
-            part.participant.tell_end(part, durable=durable)
+            part.participant.notify_end(part, durable=durable)
 
     def _find_culprits(
         self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer], error: TransactionAborted | RecordTooLarge
@@ -309,7 +310,12 @@ class Checkpointer:
         """Fail the transfers and leave out the group workers that Kafka refused, by name or for want of a topic."""
         tokens = error.failed if isinstance(error, TransactionAborted) else self._writer.last_tokens()
         missing = self._writer.missing_topics(frozen, transfers)
-        named = [t for t in transfers if t in tokens or any(record.topic in missing for record in t.sends)]
+        stuck = error.leaderless if isinstance(error, TransactionAborted) else frozenset()
+        named = [
+            t
+            for t in transfers
+            if t in tokens or any(r.topic in missing or (r.topic, r.partition) in stuck for r in t.sends)
+        ]
         for transfer in named:
             self._writer.forget_topics(transfer)
             transfer.done.complete(_refused(transfer, error, missing))
@@ -350,6 +356,10 @@ def _taken(transfer: Transfer) -> TransactionRolledBackError:
 
 
 def _refused(transfer: Transfer, error: KafkaClientError, missing: Collection[str]) -> TransactionRolledBackError:
+    leaderless = error.leaderless if isinstance(error, TransactionAborted) else frozenset()
+    stuck = [record for record in transfer.sends if (record.topic, record.partition) in leaderless]
+    if stuck:
+        return without_leader(transfer.about, stuck)
     topic = next((record.topic for record in transfer.sends if record.topic in missing), None)
     if topic is None:
         return TransactionRolledBackError(f"{transfer.about}: rolled back: {error}", about=transfer.about)

@@ -11,7 +11,11 @@ GATE_BYTES = 400
 LINE_BYTES = 700
 """What a gate costs besides when something of it is in memory."""
 PAST_BYTES = 300
-"""What is remembered of a message that came back, in memory and to be written."""
+"""What is remembered of a message that came back, until a checkpoint has written it."""
+PAST_ROW_BYTES = 24
+"""The same of one whose changelog has it: a row, its place, and a mark that it was written."""
+PAST_BLOCK_BYTES = 600
+"""What a block of such rows costs besides: where few messages of many came back, there are many blocks."""
 ENOUGH_AHEAD = 1_000
 """Deliverable messages that a worker reads ahead of all that is asked for. What is left in the client costs nothing; a
 partition that never gets to ARRIVALS_HIGH is never paused; and a message of 100 bytes is about 1 KiB of objects, which

@@ -58,7 +58,7 @@ class Departures:
             if offset in channel.state.in_hand.get(DEPARTING, {}):
                 channel.state.apply(Acknowledged(DEPARTING, [offset], transition=DEPARTS_BY[fate]))
             channel.note(event)
-            self.tell_left(channel, leaving, None)
+            self.log_left(channel, leaving, None)
             return
         done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, address, error)))
         try:
@@ -94,7 +94,7 @@ class Departures:
     def _sent(self, channel: OwnedChannel, leaving: Departure, address: str, error: Exception | None) -> None:
         """The copy is durable, and so is the end of the original; or it could not be written."""
         if error is None:
-            self.tell_left(channel, leaving, address)
+            self.log_left(channel, leaving, address)
             return
         if channel.is_lost:
             return
@@ -118,7 +118,7 @@ class Departures:
             for offset in channel.state.in_hand.get(DEPARTING, {})
         )
 
-    def tell_left(self, channel: OwnedChannel, leaving: Departure, address: str | None) -> None:
+    def log_left(self, channel: OwnedChannel, leaving: Departure, address: str | None) -> None:
         """It is gone for good: the log says so."""
         self.lines.left(channel.topic, channel.partition, leaving, address, self._data.clock.monotonic_ms())
 

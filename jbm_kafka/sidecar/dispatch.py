@@ -179,7 +179,9 @@ class Dispatch:
     def _lease(self, link: Link, channel: OwnedChannel) -> PartitionLease:
         lease = link.leases.get(channel.partition)
         if lease is None or lease.channel is not channel:
-            lease = link.leases[channel.partition] = PartitionLease(channel, session_id=link.session_id, tell=link.tell)
+            lease = link.leases[channel.partition] = PartitionLease(
+                channel, session_id=link.session_id, notify=link.notify
+            )
         return lease
 
     def pass_time(self) -> None:

@@ -253,11 +253,13 @@ def _gates_bytes(channel: OwnedChannel, gates: Sequence[Gate]) -> int:
 
 
 def _waiting_bytes(channel: OwnedChannel) -> int:
-    gates = channel.state.gates
+    gates, past = channel.state.gates, channel.state.past
     in_line = min(len(gates.by_key), gates.waiting_count)
     return (
         len(gates.by_key) * numbers.GATE_BYTES
-        + len(channel.state.past) * numbers.PAST_BYTES
+        + past.values_count * numbers.PAST_BYTES
+        + past.rows_count * numbers.PAST_ROW_BYTES
+        + past.blocks_count * numbers.PAST_BLOCK_BYTES
         + in_line * numbers.LINE_BYTES
         + gates.waiting_count * _message_bytes(channel)
     )

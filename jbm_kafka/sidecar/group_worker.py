@@ -178,6 +178,10 @@ class GroupWorker:
         self._is_stopping = True
         self.data.mailbox.wake()
 
+    def refuse(self, error: IllegalStateError) -> None:
+        """End with this error for everybody who receives here."""
+        self.post(lambda: self._give_up(error))
+
     def abandon(self) -> None:
         """It waits for Kafka no longer while it leaves: what is not recorded never will be, and is told so."""
         self.data.is_abandoned = True
@@ -273,7 +277,7 @@ class GroupWorker:
             channel.pass_time(now_ms, set_back_ms)
         self.departures.retry(now_ms)
         self.commands.go_on()
-        self.departures.lines.tell_counts(self.data.clock.monotonic_ms())
+        self.departures.lines.log_counts(self.data.clock.monotonic_ms())
         self.dispatch.pass_time()
 
     def keep_within_memory(self, consumer: GroupConsumer) -> None:
@@ -282,7 +286,7 @@ class GroupWorker:
             consumer.resume([channel.partition])  # the channel that opens anew is not paused
             self.assignment.reopen(channel)
 
-    def tell_checkpointer(self) -> None:
+    def notify_checkpointer(self) -> None:
         """Ask for a checkpoint when anything is not in the changelog yet."""
         if any(channel.needs_checkpoint for channel in self.data.channels.values()):
             awaited = any(channel.is_awaited for channel in self.data.channels.values())
@@ -309,7 +313,7 @@ class GroupWorker:
             self._parts.look_at_topics()
             return False
         except PartitionUnreadable as error:
-            self.assignment.tell_unreadable(error.partition, str(error))
+            self.assignment.notify_unreadable(error.partition, str(error))
             return False
 
     @property
@@ -325,9 +329,9 @@ class GroupWorker:
         else:
             self.dispatch.grant()
         self.keep_within_memory(consumer)
-        self.tell_checkpointer()
+        self.notify_checkpointer()
         self.dispatch.deliver()
-        self.catch_up.tell_watchers(is_paused=is_paused)
+        self.catch_up.notify_watchers(is_paused=is_paused)
 
     def _unit_places(self) -> UnitPlaces | None:
         if self.data.group.is_temporary:
@@ -339,7 +343,7 @@ class GroupWorker:
         """What goes on while a rebalance waits: all but reading, for the partitions that stay."""
         self.pump()
         if self._is_stopping or self.data.consumer is None:
-            self.tell_checkpointer()
+            self.notify_checkpointer()
         else:
             self._serve(self.data.consumer)
 
@@ -357,7 +361,7 @@ class GroupWorker:
     def _attach(self, link: Link) -> None:
         self.data.links[link.link_id] = link
         self.data.links_changed()
-        self.assignment.tell_closed(link)
+        self.assignment.notify_closed(link)
         if self.failure is not None:
             link.fail(self.failure)
 

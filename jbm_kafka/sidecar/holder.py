@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.ports import GroupConsumer, Kafka, KafkaAdmin, KafkaClientError
+from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
@@ -21,7 +20,7 @@ from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 log = logging.getLogger(__name__)
 
 HOLDER_PREFIX = "jbm.holder."
-JOIN_TIMEOUT_S = 30.0
+JOIN_TIMEOUT_MS = 30_000
 """Stock brokers delay a first join by 3 s."""
 POLL_S = 0.2
 LOOK_S = 0.01
@@ -42,6 +41,7 @@ class Holder:
         config: SidecarConfig,
         topic: str,
         workers: Workers,
+        clock: Clock,
         chance: Callable[[], float],
     ) -> None:
         """`topic` is there, with one partition; nothing of it is read."""
@@ -50,14 +50,19 @@ class Holder:
         self._config = config
         self._topic = topic
         self._workers = workers
+        self._clock = clock
         self._chance = chance
         self.name = ""
         """The group; empty until it was joined once."""
         self._worker: Worker | None = None
-        self._consumer: GroupConsumer | None = None
-        self._failure: Exception | None = None
+        self._membership = _Membership()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
+
+    def when_back(self, look: Callable[[], None]) -> None:
+        """Have `look` called, on this holder's own thread, whenever the group was joined: others may have thought it
+        dead before. It may raise KafkaClientError, and is called again then."""
+        self._membership.look = look
 
     def ensure(self) -> str:
         """The name to hold things by; others see it alive from now on.
@@ -68,12 +73,12 @@ class Holder:
         with self._lock:
             if self._worker is None or not self._worker.is_alive:
                 self._begin()
-            deadline_s = time.monotonic() + JOIN_TIMEOUT_S
+            deadline_ms = self._clock.monotonic_ms() + JOIN_TIMEOUT_MS
             while not self._has_joined():
-                if self._failure is not None:
-                    raise JMSError(f"group {self.name}: {self._failure}", group=self.name)
-                if time.monotonic() > deadline_s:
-                    raise JMSError(f"group {self.name}: not joined within {JOIN_TIMEOUT_S:g} s", group=self.name)
+                if self._membership.failure is not None:
+                    raise JMSError(f"group {self.name}: {self._membership.failure}", group=self.name)
+                if self._clock.monotonic_ms() > deadline_ms:
+                    raise JMSError(f"group {self.name}: not joined within {JOIN_TIMEOUT_MS // 1000} s", group=self.name)
                 self._workers.pause(LOOK_S)
             return self.name
 
@@ -94,14 +99,14 @@ class Holder:
             patience.wait(self._worker.wait_end, STOP_TIMEOUT_S)
 
     def _has_joined(self) -> bool:
-        consumer = self._consumer
+        consumer = self._membership.consumer
         return consumer is not None and consumer.joined()
 
     def _begin(self) -> None:
         if not self.name:
             number = int(self._chance() * 2**52)
             self.name = with_namespace(f"{HOLDER_PREFIX}{number:013x}", self._config.namespace)
-        self._failure, self._consumer = None, None
+        self._membership.failure, self._membership.consumer = None, None
         self._worker = self._workers.start("jbm-holder", self._run())
 
     def _run(self) -> Steps:
@@ -110,25 +115,35 @@ class Holder:
                 yield from self._live()
             except KafkaClientError as error:
                 log.warning("group %s: %s; what this process holds may be given to others", self.name, error)
-                self._failure = error
+                self._membership.failure = error
                 yield Wait(RETRY_S, self._stopping)
         self._forget()
 
     def _live(self) -> Steps:
         """One membership: to the end, or to an error that does not go away by itself."""
+        membership = self._membership
         consumer = self._kafka.group_consumer(
-            group=self.name, topic=self._topic, partitions=1, listener=_NothingRead(),
+            group=self.name, topic=self._topic, partitions=1, listener=membership,
             session_timeout_ms=self._config.session_timeout_ms,
             rebalance_timeout_ms=self._config.rebalance_timeout_ms, memory_bytes=MEMORY_BYTES,
         )  # fmt: skip
         try:
-            self._consumer, self._failure = consumer, None
+            membership.consumer, membership.failure = consumer, None
             while not self._stopping.is_set():
                 consumer.consume(1, 0)
+                if membership.is_new:
+                    self._look_again()
                 yield Wait(POLL_S if consumer.joined() else LOOK_S, self._stopping)
         finally:
-            self._consumer = None
+            membership.consumer = None
             consumer.close()
+
+    def _look_again(self) -> None:
+        try:
+            self._membership.look()
+            self._membership.is_new = False
+        except KafkaClientError as error:
+            log.debug("group %s: what it held is looked for again: %s", self.name, error)
 
     def _forget(self) -> None:
         """The group has no offsets; left alone it would go by itself, some brokers keep it for days.
@@ -143,10 +158,22 @@ class Holder:
             log.debug("group %s stays until the broker forgets it: %s", self.name, error)
 
 
-class _NothingRead:
-    """A `GroupListener` that starts no partition."""
+def _nobody_cares() -> None:
+    """Of a holder of what needs no second look."""
+
+
+class _Membership:
+    """A `GroupListener` that starts no partition: as the only member it is given one whenever it has joined."""
+
+    def __init__(self) -> None:
+        self.consumer: GroupConsumer | None = None
+        self.failure: Exception | None = None
+        self.look: Callable[[], None] = _nobody_cares
+        self.is_new = False
+        """It has joined since that was told."""
 
     def on_assigned(self, partitions: Sequence[int]) -> Mapping[int, int]:
+        self.is_new = True
         return {}
 
     def on_revoked(self, partitions: Sequence[int]) -> None:

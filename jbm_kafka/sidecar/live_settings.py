@@ -30,7 +30,7 @@ class LiveSettings:
         self._version = -1
         self._recorded: dict[str, bytes] = {}
         self._is_loaded = False
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         """Differences and unreadable parts, each told once."""
 
     def resolve(self, name: str) -> ResolvedSettings:
@@ -80,23 +80,23 @@ class LiveSettings:
         repository = self._repository
         for name in names:
             for each in repository.overridden(name):
-                self._tell_once(_difference(each, name), key=_difference(each, each.pattern))
+                self._log_once(_difference(each, name), key=_difference(each, each.pattern))
 
     def _decoded(self, pattern: str, value: bytes) -> AddressSettings | None:
         try:
             check_pattern(pattern)
             record, faults = decode_settings(value)
         except (CorruptRecordError, NewerRecordError, InvalidSettingError) as error:
-            self._tell_once(f"address settings of {pattern!r} in the registry mean nothing to this version: {error}")
+            self._log_once(f"address settings of {pattern!r} in the registry mean nothing to this version: {error}")
             return None
         for fault in faults:
-            self._tell_once(f"address settings of {pattern!r} in the registry: passed over here: {fault}")
+            self._log_once(f"address settings of {pattern!r} in the registry: passed over here: {fault}")
         return record.settings
 
-    def _tell_once(self, line: str, *, key: str = "") -> None:
+    def _log_once(self, line: str, *, key: str = "") -> None:
         key = key or line
-        if key not in self._told:
-            self._told.add(key)
+        if key not in self._logged:
+            self._logged.add(key)
             lines.warning("%s", line)
 
 

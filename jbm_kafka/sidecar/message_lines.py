@@ -69,16 +69,16 @@ class MessageLines:
             "once" if attempts == 1 else f"{attempts} times",
         )
 
-    def tell_counts(self, now_ms: int) -> None:
+    def log_counts(self, now_ms: int) -> None:
         """Tell of those that had no line of their own; costs nothing while there are none."""
-        _tell(self._bursts.due(now_ms))
+        _log_bursts(self._bursts.due(now_ms))
 
     def end(self, now_ms: int) -> None:
         """Tell of all of them: no more come."""
-        _tell(self._bursts.end(now_ms))
+        _log_bursts(self._bursts.end(now_ms))
 
 
-def _tell(bursts: Iterable[Burst[_Kind]]) -> None:
+def _log_bursts(bursts: Iterable[Burst[_Kind]]) -> None:
     for kind, count, duration_ms in bursts:
         log.log(
             _level(kind),

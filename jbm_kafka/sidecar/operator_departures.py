@@ -347,7 +347,7 @@ class OperatorDepartures:
         channel = errand.channel
         if error is None:
             for each in leaving:
-                self._departures.tell_left(channel, each, route.address)
+                self._departures.log_left(channel, each, route.address)
             self._answer(errand, Answer(errand.command.id, channel.partition, result))
         elif not channel.is_lost:
             if errand.verb is Verb.MOVE:

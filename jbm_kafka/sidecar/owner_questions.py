@@ -92,9 +92,9 @@ class OwnerQuestions:
 
     def _message(self, channel: OwnedChannel, offset: int, unit: bytes | None, now_ms: int) -> dict[str, Any]:
         standing = standing_of(channel.state, offset, unit, now_ms=now_ms, tentative=channel.tentative)
-        return {"offset": offset, **self._told(channel, standing, offset)}
+        return {"offset": offset, **self._answer_of(channel, standing, offset)}
 
-    def _told(self, channel: OwnedChannel, standing: Standing, offset: int) -> dict[str, Any]:
+    def _answer_of(self, channel: OwnedChannel, standing: Standing, offset: int) -> dict[str, Any]:
         set_back_ms = channel.state.set_back_ms
         told: dict[str, Any] = {"rule": self._refined(channel, standing.rule, offset).value}
         if standing.head is not None:
@@ -168,7 +168,10 @@ def _units(state: ChannelState, now_ms: int) -> dict[str, int]:
         for gate in islice(state.gates.by_key.values(), GATES_MAX)
     )
     for place, standing in state.shelf.places.items():
-        found[standing_of_place(place).rule.value] += len(standing)
+        fetched = len(state.shelf.to_fetch.get(place, ()))
+        found[standing_of_place(place).rule.value] += len(standing) - fetched
+        if fetched:
+            found[Rule.READY.value] += fetched
     # What came and was not looked at yet: only what is the first of its unit could go.
     firsts = {each.gate_key for each in islice(state.arrivals, GATES_MAX)} - state.gates.by_key.keys()
     if firsts:

@@ -13,7 +13,7 @@ log = logging.getLogger("jbm_kafka.partitions")
 INTERVAL_MS = 5_000
 
 
-def tell_assigned(queue: object, partitions: Sequence[int]) -> None:
+def log_assigned(queue: object, partitions: Sequence[int]) -> None:
     """The group gave them to this process; an empty assignment may come before its share does."""
     if partitions:
         log.info("%s: %s assigned to this process, opening", queue, named(partitions))
@@ -21,23 +21,23 @@ def tell_assigned(queue: object, partitions: Sequence[int]) -> None:
         log.info("%s: no partition assigned to this process now", queue)
 
 
-def tell_open(queue: object, count: int, duration_ms: int) -> None:
+def log_open(queue: object, count: int, duration_ms: int) -> None:
     """All that was assigned can be received from."""
     log.info("%s: open, %d %s in %.1f s", queue, count, _word(count), duration_ms / 1000)
 
 
-def tell_revoked(queue: object, partitions: Sequence[int], in_hand: int, wait_s: float) -> None:
+def log_revoked(queue: object, partitions: Sequence[int], in_hand: int, wait_s: float) -> None:
     """The group wants them back."""
     waits = f"; waiting up to {wait_s:g} s for {in_hand} messages that sessions here hold" if in_hand else ""
     log.info("%s: %s revoked%s", queue, named(partitions), waits)
 
 
-def tell_given_up(queue: object, partitions: Sequence[int], duration_ms: int) -> None:
+def log_given_up(queue: object, partitions: Sequence[int], duration_ms: int) -> None:
     """What could be recorded of them is, and others may have them."""
     log.info("%s: %s given up after %.1f s", queue, named(partitions), duration_ms / 1000)
 
 
-def tell_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int) -> None:
+def log_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int) -> None:
     """Others may have them already."""
     log.warning(
         "%s: %s lost: their group and this process did not hear of each other for session_timeout_ms=%d, and others "
@@ -48,7 +48,7 @@ def tell_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int)
     )
 
 
-def tell_taken(topic: str, partition: int, offsets: Sequence[int]) -> None:
+def log_taken(topic: str, partition: int, offsets: Sequence[int]) -> None:
     """A session holds them in vain. Its exception listener hears of it too, and warns where there is none."""
     log.info(
         "%s[%d]: %d messages that a session holds are taken from it, offsets %d to %d; they are delivered again",

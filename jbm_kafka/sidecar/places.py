@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 from jbm_kafka.codec.unit_place_records import paths_in, place_changes, places_in
@@ -48,7 +47,7 @@ class Places:
     @property
     def is_stale(self) -> bool:
         """Nobody may go by what was read any more."""
-        return time.monotonic() > self._log.read_at_s + LEASE_S
+        return self._log.age_ms > LEASE_S * 1000
 
     def renew(self) -> None:
         """Read on to the end, if what was read is too old. Of many who ask at once one asks Kafka, for all of them.

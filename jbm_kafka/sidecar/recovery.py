@@ -98,7 +98,7 @@ class ChannelOpener:
                     for channel in self._recover(group, wanted, closed):
                         opened(channel)
                 except PartitionUnreadable as error:
-                    _tell_damaged(group, error)
+                    _log_damaged(group, error)
                     damaged.add(error.partition)
                     closed(error.partition, str(error))
                 except IllegalStateError as error:
@@ -172,7 +172,7 @@ class ChannelOpener:
             if not found[partition].closed_because
         ]
         for channel in channels:
-            _tell_skipped(channel, found[channel.partition])
+            _note_skipped(channel, found[channel.partition])
         return channels
 
     def _state(self, recovered: RecoveredChannel) -> ChannelState:
@@ -183,12 +183,12 @@ class ChannelOpener:
         return state
 
 
-def _tell_damaged(group: ChannelGroup, error: PartitionUnreadable) -> None:
+def _log_damaged(group: ChannelGroup, error: PartitionUnreadable) -> None:
     """What was settled and held there is not known, so nothing of it may be handed over."""
     log.error("%s: %s; the partition stays closed, the others go on", group, error)
 
 
-def _tell_skipped(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
+def _note_skipped(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
     """One event for the whole range: what of it held messages is not known any more."""
     skipped = recovered.skipped
     if skipped is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Mapping
 
 from jbm_kafka.codec.destination_record import (
     DestinationRecord,
@@ -15,10 +16,12 @@ from jbm_kafka.codec.pause_record import pause_key
 from jbm_kafka.codec.registry_records import decode_topic, encode_topic, selectors_key, topic_key
 from jbm_kafka.codec.unit_place_records import is_place_readable, moving_key, path_key, paths_of
 from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
-from jbm_kafka.ports import Kafka, KafkaAdmin, TopicDescription
+from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, TopicDescription
+from jbm_kafka.ports.clock import SystemClock
 from jbm_kafka.sidecar.pauses import Pauses
 from jbm_kafka.sidecar.places import Places
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog
+from jbm_kafka.sidecar.steps import pause_thread
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +29,18 @@ log = logging.getLogger(__name__)
 class Registry:
     """Any thread. The latest record of a name counts: docs/decisions/0013-the-count-that-routes.md."""
 
-    def __init__(self, kafka: Kafka, admin: KafkaAdmin, topic: str) -> None:
-        self.log = RegistryLog(kafka, admin, topic, is_taken=self._is_taken)
+    def __init__(
+        self,
+        kafka: Kafka,
+        admin: KafkaAdmin,
+        topic: str,
+        *,
+        clock: Clock | None = None,
+        pause: Callable[[float], None] = pause_thread,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        clock = clock or SystemClock()
+        self.log = RegistryLog(kafka, admin, topic, is_taken=self._is_taken, clock=clock, pause=pause, chance=chance)
         """All that it says, for those who know the other kinds of records."""
         self.pauses = Pauses(self.log)
         self.places = Places(self.log)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.ports import (
+    Clock,
     Kafka,
     KafkaAdmin,
     KafkaClientError,
@@ -22,11 +22,15 @@ from jbm_kafka.ports import (
     TransactionAborted,
     Unreachable,
 )
+from jbm_kafka.ports.clock import SystemClock
+from jbm_kafka.sidecar.steps import pause_thread
 
 log = logging.getLogger(__name__)
 
 CONFIG = {"cleanup.policy": "compact"}
 TIMEOUT_S = 10.0
+NEVER_MS = -(1 << 62)
+"""Before any time that a clock shows."""
 UPDATE_TIMEOUT_S = 30.0
 """For a change in all: an open transaction of somebody who died holds the reading back for its timeout."""
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -50,8 +54,11 @@ class RegistryLog:
         topic: str,
         *,
         is_taken: Callable[[bytes, bytes], bool] = lambda key, value: True,
+        clock: Clock | None = None,
+        pause: Callable[[float], None] = pause_thread,
+        chance: Callable[[], float] = random.random,
     ) -> None:
-        """A value that is not taken leaves the one before it."""
+        """A value that is not taken leaves the one before it. `pause`: who lost waits so many seconds, by `chance`."""
         self.topic = topic
         self._is_taken = is_taken
         self._kafka = kafka
@@ -62,11 +69,16 @@ class RegistryLog:
         self._values: dict[bytes, bytes] = {}
         self.version = 0
         """Another number after anything that was read: who derives something looks whether it is still the same."""
-        self.read_at_s = float("-inf")
+        self.read_at_ms = NEVER_MS
         """When a reading to the end began last, monotonic: what was recorded before is known."""
         self._lock = threading.RLock()
-        self._pause = threading.Event()
-        """Never set: who lost waits on it."""
+        self._clock = clock or SystemClock()
+        self._writer = _Writer(kafka, topic, lambda seconds_max: pause(chance() * seconds_max))
+
+    @property
+    def age_ms(self) -> int:
+        """How long ago the last reading to the end began."""
+        return self._clock.monotonic_ms() - self.read_at_ms
 
     def get(self, key: bytes) -> bytes | None:
         """What a key says, as read last."""
@@ -128,22 +140,21 @@ class RegistryLog:
         Raises:
             KafkaClientError: it cannot be read or written in time; the change may have been made.
         """
-        deadline_s = time.monotonic() + UPDATE_TIMEOUT_S
+        deadline_ms = self._clock.monotonic_ms() + int(UPDATE_TIMEOUT_S * 1000)
         with self._lock:
             self._create()
-            # No change that was made is missing here: its writer returned when its marks were written.
+            # No change that was made is missing here: its writer returned when its marks were written. Only of one that
+            # another thread here began, and that may be made yet, nothing is known until somebody tries.
             self._refresh(TIMEOUT_S, stable=True)
-            if not decide(dict(self._values)):
+            if not decide(dict(self._values)) and not self._writer.is_in_doubt:
                 return
-            tries = 0
-            while not self._try_update(decide, records):
-                tries += 1
-                if time.monotonic() > deadline_s:
-                    raise Unreachable(
-                        f"topic {self.topic}: not changed within {UPDATE_TIMEOUT_S:g} s, others were first"
-                    )
-                self._pause.wait(random.random() * BACKOFF_S * min(tries, 20))
-            self._refresh(UPDATE_TIMEOUT_S, stable=False)
+        tries = 0
+        while not self._try_update(decide, records):
+            tries += 1
+            if self._clock.monotonic_ms() > deadline_ms:
+                raise Unreachable(f"topic {self.topic}: not changed within {UPDATE_TIMEOUT_S:g} s, others were first")
+            # Not under the lock: others of this process may read meanwhile, and each try decides anew.
+            self._writer.back_off(tries)
 
     def close(self) -> None:
         """Read nothing more; what was read stays known."""
@@ -154,25 +165,17 @@ class RegistryLog:
 
     def _try_update(self, decide: Callable[[Values], Changes], records: Sequence[Outgoing]) -> bool:
         """False: somebody else began after us, and nobody knows yet whether our change was made."""
-        producer = self._kafka.transactional_producer(self.topic, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS)
-        try:
-            # From here on who began before us can write nothing more, and what he committed has its marks.
-            producer.initialise(TIMEOUT_S, known_topic=self.topic)
-            self._refresh(UPDATE_TIMEOUT_S, stable=False)
-            changes = decide(dict(self._values))
-            if changes:
-                producer.begin()
-                for key, value in changes.items():
-                    producer.produce(Outgoing(self.topic, 0, key, value))
-                for record in records:
-                    producer.produce(record)
-                producer.commit(TIMEOUT_S)
-        except (OutcomeUnknown, TransactionAborted) as error:
-            log.info("topic %s: somebody else changes it too, or no answer came: %s", self.topic, error)
-            return False
-        finally:
-            producer.close()
+        with self._lock:
+            if not self._writer.is_written(self._read_marked, decide, records):
+                return False
+            self._read_marked()
+            self._writer.is_in_doubt = False
         return True
+
+    def _read_marked(self) -> Values:
+        """Everything that was committed until now, once its marks are written."""
+        self._refresh(UPDATE_TIMEOUT_S, stable=False)
+        return dict(self._values)
 
     def _create(self) -> None:
         if not self._topic_id:
@@ -196,9 +199,9 @@ class RegistryLog:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _refresh(self, timeout_s: float, *, stable: bool) -> None:
-        began_s = time.monotonic()
+        began_ms = self._clock.monotonic_ms()
         self._read_all(timeout_s, stable=stable)
-        self.read_at_s = began_s
+        self.read_at_ms = began_ms
 
     def _read_all(self, timeout_s: float, *, stable: bool) -> None:
         described = self._admin.describe([self.topic]).get(self.topic)
@@ -241,10 +244,10 @@ class RegistryLog:
             raise
 
     def _read_to(self, reader: TailReader, end: int, timeout_s: float) -> None:
-        deadline_s = time.monotonic() + timeout_s
+        deadline_ms = self._clock.monotonic_ms() + int(timeout_s * 1000)
         while reader.positions()[0] < end:
             self._take_all(reader.poll(COUNT_MAX, POLL_S))
-            if time.monotonic() > deadline_s:
+            if self._clock.monotonic_ms() > deadline_ms:
                 position = reader.positions()[0]
                 raise Unreachable(f"topic {self.topic}: read to {position}, not to {end}, within {timeout_s:g} s")
 
@@ -262,3 +265,47 @@ class RegistryLog:
             self._values.pop(key, None)
         elif self._is_taken(key, value):
             self._values[key] = value
+
+
+class _Writer:
+    """Makes changes in transactions of the one id that all writers of the topic use. One thread at a time."""
+
+    def __init__(self, kafka: Kafka, topic: str, pause: Callable[[float], None]) -> None:
+        """`pause`: for some time, at most so many seconds."""
+        self._kafka = kafka
+        self._topic = topic
+        self._pause = pause
+        self.is_in_doubt = False
+        """A change was made or not, and nobody knows yet which; who reads to the stable end may miss it."""
+
+    def is_written(
+        self, read: Callable[[], Values], decide: Callable[[Values], Changes], records: Sequence[Outgoing]
+    ) -> bool:
+        """Write what is decided by what was read with nobody beside; False: who came later did so, or no answer came.
+
+        Raises:
+            KafkaClientError: it cannot be read or written.
+        """
+        producer = self._kafka.transactional_producer(self._topic, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS)
+        try:
+            # From here on who began before us can write nothing more, and what he committed has its marks.
+            producer.initialise(TIMEOUT_S, known_topic=self._topic)
+            changes = decide(read())
+            if changes:
+                producer.begin()
+                for key, value in changes.items():
+                    producer.produce(Outgoing(self._topic, 0, key, value))
+                for record in records:
+                    producer.produce(record)
+                self.is_in_doubt = True
+                producer.commit(TIMEOUT_S)
+        except (OutcomeUnknown, TransactionAborted) as error:
+            log.info("topic %s: somebody else changes it too, or no answer came: %s", self._topic, error)
+            return False
+        finally:
+            producer.close()
+        return True
+
+    def back_off(self, tries: int) -> None:
+        """Wait until the next try, after so many that were lost."""
+        self._pause(BACKOFF_S * min(tries, 20))

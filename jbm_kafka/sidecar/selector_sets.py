@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, enco
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError, JMSError
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.ports import KafkaAdmin, KafkaClientError
-from jbm_kafka.ports.client_errors import told_as_jms_errors
+from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
+from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.sidecar.holder import Holder
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values
 from jbm_kafka.sidecar.steps import Workers
@@ -25,7 +24,7 @@ from jbm_kafka.sidecar.steps import Workers
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.05
-LEAVE_S = 2.0
+LEAVE_MS = 2_000
 """For members whose process receives no more to leave, beside how long they linger."""
 
 NONE = ("",)
@@ -40,6 +39,7 @@ class SelectorSetParts:
     holder: Holder
     admin: KafkaAdmin
     workers: Workers
+    clock: Clock
     namespace: str
     linger_ms: int
     """How long a process is a member of a queue's group when it receives no more."""
@@ -47,6 +47,8 @@ class SelectorSetParts:
     """How many members of a group this process is, none or one; None: it is about to join."""
     stop_group_worker: Callable[[str], None]
     """Ends this process's membership in a group."""
+    refuse: Callable[[str, IllegalStateError], None]
+    """Ends it with this error for all who receive there."""
 
 
 class SelectorSets:
@@ -59,6 +61,7 @@ class SelectorSets:
         self._held: dict[Queue, tuple[str, ...]] = {}
         """What is recorded with this process as a holder."""
         self._lock = threading.RLock()
+        parts.holder.when_back(self._look_again)
 
     def use(self, queue: Queue, selector: str) -> None:
         """One consumer more; nobody else hears of it before `claim`."""
@@ -77,7 +80,7 @@ class SelectorSets:
         """
         with self._lock:
             mine = self._used(queue)
-            with told_as_jms_errors(str(queue)):
+            with raised_as_jms_errors(str(queue)):
                 if self._held.get(queue, NONE) != mine:
                     self._take(queue, mine)
                 elif is_joining:
@@ -99,7 +102,7 @@ class SelectorSets:
         registry = self._parts.registry
         mine = self._held.get(queue)
         if mine is not None:  # a process that was thought dead is a holder no longer
-            registry.update(lambda values: self._claimed(values, queue, mine))
+            self._hold_again(queue, mine)
             return
         registry.refresh()
         self._others(registry.values(), queue, NONE)
@@ -129,13 +132,35 @@ class SelectorSets:
 
     # -- each a step -----------------------------------------------------------------------------------------------
 
+    def _look_again(self) -> None:
+        """Others may have thought this process dead, and taken a queue with other selectors.
+
+        It has to hear so without being given a partition, or who waits here would wait in silence; and one who was
+        forgotten as a holder binds nobody, while it receives.
+        """
+        for queue, mine in list(self._held.items()):
+            try:
+                self._hold_again(queue, mine)
+            except IllegalStateError as error:
+                self._parts.refuse(queue.group_id(self._parts.namespace), error)
+
+    def _hold_again(self, queue: Queue, mine: tuple[str, ...]) -> None:
+        """Be a holder, unless the set was given up or changed meanwhile; who is refused has it no longer."""
+        try:
+            self._parts.registry.update(
+                lambda values: self._claimed(values, queue, mine) if self._held.get(queue) == mine else {}
+            )
+        except IllegalStateError:
+            self._held.pop(queue, None)
+            raise
+
     def _used(self, queue: Queue) -> tuple[str, ...]:
         return tuple(sorted(self._uses.get(queue, ()))) or NONE
 
     def _take(self, queue: Queue, mine: tuple[str, ...]) -> None:
         parts = self._parts
-        deadline_s = time.monotonic() + parts.linger_ms / 1000 + LEAVE_S
-        self._wait_for_members_without(queue, mine, deadline_s)
+        deadline_ms = parts.clock.monotonic_ms() + parts.linger_ms + LEAVE_MS
+        self._wait_for_members_without(queue, mine, deadline_ms)
         before = self._held.get(queue)
         parts.holder.ensure()
         parts.registry.update(lambda values: self._claimed(values, queue, mine))
@@ -143,7 +168,7 @@ class SelectorSets:
         if before is None:
             try:
                 # Again: whoever joined meanwhile either is seen now or sees the record.
-                self._wait_for_members_without(queue, mine, deadline_s)
+                self._wait_for_members_without(queue, mine, deadline_ms)
             except BaseException:
                 self._withdraw(queue)
                 raise
@@ -170,7 +195,7 @@ class SelectorSets:
             raise _unlike(queue, mine, found.selectors)
         return others
 
-    def _wait_for_members_without(self, queue: Queue, mine: tuple[str, ...], deadline_s: float) -> None:
+    def _wait_for_members_without(self, queue: Queue, mine: tuple[str, ...], deadline_ms: int) -> None:
         """Return when every other member of the queue's group is a holder.
 
         Raises:
@@ -183,7 +208,7 @@ class SelectorSets:
             own = parts.own_members(group)
             if own is not None and parts.admin.group_members(group) <= own + len(others):
                 return
-            if time.monotonic() > deadline_s:
+            if parts.clock.monotonic_ms() > deadline_ms:
                 raise _unlike(queue, mine, NONE)
             parts.workers.pause(LOOK_S)
 
@@ -199,14 +224,14 @@ class SelectorSets:
             log.warning(
                 "%s: this process receives with %s only, others with %s; what they select waits in its partitions "
                 "until it closes the others of its consumers too",
-                queue, _told(rest), _told(theirs),
+                queue, _named(rest), _named(theirs),
             )  # fmt: skip
             return
         self._held[queue] = rest
 
     def _withdraw(self, queue: Queue) -> None:
         """Hold nothing of the queue any more."""
-        del self._held[queue]
+        self._held.pop(queue, None)
         key, me = selectors_key(queue.name), self._parts.holder.name
 
         def without_me(values: Values) -> Changes:
@@ -222,8 +247,8 @@ class SelectorSets:
 
 def _unlike(queue: Queue, mine: tuple[str, ...], theirs: tuple[str, ...]) -> IllegalStateError:
     return IllegalStateError(
-        f"{queue}: this process would receive with {_told(mine)}, and other processes receive with {_told(theirs)}. A "
-        f"message waits in the process that has its partition, so all processes must select alike: use the same "
+        f"{queue}: this process would receive with {_named(mine)}, and other processes receive with {_named(theirs)}. "
+        f"A message waits in the process that has its partition, so all processes must select alike: use the same "
         f"selectors in each, made before connection.start(), or a queue for each selector (a standalone sidecar, which "
         f"is to come, will forward). A process that was killed counts until its session timeout",
         destination=queue.name,
@@ -232,6 +257,6 @@ def _unlike(queue: Queue, mine: tuple[str, ...], theirs: tuple[str, ...]) -> Ill
     )
 
 
-def _told(selectors: Iterable[str]) -> str:
+def _named(selectors: Iterable[str]) -> str:
     texts = [f"the selector {shown(each)}" if each else "no selector" for each in selectors]
     return " and ".join(texts)

@@ -8,12 +8,12 @@ from typing import TypeVar, cast
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.reference import DEPARTING, Reference, SessionId
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, GivenBack, decide_return, unknown_offsets
+from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_return, unknown_offsets
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import refusal, taken_from_session, tell_refused
+from jbm_kafka.ports.refusals import notify_refused, refusal, taken_from_session
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar import partition_lines
 from jbm_kafka.sidecar.departures import Departures, event_of
@@ -54,11 +54,11 @@ class Settle:
             known = set(offsets).difference(unknown)
             channel.acknowledge_unawaited(lease, [offset for offset in offsets if offset in known])
             offsets = unknown
-        tell_refused(lease, offsets)
+        notify_refused(lease, offsets)
 
     def refuse_late(self, lease: PartitionLease) -> None:
         """The channel is gone; acknowledgements that were on their way cannot be recorded."""
-        tell_refused(lease, lease.take_acked())
+        notify_refused(lease, lease.take_acked())
 
     def refuse_unrecorded(self, channel: OwnedChannel) -> None:
         """The channel is gone; acknowledgements of it that no checkpoint records never will be recorded (ACK-9)."""
@@ -66,7 +66,7 @@ class Settle:
         for lease, offsets in channel.take_unrecorded():
             by_lease.setdefault(lease, []).extend(offsets)
         for lease, offsets in by_lease.items():
-            lease.tell(refusal(channel, offsets))
+            lease.notify(refusal(channel, offsets))
 
     def _carry_out(self, link: Link, disposition: Disposition) -> None:
         error: Exception | None = None
@@ -87,7 +87,7 @@ class Settle:
         if disposition.done is not None:
             _complete_when_durable(disposition.done, waits_for, error)
 
-    def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[GivenBack]) -> None:
+    def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[Modified]) -> None:
         """Return messages; what is out of attempts goes on its way, stragglers leave the session's buffers."""
         links = list(self._data.links_of(session))
         decision = decide_return(
@@ -109,18 +109,18 @@ class Settle:
             if attempts:
                 channel.note(event_of(MessageFate.RETURNED, reference, attempts, None, "returned"))
                 if channel.settings.on_dead_letter == "hold":
-                    self._tell_held(channel, reference, attempts)
+                    self._log_held(channel, reference, attempts)
         for leaving in decision.leaving:
             self._departures.send(channel, leaving)
 
-    def _tell_held(self, channel: OwnedChannel, reference: Reference, attempts: int) -> None:
+    def _log_held(self, channel: OwnedChannel, reference: Reference, attempts: int) -> None:
         past = channel.state.past.get(reference.offset)
         if past is not None and past.reason == HELD_FOR_OPERATOR:
             self._departures.lines.held(channel.topic, channel.partition, reference.offset, attempts)
 
     def return_uncounted(self, channel: OwnedChannel, session: SessionId, offsets: Iterable[int]) -> None:
         """Return what never reached the application."""
-        self.give_back(channel, session, [GivenBack(offset, counted=False) for offset in offsets])
+        self.give_back(channel, session, [Modified(offset, counted=False) for offset in offsets])
 
     def return_unread(self, link: Link) -> None:
         """Return a link's whole buffer uncounted."""
@@ -140,7 +140,7 @@ class Settle:
         for channel in self._data.channels.values():
             held = channel.state.in_hand.get(session)
             if held:
-                self.give_back(channel, session, [GivenBack(offset, counted=True, delay_ms=0) for offset in held])
+                self.give_back(channel, session, [Modified(offset, counted=True, delay_ms=0) for offset in held])
 
     def take_from_sessions(self, channel: OwnedChannel) -> None:
         """Take what sessions hold of a channel that goes: it comes again marked, and that is no attempt (REDELIVER-1).
@@ -148,11 +148,11 @@ class Settle:
         They live, and their handlers may well succeed: only a rebalance came between.
         """
         self.take_all()
-        self.tell_taken(channel)
+        self.notify_taken(channel)
         for session in [s for s, hand in channel.state.in_hand.items() if hand and s != DEPARTING]:
             unread = self._unread(channel, session)
             held = channel.state.in_hand[session]
-            self.give_back(channel, session, [GivenBack(o, counted=False, was_seen=o not in unread) for o in held])
+            self.give_back(channel, session, [Modified(o, counted=False, was_seen=o not in unread) for o in held])
         for link in self._data.links.values():
             lease = link.leases.get(channel.partition)
             if lease is not None and lease.channel is channel:
@@ -164,7 +164,7 @@ class Settle:
             lease.is_revoked = True
             self.refuse_late(lease)
 
-    def tell_taken(self, channel: OwnedChannel) -> None:
+    def notify_taken(self, channel: OwnedChannel) -> None:
         """Tell each session at once what it holds in vain, but for commits under way: they tell of themselves."""
         for session, hand in channel.state.in_hand.items():
             links = list(self._data.links_of(session))
@@ -180,7 +180,7 @@ class Settle:
             if offsets:
                 for lease in leases:
                     lease.taken = frozenset(offsets)
-                partition_lines.tell_taken(channel.topic, channel.partition, offsets)
+                partition_lines.log_taken(channel.topic, channel.partition, offsets)
                 ids = [_id_of(channel, hand[offset]) for offset in offsets]
                 links[0].on_trouble(taken_from_session(channel, offsets, ids))
 

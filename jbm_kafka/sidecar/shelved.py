@@ -90,7 +90,7 @@ class ShelvedMessages:
             begin, count = cast(int, records[-1].offset()) + 1, NAMES_COUNT
 
     def bring_back(self, channel: OwnedChannel, *, room: int, selections: Selections) -> None:
-        """What is due, and then what a selector that has come chooses: so many at most.
+        """What is due, what an operator has let go, and then what a selector that has come chooses: so many at most.
 
         Raises:
             ChannelLost: what is in the store cannot be had any more; the channel is to be recovered.
@@ -103,6 +103,9 @@ class ShelvedMessages:
                 room -= self._take_units(channel, place, room)
             else:
                 room -= len(self._take(channel, place, room, selections))
+        while room > 0 and shelf.to_fetch:
+            place, offsets = next(iter(shelf.to_fetch.items()))
+            room -= self._fetch(channel, place, list(islice(offsets, room)), selections)
         if room > 0 and shelf.to_ask:
             place = next(iter(shelf.to_ask))
             if place.has_units:
@@ -127,6 +130,22 @@ class ShelvedMessages:
         if heads:
             channel.state.apply(UnitsUnshelved(place, heads))
         return len(heads)
+
+    def _fetch(self, channel: OwnedChannel, place: Place, offsets: Sequence[int], selections: Selections) -> int:
+        """Some of one place come back; how many."""
+        key = _store_key(place)
+        rows = [row for offset in offsets for row in self._store.read(channel.name, key, offset, 1)]
+        if [row.offset() for row in rows] != offsets:
+            raise _lost(channel)
+        self._store.remove(channel.name, key, offsets)
+        if place.has_units:
+            heads = [UnitHead(offset, cast(bytes, row.key())) for offset, row in zip(offsets, rows, strict=True)]
+            channel.state.apply(UnitsUnshelved(place, heads))
+            return len(heads)
+        references = [reference_of(row) for row in rows]
+        selections.look(references)
+        channel.state.apply(Unshelved(place, references))
+        return len(references)
 
     def _take_rows(self, channel: OwnedChannel, place: Place, count: int) -> Sequence[KafkaRecord]:
         records = self._store.take(channel.name, _store_key(place), count)

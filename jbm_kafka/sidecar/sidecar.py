@@ -82,7 +82,10 @@ class Sidecar:
         self.config = config
         self._stores = stores
         self._admin = kafka.admin()
-        registry = self._registry = Registry(kafka, self._admin, with_namespace("jbm.registry", config.namespace))
+        topic = with_namespace("jbm.registry", config.namespace)
+        registry = self._registry = Registry(
+            kafka, self._admin, topic, clock=clock, pause=self._workers.pause, chance=self._chance
+        )
         self._holder = self._new_holder(registry.log.topic)
         self.client_ids = ClientIds(registry.log, self._holder)
         self._subscriptions = Subscriptions(self._subscription_parts(registry))
@@ -160,6 +163,7 @@ class Sidecar:
             config=self.config,
             topic=topic,
             workers=self._workers,
+            clock=self._clock,
             chance=self._chance,
         )
 
@@ -168,7 +172,7 @@ class Sidecar:
             topics=self.topics,
             workers=self._workers,
             clock=self._clock,
-            looked=self._tell_group_workers,
+            looked=self._notify_group_workers,
             follow=self._follow_settings,
         )
 
@@ -178,7 +182,7 @@ class Sidecar:
             registry=registry.log,
             holder=self._holder,
             admin=self._admin,
-            remains=Remains(self._kafka, self._admin, namespace=namespace, workers=self._workers),
+            remains=Remains(self._kafka, self._admin, namespace=namespace, workers=self._workers, clock=self._clock),
             workers=self._workers,
             clock=self._clock,
             chance=self._chance,
@@ -192,10 +196,12 @@ class Sidecar:
             holder=self._holder,
             admin=self._admin,
             workers=self._workers,
+            clock=self._clock,
             namespace=self.config.namespace,
             linger_ms=self.config.linger_ms,
             own_members=self._own_members,
             stop_group_worker=self._stop_group_worker,
+            refuse=self._refuse,
         )
 
     def _temporaries_parts(self) -> TemporariesParts:
@@ -343,10 +349,13 @@ class Sidecar:
         self.temporaries.delete(destination)
 
     def _stop_group_worker(self, group_id: str) -> None:
-        group_worker = self._group_workers.get(group_id)
-        if group_worker is not None:
+        if (group_worker := self._group_workers.get(group_id)) is not None:
             group_worker.stop()
             group_worker.join(STOP_TIMEOUT_S)
+
+    def _refuse(self, group_id: str, error: IllegalStateError) -> None:
+        if (group_worker := self._group_workers.get(group_id)) is not None:
+            group_worker.refuse(error)
 
     def _own_members(self, group_id: str) -> int | None:
         group_worker = self._group_workers.get(group_id)
@@ -358,7 +367,7 @@ class Sidecar:
         if isinstance(group.destination, Queue):
             self.selector_sets.check(group.destination)
 
-    def _tell_group_workers(self, info: TopicInfo) -> None:
+    def _notify_group_workers(self, info: TopicInfo) -> None:
         """A topic may be another than it was."""
         for group_worker in list(self._group_workers.values()):
             if group_worker.data.group.topic == info.topic:
@@ -381,8 +390,7 @@ class Sidecar:
             group_worker.post(partial(group_worker.use_settings, self.settings_of(destination.name)))
 
     def _command(self, command: Command, reply: Reply) -> None:
-        group_worker = self._group_workers.get(command.group)
-        if group_worker is not None and group_worker.is_alive:
+        if (group_worker := self._group_workers.get(command.group)) is not None and group_worker.is_alive:
             group_worker.command(command, reply)
 
     def group_worker_of(self, source: Source) -> GroupWorker | None:

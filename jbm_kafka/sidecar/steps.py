@@ -50,18 +50,19 @@ class Workers(Protocol):
         """Let the others work for so long, in the middle of a step: for callbacks that must not return yet."""
 
 
+def pause_thread(seconds: float) -> None:
+    """The calling thread waits so long, where a debugger and a signal can interrupt it."""
+    threading.Event().wait(seconds)
+
+
 class ThreadWorkers:
     """Gives every piece of work a thread of its own."""
-
-    def __init__(self) -> None:
-        self._never = threading.Event()
-        """Waiting on it is a pause that a debugger and a signal can interrupt."""
 
     def start(self, name: str, steps: Steps) -> ThreadWorker:
         return ThreadWorker(name, steps)
 
     def pause(self, seconds: float) -> None:
-        self._never.wait(seconds)
+        pause_thread(seconds)
 
 
 class ThreadWorker:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-import time
 
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, Outgoing
+from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError, Outgoing
 from jbm_kafka.sidecar.browse import NoJournal
 from jbm_kafka.sidecar.steps import Workers
 from jbm_kafka.store.changelog_reader import ChangelogScope, read_changelogs
 
 log = logging.getLogger(__name__)
 
-EMPTY_TIMEOUT_S = 15.0
+EMPTY_TIMEOUT_MS = 15_000
 """For the members of an ended subscription's group to leave: their last checkpoint, and the group's own time."""
 READ_TIMEOUT_S = 60.0
 LOOK_S = 0.05
@@ -22,11 +21,12 @@ LOOK_S = 0.05
 class Remains:
     """Removes them. Any thread."""
 
-    def __init__(self, kafka: Kafka, admin: KafkaAdmin, *, namespace: str, workers: Workers) -> None:
+    def __init__(self, kafka: Kafka, admin: KafkaAdmin, *, namespace: str, workers: Workers, clock: Clock) -> None:
         self._kafka = kafka
         self._admin = admin
         self._namespace = namespace
         self._workers = workers
+        self._clock = clock
 
     def drop_offsets(self, group: str) -> None:
         """Of a subscription that had the name before. Not needed, they would count for nothing, but misleading."""
@@ -37,13 +37,13 @@ class Remains:
 
     def drop_group(self, group: str) -> bool:
         """Wait until it is empty, and delete it; False: it is not empty in time, so its members may write still."""
-        deadline_s = time.monotonic() + EMPTY_TIMEOUT_S
+        deadline_ms = self._clock.monotonic_ms() + EMPTY_TIMEOUT_MS
         while self._admin.group_members(group) > 0:
-            if time.monotonic() > deadline_s:
+            if self._clock.monotonic_ms() > deadline_ms:
                 log.warning(
-                    "group %s has members still, %g s after its subscription has ended; it is removed another time",
+                    "group %s has members still, %d s after its subscription has ended; it is removed another time",
                     group,
-                    EMPTY_TIMEOUT_S,
+                    EMPTY_TIMEOUT_MS // 1000,
                 )
                 return False
             self._workers.pause(LOOK_S)

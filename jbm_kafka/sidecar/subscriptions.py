@@ -18,7 +18,7 @@ from jbm_kafka.codec.registry_records import (
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
-from jbm_kafka.ports.client_errors import told_as_jms_errors
+from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.holder import Holder
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values
@@ -71,7 +71,7 @@ class Subscriptions:
             JMSError: the cluster cannot be asked.
         """
         group = self._group(wanted)
-        with self._lock, told_as_jms_errors(str(wanted)):
+        with self._lock, raised_as_jms_errors(str(wanted)):
             self._sweep_once()
             if self._uses[group] and not wanted.is_shared:
                 raise IllegalStateError(
@@ -189,7 +189,7 @@ class Subscriptions:
             InvalidDestinationError: there is none of this name.
             IllegalStateError: it is in use.
         """
-        with self._lock, told_as_jms_errors(f"unsubscribe {name!r}"):
+        with self._lock, raised_as_jms_errors(f"unsubscribe {name!r}"):
             self._registry.refresh()
             found = self._durable(client_id, name)
             group = self._group(found.subscription)

@@ -127,9 +127,9 @@ class Targets:
             is_new = is_unheard and address not in self._unheard
             (self._unheard.add if is_unheard else self._unheard.discard)(address)
         if is_new:
-            self._workers.start(f"jbm-unheard-{address}", self._tell_unheard(topic))
+            self._workers.start(f"jbm-unheard-{address}", self._log_unheard(topic))
 
-    def _tell_unheard(self, topic: Topic) -> Steps:
+    def _log_unheard(self, topic: Topic) -> Steps:
         """Not before the registry was read again: a subscription may be younger than what is known of it."""
         yield GO_ON
         try:

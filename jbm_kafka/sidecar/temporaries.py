@@ -15,7 +15,7 @@ from jbm_kafka.core.errors import InvalidDestinationError
 from jbm_kafka.core.subscription import Source, destination_of
 from jbm_kafka.core.temporary_name import TemporaryName, parse_temporary_name
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError
-from jbm_kafka.ports.client_errors import told_as_jms_errors
+from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
@@ -106,7 +106,7 @@ class Temporaries:
         Now is where the log ends, for the process's reader may be a little behind.
         """
         reader = self._reader()
-        with told_as_jms_errors(str(source)):
+        with raised_as_jms_errors(str(source)):
             ends = self._parts.admin.end_positions(reader.topic, [reader.partition], stable=True)
         self._uses[source.group_id(self._parts.config.namespace)] += 1
         self._note_unread(reader, source, first=ends[reader.partition])
@@ -222,7 +222,7 @@ class Temporaries:
             self._log.remove(name, unread)
 
     def _reader(self) -> TemporaryLog:
-        with self._lock, told_as_jms_errors("a temporary destination"):
+        with self._lock, raised_as_jms_errors("a temporary destination"):
             if self._log is None:
                 info = self._parts.topics.temporary(create=True)
                 self._parts.holder.ensure()

@@ -25,7 +25,7 @@ PROBE_S = 1.0
 """How often it is asked whether there is an answer at all."""
 PATIENCE_S = 3.0
 """How long Kafka may be silent before somebody is told; an answer takes some milliseconds."""
-TELL_AGAIN_MS = 30_000
+LOG_AGAIN_MS = 30_000
 """One pair of lines in so long a time, however often Kafka comes and goes."""
 LOOK_AGAIN_S = 0.5
 """After a look that was not answered."""
@@ -50,7 +50,7 @@ class TopicWatch:
         self._clock = clock
         self._silent_since_ms: int | None = None
         """Since when the cluster does not answer, monotonic."""
-        self._tell_again_ms = self._clock.monotonic_ms()
+        self._log_again_ms = self._clock.monotonic_ms()
         self._looked = looked
         self._follow = follow
         self._wake = threading.Event()
@@ -103,7 +103,7 @@ class TopicWatch:
         try:
             self._topics.check_answered(PATIENCE_S)
         except Unreachable as error:
-            self._tell_silent(error)
+            self._log_silent(error)
             return False
         except KafkaClientError as error:
             log.debug("cannot ask whether Kafka is there: %s", error)
@@ -114,25 +114,25 @@ class TopicWatch:
         try:
             found = self._topics.look()
         except KafkaClientError as error:
-            self._tell_silent(error)
+            self._log_silent(error)
             return False
         except Exception:
             log.exception("a look at the topics failed; it is tried again")
             return True
-        self._tell_answered()
+        self._log_answered()
         for info in found:
             self._looked(info)
         return True
 
-    def _tell_silent(self, error: KafkaClientError) -> None:
+    def _log_silent(self, error: KafkaClientError) -> None:
         now_ms = self._clock.monotonic_ms()
-        if self._silent_since_ms is None and now_ms >= self._tell_again_ms:
-            self._silent_since_ms, self._tell_again_ms = now_ms, now_ms + TELL_AGAIN_MS
+        if self._silent_since_ms is None and now_ms >= self._log_again_ms:
+            self._silent_since_ms, self._log_again_ms = now_ms, now_ms + LOG_AGAIN_MS
             connections.warning("Kafka does not answer: %s; it is asked again until it does", error)
         else:
             log.debug("cannot look at topics: %s; it is tried again", error)
 
-    def _tell_answered(self) -> None:
+    def _log_answered(self) -> None:
         if self._silent_since_ms is not None:
             silent_ms = self._clock.monotonic_ms() - self._silent_since_ms
             self._silent_since_ms = None

@@ -104,7 +104,7 @@ class Topics:
         """
         self._own.ensure_system_topics()
 
-    def check_exists(self, destination: Destination) -> None:
+    def partitions_of(self, destination: Destination) -> int:
         """Ask the cluster; nothing is made for a queue.
 
         Raises:
@@ -115,6 +115,7 @@ class Topics:
         if found is None:
             raise self._missing(destination)
         self._check_kind(destination, found)
+        return found.partitions
 
     def ensure(
         self, destination: Destination, *, create: bool, partitions: int, message_bytes_min: int = 0

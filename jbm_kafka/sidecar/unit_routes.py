@@ -50,10 +50,10 @@ class UnitRoutes:
                 continue
             known.add(unit)
             if (home := places.home(unit)) != partition:
-                self._tell(unit, partition, home)
+                self._log_misplaced(unit, partition, home)
                 return
 
-    def _tell(self, unit: bytes, partition: int, home: int) -> None:
+    def _log_misplaced(self, unit: bytes, partition: int, home: int) -> None:
         self._is_told = True
         log.warning(
             "%s: messages of unit %r are in partition %d and belong into %d: a client that hashes keys otherwise sends "

@@ -92,12 +92,16 @@ def end_of(entry: Entry) -> int:
             return 0
 
 
-def entry_order(entry: Entry) -> tuple[str, int]:
-    """Sorts entries so that the same contents always come in the same order."""
+_ORDER = (Position, Settled, Attempted, Held, HeldGone, Duplicates)
+
+
+def entry_order(entry: Entry) -> tuple[int, int]:
+    """Sorts entries as they are to be applied: what is settled first, for nothing is remembered of that."""
+    place = _ORDER.index(type(entry))
     match entry:
         case Held(offset=index) | HeldGone(offset=index) | Settled(block=index) | Attempted(block=index):
-            return type(entry).__name__, index
+            return place, index
         case Duplicates(bucket=index):
-            return type(entry).__name__, index
+            return place, index
         case Position():
-            return "", 0
+            return place, 0

@@ -151,7 +151,7 @@ def _recovered(
     if closed_because:
         log.error("%s", closed_because)
     else:
-        _tell(scope, partition, found, start, cause)
+        _log_decision(scope, partition, found, start, cause)
     return RecoveredChannel(
         partition=partition,
         entries=(position, *sorted(kept.values(), key=entry_order)),
@@ -220,7 +220,7 @@ def _newer(scope: ChangelogScope, partition: int, found: _Found) -> str:
     )
 
 
-def _tell(scope: ChangelogScope, partition: int, found: _Found, start: Start, cause: str) -> None:
+def _log_decision(scope: ChangelogScope, partition: int, found: _Found, start: Start, cause: str) -> None:
     """A line for each record that cannot be read, and one for the decision, as loud as it matters."""
     for key, error in found.decoded.corrupt.items():
         log.warning(

@@ -2,7 +2,7 @@
 
 from jbm_kafka.admin.counts import Tally, tallies
 from jbm_kafka.codec.scan import Header
-from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports.provider import Seen

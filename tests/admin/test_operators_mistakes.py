@@ -49,6 +49,13 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      errors.InvalidTypeError, "remove() has no argument 'message_ids'; 'message_id' is meant, probably"),
     ("remove none", lambda admin: admin.remove("orders", everything=True, count=0), errors.InvalidSettingError,
      "count is 0: it is an int of messages of at least 1"),
+    ("release what?", lambda admin: admin.release("orders"), errors.InvalidSettingError, "say which units are meant"),
+    (
+        "release one and all",
+        lambda admin: admin.release("orders", "joe", everything=True),
+        errors.InvalidSettingError,
+        "give one or the other",
+    ),
     ("release a topic", lambda admin: admin.release(Topic("news"), "joe"), errors.InvalidDestinationError, FOR_QUEUES),
     ("other partitions", lambda admin: admin.create_queue("orders", partitions=3), errors.InvalidDestinationError,
      "queue:orders exists with 16 partitions, not 3; another number would move units"),

@@ -74,7 +74,7 @@ def test_a_release_while_nobody_receives(admin: Admin, factory: ConnectionFactor
     with factory.create_connection() as connection:
         hold(connection.create_session(AcknowledgeMode.INDIVIDUAL), orders)
     assert not admin.release(orders, "nobody").messages
-    assert [each.unit for each in admin.release(orders).messages] == ["joe"]
+    assert [each.unit for each in admin.release(orders, everything=True).messages] == ["joe"]
     assert letters(admin, orders) == [("bad", "max-delivery-attempts", 2)]
     assert bodies(admin.browse(orders)) == ["behind it"]
     with factory.create_context() as jms:
@@ -86,7 +86,7 @@ def test_a_released_message_may_be_tried_again(admin: Admin, factory: Connection
     with factory.create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
         hold(session, orders)
-        (held,) = admin.release(orders, dry_run=True).messages
+        (held,) = admin.release(orders, everything=True, dry_run=True).messages
     admin.release(orders, message_id=held.message_id, again=True)
     with factory.create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
@@ -131,7 +131,7 @@ def test_units_of_a_subscription_are_released(admin: Admin, url: str, kafka_name
         counts = partial(admin.counts, prices, subscription="audit", client_id="billing")
         eventually(lambda: counts().members == 0, "its consumer is closed")
         assert counts().for_operator == 1
-        assert not admin.release(prices, subscription="other", client_id="billing").messages
+        assert not admin.release(prices, subscription="other", client_id="billing", everything=True).messages
         report = admin.release(prices, "joe", subscription="audit", client_id="billing")
         assert ([each.unit for each in report.messages], report.queue) == (["joe"], prices)
         with make(prices, "audit") as consumer:

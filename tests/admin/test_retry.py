@@ -52,7 +52,7 @@ class Shop:
             DLQ,
             admin=kafka.admin(),
             reader=kafka.log_reader(),
-            info_of=connection.provider.ensure,
+            info_of=connection._core.provider.ensure,
             subscriptions_of=lambda _: {},
         )
         plan = planner.plan(self.records(), wanted or LetterFilter(), None)

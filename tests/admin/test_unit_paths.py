@@ -3,23 +3,70 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
-from jbm_kafka.admin import Admin, PathsEnded
+from jbm_kafka.admin import Admin, PathsEnded, partition_admission
 from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.ports.clock import SystemClock
+from jbm_kafka.providers import embedded
+from jbm_kafka.providers.in_memory import use_world
 from tests.jms.support import receive
 from tests.support.waiting import wait_until
 
 WAIT_S = 6.0
-"""Processes that are well read the registry every second; nothing here is ever longer on its way."""
+"""Stands for the wait for senders that have not heard yet: see `waits_until_senders_have_heard`."""
+PATIENCE_S = 60.0
 UNITS = [f"unit-{n}" for n in range(12)]
+ROUND = len(UNITS)
+Traffic = list[Callable[[], int]]
+
+
+@pytest.fixture
+def traffic() -> Traffic:
+    """For each sender at work: how many sends of its have ended."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def waits_until_senders_have_heard(url: str, traffic: Traffic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows for how long a busy machine holds a sender up, so the wait ends by what it is for: every sidecar of
+    this process has read the registry since, and what was routed before is written."""
+
+    def sleep(seconds: float) -> None:
+        if seconds != WAIT_S:
+            return  # between two looks for an open transaction, each of which takes its own time
+        began_ms = SystemClock().monotonic_ms()
+        wait_until(lambda: all(at_ms > began_ms for at_ms in _read_at_ms(url)), about="all read", timeout_s=PATIENCE_S)
+        goals = [ended() + 2 * ROUND for ended in traffic]
+        wait_until(
+            lambda: all(ended() >= goal for ended, goal in zip(traffic, goals, strict=True)),
+            about="nothing is on its way",
+            timeout_s=PATIENCE_S,
+        )
+
+    monkeypatch.setattr(partition_admission, "time", SimpleNamespace(sleep=sleep, monotonic=time.monotonic))
+
+
+def _read_at_ms(url: str) -> list[int]:
+    """When each of the sidecars last began to read the registry and came to its end."""
+    name = url.removeprefix("memory://")
+    world = use_world(name) if name != url else None
+    try:
+        running = (world or embedded).sidecars.all()
+        logs = [each.sidecar.topics._registry.log for each in running if each.sidecar.topics._registry is not None]
+        return [log.read_at_ms for log in logs]
+    finally:
+        if world is not None:
+            world.let_go()
 
 
 @pytest.fixture
@@ -36,7 +83,10 @@ def factory(url: str, kafka_name: str) -> ConnectionFactory:
 class Senders:
     """Send to every unit in turn, plainly and in transactions, until they are stopped; each counts for itself."""
 
-    def __init__(self, factory: ConnectionFactory, queue: Queue, count: int) -> None:
+    def __init__(self, factory: ConnectionFactory, queue: Queue, count: int, traffic: Traffic | None = None) -> None:
+        self._ended = [0] * count
+        if traffic is not None:
+            traffic.extend(lambda n=n: self._ended[n] for n in range(count))  # type: ignore[misc]
         self.sent: dict[tuple[int, str], int] = defaultdict(int)
         self.failures: list[BaseException] = []
         self.rounds = threading.Semaphore(0)
@@ -76,6 +126,7 @@ class Senders:
                         self.sent[number, unit] += 1
                     if is_transacted:
                         session.commit()
+                    self._ended[number] += ROUND
                     self.rounds.release()
                     self._is_over.wait(0.05)
         except BaseException as error:
@@ -105,10 +156,10 @@ def check_order(found: dict[str, list[tuple[int, str]]], senders: Senders, count
 
 
 def test_units_that_wait_keep_their_partition_and_nobody_is_refused(
-    admin: Admin, factory: ConnectionFactory, queue: Queue
+    admin: Admin, factory: ConnectionFactory, queue: Queue, traffic: Traffic
 ) -> None:
     """Of UNIT-11."""
-    senders = Senders(factory, queue, 4)
+    senders = Senders(factory, queue, 4, traffic)
     with senders.at_work():
         assert admin.admit_partitions(queue, partitions=5, wait_s=WAIT_S) == (2, 5)
         assert set(admin.unit_paths(queue)) == {u for u in UNITS if _home(u, 5) != _home(u, 2)}
@@ -123,7 +174,9 @@ def test_units_that_wait_keep_their_partition_and_nobody_is_refused(
         }
 
 
-def test_paths_end_when_nothing_of_the_unit_is_left(admin: Admin, factory: ConnectionFactory, queue: Queue) -> None:
+def test_paths_end_when_nothing_of_the_unit_is_left(
+    admin: Admin, factory: ConnectionFactory, queue: Queue, traffic: Traffic
+) -> None:
     """Of UNIT-11: and what is sent then goes by the new count; who sends while a path ends keeps it."""
     moving = [u for u in UNITS if _home(u, 5) != _home(u, 2)]
     with factory.create_connection() as connection:
@@ -136,11 +189,13 @@ def test_paths_end_when_nothing_of_the_unit_is_left(admin: Admin, factory: Conne
         assert {u: messages[0][0] for u, messages in found.items()} == {u: _home(u, 2) for u in UNITS}
         _wait_until_empty(admin, queue)
         ending = threading.Thread(target=admin.end_paths, args=(queue,), kwargs={"wait_s": WAIT_S})
+        kept, sends = moving[0], 0
+        traffic.append(lambda: sends)
         ending.start()
-        kept = moving[0]
         while ending.is_alive():
             producer.send("b", unit_of_order=kept)
-        ending.join()
+            sends += 1
+        traffic.clear()
         assert list(admin.unit_paths(queue)) == [kept]
         for unit in moving:
             producer.send("c", unit_of_order=unit)

@@ -47,6 +47,13 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
     assert told
 
 
+def test_messages_that_came_back_wait_while_others_are_received(bootstrap: str) -> None:
+    plan = replace(TINY, warm_ups=0, waiting_kinds=("returned",), waiting_returned=300)
+    result = SHAPES["waiting"](Cluster(bootstrap), plan, lambda _: None)
+    assert {row["client"] for row in result.raw} == {"returned, waiting", "returned, without"}
+    assert len(result.judgements) == 3
+
+
 def test_a_warm_up_is_told_and_does_not_count() -> None:
     rows = [{"repeat": number} for number in TINY.turns]
     assert [row["repeat"] for row in rows] == [-1, 0]

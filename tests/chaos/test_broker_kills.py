@@ -23,13 +23,9 @@ from jbm_kafka.devbroker import LocalBroker
 from tests.support.chaos_checks import forwarded, out_of_order, settled_more_than_once
 from tests.support.chaos_crew import Crew
 from tests.support.chaos_run import Run
-from tests.support.chaos_topics import all_ends, bodies, read_committed
-from tests.support.hanging_transactions import blocked_by_kafka
+from tests.support.chaos_topics import bodies, read_committed
+from tests.support.hanging_transactions import wait_readable
 from tests.support.topics import create_topic
-from tests.support.waiting import wait_until
-
-READABLE_S = 30.0
-"""A transaction that nobody ends lasts for its timeout of 10 s."""
 
 
 def play(
@@ -61,27 +57,6 @@ def play(
     found = run.evidence({})
     wrong = [*forwarded(run.sent, bodies(read_committed(bootstrap, "out"))), *settled_more_than_once(found.events)]
     run.assert_right([*wrong, *out_of_order(found.steps)])
-
-
-def wait_readable(bootstrap: str, run: Run) -> None:
-    """Return when everything written until now, to whatever topic, is before the stable end of its partition.
-
-    The test is over, as one expected to fail, when that is Kafka's fault and by its own tool's word.
-    """
-    about = run.explain("no transaction blocks a partition")
-    written = wait_until(lambda: all_ends(bootstrap, stable=False), about=about, timeout_s=READABLE_S)
-
-    def is_readable() -> bool:
-        stable = all_ends(bootstrap, stable=True)
-        return all(stable.get(place, 0) >= end for place, end in written.items())
-
-    try:
-        wait_until(is_readable, about=about, timeout_s=READABLE_S)
-    except AssertionError:
-        blocked = blocked_by_kafka(bootstrap)
-        if blocked is None:
-            raise
-        pytest.xfail(f"Kafka has left partitions blocked, which nothing of ours can prevent:\n{blocked}")
 
 
 @pytest.mark.slow

@@ -10,9 +10,10 @@ from tests.support.chaos_puppet import Puppet
 from tests.support.chaos_topics import group_members, send_to_each
 from tests.support.waiting import wait_until
 
-SESSION_TIMEOUT_MS = 2_000
+SESSION_TIMEOUT_MS = 6_000
+"""A process that a busy machine leaves without a processor for two or three seconds is not dead."""
 SOON_S = 60.0
-A_WHILE_S = 3.0
+A_WHILE_S = 8.0
 """Longer than the session timeout, and than a rebalance waited before."""
 NOTHING_S = 1.0
 
@@ -39,7 +40,7 @@ def assert_untroubled(*puppets: Puppet) -> None:
     assert [puppet.ask("troubles") for puppet in puppets] == [[] for _ in puppets]
 
 
-@pytest.mark.parametrize("work_s", [5.0, pytest.param(12.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("work_s", [A_WHILE_S, pytest.param(15.0, marks=pytest.mark.slow)])
 def test_a_scale_out_beside_a_long_handler_hands_its_unit_out_once(
     bootstrap: str, make_queue: Callable[..., str], puppet: MakePuppet, work_s: float
 ) -> None:

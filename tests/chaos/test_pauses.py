@@ -14,6 +14,8 @@ from tests.support.chaos_run import Run
 from tests.support.chaos_topics import group_members
 
 WORKERS = 3
+SESSION_TIMEOUT_MS = 15_000
+"""Nobody dies here, and on a busy machine nobody is taken for dead."""
 STOCK: Mapping[str, str] = {"group.initial.rebalance.delay.ms": "3000"}
 """What brokers do unless they are told not to."""
 
@@ -31,7 +33,8 @@ def work_and_pause(
     assert pause_ms > idle_ms
     run = Run.prepare(
         bootstrap, name, folder, partitions=9, units=8, each=3, seed=1, poison=0, refused=0.0, mode="CLIENT", batch=2,
-        max_attempts=3, work_ms=work_ms, pause_ms=pause_ms, receiver_idle_ms=idle_ms, session_timeout_ms=2_000,
+        max_attempts=3, work_ms=work_ms, pause_ms=pause_ms, receiver_idle_ms=idle_ms,
+        session_timeout_ms=SESSION_TIMEOUT_MS,
     )  # fmt: skip
     with Crew(run.task, seed=run.seed) as crew:
         crew.hire_ready(WORKERS)

@@ -90,6 +90,7 @@ def test_kills_lose_nothing_and_break_no_order_in_any_subscription(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # four minutes on a machine that many share
 @pytest.mark.parametrize("seed", [301, 302, 303])
 def test_many_kills_lose_nothing_and_break_no_order_in_any_subscription(
     bootstrap: str, queue_name: str, tmp_path: Path, seed: int

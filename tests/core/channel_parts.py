@@ -12,7 +12,7 @@ from jbm_kafka.core.entries import Entry, MessageFate
 from jbm_kafka.core.freeze import Freeze, freeze
 from jbm_kafka.core.offer import Offer, decide_offer
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
-from jbm_kafka.core.settlement import GivenBack, Return, decide_return
+from jbm_kafka.core.settlement import Modified, Return, decide_return
 from jbm_kafka.core.states import ACKNOWLEDGED
 
 START_MS = 1_000
@@ -60,12 +60,12 @@ class Channel:
         row = DEPARTS_BY[MessageFate.DEAD_LETTERED] if session == DEPARTING else ACKNOWLEDGED
         self.state.apply(c.Acknowledged(session=session, offsets=offsets, durable=durable, transition=row))
 
-    def give_back(self, session: str, *rows: GivenBack | int, unread: Collection[int] | None = None) -> Return:
+    def give_back(self, session: str, *rows: Modified | int, unread: Collection[int] | None = None) -> Return:
         """A bare offset goes back counted, with the delay of the settings."""
         decision = decide_return(
             self.state,
             session,
-            [GivenBack(row, counted=True) if isinstance(row, int) else row for row in rows],
+            [Modified(row, counted=True) if isinstance(row, int) else row for row in rows],
             settings=self.settings,
             now_ms=self.now_ms,
             chance=0.5,

@@ -12,7 +12,7 @@ from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.entries import Attempted, Entry, Held, HeldGone, Position, Settled
 from jbm_kafka.core.freeze import freeze
 from jbm_kafka.core.offer import decide_offer
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.unsettled import BLOCK_SIZE
 from tests.core.channel_parts import Channel, message, recovered
 
@@ -67,7 +67,7 @@ def test_what_was_given_back_must_not_stay_recorded() -> None:
     channel.got("a")
     checkpoint(channel)
     assert not channel.state.is_dirty
-    channel.give_back("a", GivenBack(0, counted=False))
+    channel.give_back("a", Modified(0, counted=False))
     assert channel.state.is_dirty
     assert attempted(checkpoint(channel)) == {0: None}
 
@@ -82,10 +82,8 @@ def test_a_message_in_hand_at_a_crash_has_one_attempt_more() -> None:
     entries = checkpoint(first)
     position, held = entries[0], next(entry for entry in entries if isinstance(entry, Held))
     rest = [entry for entry in entries if entry not in (position, held)]
-    channel = recovered(position, *(e for e in rest if isinstance(e, Attempted)), held)
-    for entry in rest:
-        if isinstance(entry, Settled):
-            channel.state.apply(entry)
+    settled = [entry for entry in rest if isinstance(entry, Settled)]
+    channel = recovered(position, *settled, *(e for e in rest if isinstance(e, Attempted)), held)
     assert {offset: past.attempts for offset, past in channel.state.past.items()} == {0: 2, 1: 1}
     channel.fetch(message(0, b"u"), message(1, b"v"), message(2, b"w"))
     assert delivery_count_of(channel.state, 1).delivery_count == 2
@@ -95,14 +93,13 @@ def test_a_message_in_hand_at_a_crash_has_one_attempt_more() -> None:
 
 
 def test_a_recorded_attempt_of_a_settled_message_counts_for_nothing() -> None:
-    """The bitmap of settled offsets may come after it."""
     first = Channel(message(0), message(1), message(2))
     first.got("a")
     stale = [entry for entry in checkpoint(first) if isinstance(entry, Attempted)]
     first.acknowledge("a", 0, 2)
     position, settled, *_ = checkpoint(first)
     assert isinstance(settled, Settled)
-    channel = recovered(position, *stale, Attempted(block=0, bitmap=None), settled)
+    channel = recovered(position, settled, *stale, Attempted(block=0, bitmap=None))
     assert list(channel.state.past) == [1]
 
 

@@ -7,7 +7,7 @@ import pytest
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.departure import EXPIRED, OUT_OF_ATTEMPTS
 from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from tests.core.channel_parts import START_MS, Channel, message
 
 
@@ -100,9 +100,9 @@ def test_arrivals_and_waiting_heads_are_merged_by_priority_and_offset() -> None:
     channel = Channel(message(0), message(1), message(2))
     channel.got("a")
     channel.fetch(message(3))
-    channel.give_back("a", GivenBack(1, counted=False))
+    channel.give_back("a", Modified(1, counted=False))
     assert channel.got("b") == [1, 3]
-    channel.give_back("a", GivenBack(2, counted=False))
+    channel.give_back("a", Modified(2, counted=False))
     channel.fetch(message(4), message(5))
     assert channel.got("b", 2) == [2, 4]
     channel.fetch(message(6, priority=0))

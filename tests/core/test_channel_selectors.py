@@ -7,7 +7,7 @@ import pytest
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.spilling import spillable
 from tests.core.channel_parts import Channel, message
 
@@ -108,7 +108,7 @@ def test_a_run_within_a_unit_ends_at_what_is_not_chosen() -> None:
 def test_what_comes_back_is_for_those_who_choose_it() -> None:
     channel = channel_with(RED | BLUE, painted(0, RED))
     assert got(channel, RED) == [0]
-    channel.give_back(f"s{RED}", GivenBack(0, counted=False))
+    channel.give_back(f"s{RED}", Modified(0, counted=False))
     assert got(channel, BLUE) == []
     assert got(channel, RED) == [0]
 
@@ -118,7 +118,7 @@ def test_selectors_that_come_change_what_is_in_hand_too() -> None:
     assert got(channel, RED, limit=1) == [0]
     channel.state.apply(c.Selected(BLUE, {0: EVERYONE | BLUE}))
     assert got(channel, BLUE) == []
-    channel.give_back(f"s{RED}", GivenBack(0, counted=False))
+    channel.give_back(f"s{RED}", Modified(0, counted=False))
     assert got(channel, BLUE) == [0]
     channel.state.apply(c.Selected(EVERYONE))
     assert channel.state.gates.free_for(EVERYONE) == 1
@@ -164,7 +164,7 @@ def test_what_is_out_of_attempts_leaves_whoever_chooses_it() -> None:
     settings = ResolvedSettings(dead_letter_address="DLQ", max_delivery_attempts=1)
     channel = channel_with(RED, painted(0, RED, b"a"), painted(1, RED, b"a"), settings=settings)
     assert got(channel, RED) == [0, 1]
-    channel.give_back(f"s{RED}", GivenBack(0, counted=False), GivenBack(1, counted=True))
+    channel.give_back(f"s{RED}", Modified(0, counted=False), Modified(1, counted=True))
     assert got(channel, RED, limit=1) == [0]
     channel.state.apply(c.Selected(BLUE))
     channel.acknowledge(f"s{RED}", 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.spilling import spillable
 from tests.core.channel_parts import START_MS, Channel, message
 
@@ -95,7 +95,7 @@ def test_what_waits_before_a_message_in_hand_stays_in_memory() -> None:
     (row,) = spillable(channel.state)
     assert (row.kept, [reference.offset for reference in row.references()]) == (3, [4])
     channel.state.apply(c.Spilled(b"u", row.kept))
-    channel.give_back("a", GivenBack(3, counted=False))
+    channel.give_back("a", Modified(3, counted=False))
     assert channel.got("b") == [0, 1, 2, 3]
 
 
@@ -125,7 +125,7 @@ def test_messages_returned_meanwhile_go_before_those_from_the_held_store() -> No
     channel.state.apply(c.Spilled(b"u", kept=1))
     channel.pass_time(60)
     channel.got("a")
-    channel.give_back("a", GivenBack(0, counted=False))
+    channel.give_back("a", Modified(0, counted=False))
     channel.state.apply(c.Unspilled(b"u", [message(1, b"u"), message(2, b"u")]))
     assert channel.got("b") == [0, 1, 2]
 

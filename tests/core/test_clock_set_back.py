@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jbm_kafka.core.changes import TimePassed
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from tests.core.channel_parts import START_MS, Channel, message
 
 SET_BACK_MS = 600
@@ -25,7 +25,7 @@ def test_a_message_expires_by_the_clock_that_stamped_it() -> None:
     channel = channel_set_back()
     channel.fetch(message(0, expires=401), message(1, priority=5, expires=401), message(2, expires=400))
     assert channel.got("s") == [1, 0]
-    channel.give_back("s", GivenBack(0, counted=False))
+    channel.give_back("s", Modified(0, counted=False))
     pass_to(channel, START_MS + 1, SET_BACK_MS)
     assert not channel.got("t")
 
@@ -58,7 +58,7 @@ def test_a_redelivery_delay_does_not_notice_a_clock_set_back() -> None:
     """REDELIVER-2."""
     channel = Channel(message(0))
     assert channel.got("s") == [0]
-    channel.give_back("s", GivenBack(0, counted=True, delay_ms=50))
+    channel.give_back("s", Modified(0, counted=True, delay_ms=50))
     pass_to(channel, START_MS + 49, SET_BACK_MS)
     assert not channel.got("s")
     pass_to(channel, START_MS + 50, SET_BACK_MS)

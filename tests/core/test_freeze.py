@@ -8,7 +8,7 @@ from pyroaring import BitMap
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.delivery_count import delivery_count_of
 from jbm_kafka.core.entries import Held, HeldGone, Position, Settled
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.unsettled import BLOCK_SIZE
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
@@ -56,7 +56,7 @@ def test_a_returned_message_is_held_until_it_is_settled() -> None:
     """REDELIVER-1, LOG-3."""
     channel = Channel(message(0, b"u"))
     channel.got("a")
-    channel.give_back("a", GivenBack(0, counted=True, delay_ms=70))
+    channel.give_back("a", Modified(0, counted=True, delay_ms=70))
     held = Held(0, attempts=1, due_at_ms=START_MS + 70, delay_ms=70, unit=b"u", reason="returned")
     assert held in channel.checkpoint()
     channel.pass_time(70)
@@ -136,7 +136,7 @@ def test_a_new_owner_tells_redelivered_of_what_may_have_been_handed_over_and_of_
     """REDELIVER-7: what lies below the recorded mark, and is not settled."""
     first = Channel(message(0), message(1), message(2))
     first.got("a", 1)
-    first.give_back("a", GivenBack(0, counted=False))
+    first.give_back("a", Modified(0, counted=False))
     channel = recovered(*first.checkpoint(offered_position=first.state.delivered_position))
     channel.fetch(message(0), message(1), message(2))
     assert [delivery_count_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
@@ -147,7 +147,7 @@ def test_after_a_clean_release_only_what_was_counted_is_told_redelivered() -> No
     """REDELIVER-1: what came back unseen, and what waited behind it, is new to the next owner too."""
     first = Channel(message(0), message(1), message(2))
     first.got("a", 3)
-    first.give_back("a", GivenBack(0, counted=True), GivenBack(1, counted=False), GivenBack(2, counted=False))
+    first.give_back("a", Modified(0, counted=True), Modified(1, counted=False), Modified(2, counted=False))
     channel = recovered(*first.checkpoint(offered_position=first.state.redelivered_below))
     channel.fetch(message(0), message(1), message(2))
     assert [delivery_count_of(channel.state, offset).redelivered for offset in (0, 1, 2)] == [True, False, False]
@@ -179,7 +179,7 @@ def test_a_gap_found_when_read_again_is_settled_with_its_past() -> None:
     first.give_back("a", 1)
     channel = recovered(*first.checkpoint(offered_position=3))
     channel.fetch(message(0), end=2)  # 1 is gone: compacted, or deleted by an operator
-    assert channel.state.past == {}
+    assert not channel.state.past
     channel.state.apply(c.OfferedRaised(3))
     channel.got("b")
     channel.acknowledge("b", 0)
@@ -224,7 +224,7 @@ def test_deleted_entries_that_compaction_has_not_removed_yet_do_no_harm() -> Non
     channel.state.apply(Held(0, 1, 0, 0, None, "returned"))
     channel.state.apply(HeldGone(offset=0))
     channel.state.apply(Settled(block=0, bitmap=None))
-    assert channel.state.past == {}
+    assert not channel.state.past
     assert list(channel.state.unsettled) == [0, 1]
 
 
@@ -234,4 +234,4 @@ def test_a_held_entry_of_a_settled_message_is_not_believed() -> None:
     first.acknowledge("a", 0)
     channel = recovered(*first.checkpoint(offered_position=2))
     channel.state.apply(Held(0, 1, 0, 0, None, "returned"))
-    assert channel.state.past == {}
+    assert not channel.state.past

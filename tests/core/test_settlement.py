@@ -7,8 +7,9 @@ from jbm_kafka.core.changes import OfferedRaised
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount, delivery_count_of
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.entries import Held
+from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import FOREVER_MS, HELD_FOR_OPERATOR, GivenBack, decide_kept, unknown_offsets
+from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified, decide_kept, unknown_offsets
 from tests.core.channel_parts import START_MS, Channel, message, recovered
 
 ONE_ATTEMPT = ResolvedSettings(max_delivery_attempts=1, dead_letter_address="DLQ")
@@ -33,7 +34,7 @@ def test_a_message_given_back_comes_again_counted_and_says_so() -> None:
 def test_what_never_reached_the_application_is_not_counted() -> None:
     """ACK-8, REDELIVER-1."""
     channel = unit(1)
-    channel.give_back("a", GivenBack(0, counted=False, delay_ms=50))
+    channel.give_back("a", Modified(0, counted=False, delay_ms=50))
     assert channel.got("b") == [0]
     assert delivery_count_of(channel.state, 0) == FIRST_DELIVERY
 
@@ -43,7 +44,7 @@ def test_an_earlier_attempt_is_not_forgotten_when_it_goes_back_uncounted() -> No
     channel = unit(1)
     channel.give_back("a", 0)
     channel.got("a")
-    channel.give_back("a", GivenBack(0, counted=False))
+    channel.give_back("a", Modified(0, counted=False))
     assert delivery_count_of(channel.state, 0).attempts == 1
 
 
@@ -61,18 +62,18 @@ def test_messages_given_back_go_before_those_that_wait() -> None:
     channel = Channel(*(message(offset, b"u") for offset in range(4)))
     channel.got("a", 2)
     channel.got("b")
-    channel.give_back("a", *(GivenBack(offset, counted=False) for offset in (1, 0)))
+    channel.give_back("a", *(Modified(offset, counted=False) for offset in (1, 0)))
     assert channel.got("b") == [0, 1, 2, 3]
 
 
 def test_a_message_without_a_unit_waits_alone() -> None:
     channel = Channel(message(0), message(1))
     channel.got("a")
-    channel.give_back("a", GivenBack(0, counted=True, delay_ms=10), GivenBack(1, counted=False))
+    channel.give_back("a", Modified(0, counted=True, delay_ms=10), Modified(1, counted=False))
     assert channel.got("b") == [1]
     channel.pass_time(10)
     assert channel.got("b") == [0]
-    channel.give_back("b", GivenBack(0, counted=False))
+    channel.give_back("b", Modified(0, counted=False))
     assert channel.got("a") == [0]
 
 
@@ -94,7 +95,7 @@ def test_the_wait_is_the_settings_or_the_verdicts_own() -> None:
     settings = ResolvedSettings(redelivery_delay_ms=20, redelivery_delay_multiplier=2.0, max_redelivery_delay_ms=100)
     channel = Channel(message(0), message(1), settings=settings)
     channel.got("a")
-    channel.give_back("a", 0, GivenBack(1, counted=True, delay_ms=500))
+    channel.give_back("a", 0, Modified(1, counted=True, delay_ms=500))
     channel.pass_time(20)
     assert channel.got("a") == [0]
     channel.give_back("a", 0)
@@ -116,7 +117,7 @@ def test_what_was_tried_often_enough_leaves_and_holds_its_unit_until_it_is_gone(
     assert channel.got("b") == []
     channel.acknowledge(DEPARTING, 0, durable=True)
     assert channel.got("b") == [1]
-    assert channel.state.past == {}
+    assert not channel.state.past
 
 
 def test_a_message_without_a_unit_leaves_alone_however_it_came_to_the_hand() -> None:
@@ -144,7 +145,7 @@ def test_two_exhausted_messages_of_one_unit_given_back_together_leave_one_after_
 def test_an_exhausted_message_does_not_leave_before_an_earlier_one_that_stays() -> None:
     """UNIT-1: the earlier one was returned uncounted in the same breath."""
     channel = unit(2, ONE_ATTEMPT)
-    assert channel.give_back("a", GivenBack(0, counted=False), 1).leaving == []
+    assert channel.give_back("a", Modified(0, counted=False), 1).leaving == []
     assert channel.got("b") == [0]
     assert not channel.ask("b").leaving
 
@@ -179,14 +180,14 @@ def test_what_crashes_left_without_attempts_is_kept_where_a_unit_is_held() -> No
     channel.fetch(message(0, b"u"), message(1, b"v"), message(2, b"u"))
     assert channel.got("a") == [1]
     entries = [entry for entry in channel.checkpoint(offered_position=3) if isinstance(entry, Held)]
-    assert entries == [Held(0, 2, FOREVER_MS, FOREVER_MS, b"u", HELD_FOR_OPERATOR)]
+    assert entries == [Held(0, 2, FOREVER_MS, FOREVER_MS, None, HELD_FOR_OPERATOR)]
 
 
 def test_what_the_session_does_not_hold_is_named_and_nothing_happens_to_it() -> None:
     """STATE-6."""
     channel = unit(2)
     channel.fetch(message(2, b"v"))
-    decision = channel.give_back("a", 2, 77, GivenBack(1, counted=False))
+    decision = channel.give_back("a", 2, 77, Modified(1, counted=False))
     assert decision.unknown == [2, 77]
     assert [reference.offset for reference, _ in decision.returned] == [1]
     assert channel.give_back("nobody", 0).changes == []
@@ -213,7 +214,7 @@ def test_a_message_named_twice_goes_back_once() -> None:
 def test_a_delay_of_the_head_holds_what_was_returned_with_it() -> None:
     """Of UNIT-4."""
     channel = unit(2)
-    channel.give_back("a", GivenBack(0, counted=True, delay_ms=30))
+    channel.give_back("a", Modified(0, counted=True, delay_ms=30))
     assert channel.got("b") == []
     assert channel.state.past[0].due_at_ms == START_MS + 30
     channel.pass_time(30)

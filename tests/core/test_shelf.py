@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.shelf import NEVER, PARTS, Place, Shelf, place_for
 from jbm_kafka.core.spilling import shelvable, shelved, spillable
 from jbm_kafka.core.standing import Rule, Standing, standing_of
@@ -91,7 +91,7 @@ def test_a_message_that_came_back_leaves_with_its_gate_and_one_of_a_unit_is_spil
     """Of LOG-9: a unit's messages stand together in the held store."""
     channel = Channel(message(0), message(1, b"u", delivery=START_MS + 50), message(2, delivery=START_MS + 50))
     assert channel.got("a") == [0]
-    channel.give_back("a", GivenBack(0, counted=True, delay_ms=1_000))
+    channel.give_back("a", Modified(0, counted=True, delay_ms=1_000))
     assert [row.gate.key for row in spillable(channel.state)] == [b"u"]
     assert [gate.key for gate in shelvable(channel.state)] == [0, 2]
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.core import changes as c
+from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
-from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, GivenBack
+from jbm_kafka.core.settlement import HELD_FOR_OPERATOR, Modified
 from jbm_kafka.core.shelf import Place
 from jbm_kafka.core.shelved_units import ShelvedUnits, UnitHead
 from jbm_kafka.core.spilling import shelvable, shelved, spillable
@@ -147,24 +148,56 @@ def test_a_unit_of_which_somebody_has_messages_keeps_its_gate() -> None:
     assert put_away(channel) == []
 
 
-def test_units_that_came_back_leave_with_their_gates_and_what_is_kept_for_an_operator_stays() -> None:
-    """Of REDELIVER-2, UNIT-16, LOG-9: attempts are remembered; an operator may let go at any moment."""
-    channel = Channel(message(0, b"u"), message(1), message(2, b"w"))
-    assert channel.got("a") == [0, 1, 2]
-    channel.give_back("a", *(GivenBack(offset, counted=True, delay_ms=DELAY_MS) for offset in (0, 1)))
-    kept = c.ReturnedMessage(2, 10, 1 << 60, 1 << 60, HELD_FOR_OPERATOR)
-    channel.state.apply(c.Returned(session="a", messages=[kept]))
+def test_units_that_came_back_leave_with_their_gates() -> None:
+    """Of REDELIVER-2, LOG-9: attempts are remembered."""
+    channel = Channel(message(0, b"u"), message(1))
+    assert channel.got("a") == [0, 1]
+    channel.give_back("a", *(Modified(offset, counted=True, delay_ms=DELAY_MS) for offset in (0, 1)))
     assert [row.heads for row in put_away(channel)] == [[UnitHead(0, b"u")]]
     alone = [row for row in shelved(channel.state, shelvable(channel.state)) if isinstance(row, c.Shelved)]
     assert [row.offsets for row in alone] == [[1]]
     channel.state.apply(alone[0])
-    assert list(channel.state.gates.by_key) == [b"w"]
+    assert not channel.state.gates.by_key
     delayed = Standing(Rule.DELAYED, due_at_ms=START_MS + DELAY_MS)
     assert standing_of(channel.state, 0, b"u", now_ms=START_MS) == delayed
     assert standing_of(channel.state, 1, None, now_ms=START_MS) == delayed
     channel.state.apply(c.Unshelved(alone[0].place, [message(1)]))
     channel.pass_time(DELAY_MS)
     assert channel.got("a") == [1]
+
+
+def test_what_is_kept_for_an_operator_leaves_with_its_gate_and_comes_back_when_he_lets_it_go() -> None:
+    """UNIT-16, of LOG-9: only that, however many wait beside it."""
+    channel = Channel(message(0, b"u"), message(1, b"w"), message(2), message(3), message(4, b"u"))
+    assert channel.got("a") == [0, 1, 2, 3, 4]
+    kept = [c.ReturnedMessage(offset, 10, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR) for offset in range(4)]
+    channel.state.apply(c.Returned("a", [*kept, c.ReturnedMessage(4, 0, 0, 0, "returned")]))
+    (units,) = put_away(channel)
+    (alone,) = [row for row in shelved(channel.state, shelvable(channel.state)) if isinstance(row, c.Shelved)]
+    channel.state.apply(alone)
+    gates, shelf = channel.state.gates, channel.state.shelf
+    assert not gates.by_key
+    channel.pass_time(365 * 86_400_000)
+    assert not shelf.is_awaited
+    for offset, unit in ((0, b"u"), (2, None)):
+        assert standing_of(channel.state, offset, unit, now_ms=channel.now_ms) == Standing(Rule.ON_HOLD)
+    channel.state.apply(c.Released([c.ReturnedMessage(offset, 0, 0, 0, "returned") for offset in (0, 2, 3)]))
+    assert {place: list(offsets) for place, offsets in shelf.to_fetch.items()} == {
+        alone.place: [2, 3],
+        units.place: [0],
+    }
+    assert standing_of(channel.state, 0, b"u", now_ms=channel.now_ms) == Standing(Rule.READY)
+    assert standing_of(channel.state, 1, b"w", now_ms=channel.now_ms) == Standing(Rule.ON_HOLD)
+    channel.state.apply(c.Unshelved(alone.place, [message(2)]))
+    channel.state.apply(c.UnitsUnshelved(units.place, units.heads))
+    assert {place: list(offsets) for place, offsets in shelf.to_fetch.items()} == {alone.place: [3]}
+    channel.state.apply(c.Unshelved(alone.place, [message(3)]))
+    assert not shelf.is_awaited
+    assert channel.got("a") == [2, 3]
+    assert list(gates.awaiting_load) == [b"u"]
+    channel.state.apply(c.Unspilled(b"u", [message(0, b"u"), message(4, b"u")]))
+    assert channel.got("a") == [0, 4]
+    assert gates.by_key[b"w"].due_at_ms == FOREVER_MS
 
 
 def test_an_operator_lets_go_of_what_stands_behind_a_shelved_unit() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.standing import Rule, Standing, standing_of, standing_of_gate
 from tests.core.channel_parts import START_MS, Channel, message
 
@@ -55,7 +55,7 @@ def test_a_delay_tells_when_it_ends() -> None:
     """Of UNIT-17."""
     channel = joe()
     assert channel.got("s", 1) == [0]
-    channel.give_back("s", GivenBack(0, counted=True, delay_ms=500))
+    channel.give_back("s", Modified(0, counted=True, delay_ms=500))
     assert stands(channel, 0) == Standing(Rule.DELAYED, due_at_ms=START_MS + 500)
     assert unit_stands(channel) == Standing(Rule.DELAYED, head=0, due_at_ms=START_MS + 500)
     channel.pass_time(500)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -88,6 +89,18 @@ def test_what_cannot_leave_from_behind_a_session_waits_there_again() -> None:
     assert channel.got("s") == []
     put_back(channel, *joes(2))
     assert channel.got("s") == [2]
+
+
+def test_a_session_s_last_attempt_leaves_beside_what_was_taken_out_behind_it() -> None:
+    """Of UNIT-3: neither can leave, and both wait again."""
+    channel = Channel(*joes(0, 1, 2), settings=replace(LETTERS, max_delivery_attempts=1))
+    assert channel.got("s", 1) == [0]
+    take_out(channel, *joes(1))
+    assert [leaving.reference.offset for leaving in channel.give_back("s", 0).leaving] == [0]
+    assert channel.got("other") == []
+    put_back(channel, *joes(0, 1))
+    assert channel.state.gates.by_key[b"joe"].owner is None
+    assert [reference.offset for reference in channel.state.gates.by_key[b"joe"].waiting] == [0, 1, 2]
 
 
 def test_an_expired_arrival_without_a_unit_may_be_put_back() -> None:

@@ -93,8 +93,10 @@ def test_a_broker_that_it_started_is_stopped_and_its_topics_are_kept(
     if number is None:
         assert last == "the local Kafka is stopped, its topics are kept: jbm-kafka broker start\n"
     assert own_broker.start()
-    assert any(
-        topic.startswith("bookstore.") for topic in admin_client(own_broker.bootstrap).list_topics(timeout=10).topics
+    admin = admin_client(own_broker.bootstrap)
+    # A broker that has just come up may not have read yet what it has.
+    assert wait_until(
+        lambda: any(topic.startswith("bookstore.") for topic in admin.list_topics(timeout=10).topics), timeout_s=30
     )
 
 

@@ -13,12 +13,6 @@ from tests.house.sources import ROOT
 PAGE = (ROOT / "docs" / "api.md").read_text()
 WORDS = set(re.findall(r"\w+", PAGE))
 
-OUR_OWN = {
-    "connection_started", "connection_stopped", "forked", "inbox", "is_started", "is_temporary", "kind",
-    "link", "next_delivery", "provider", "shape", "wait_ready", "waiting",
-}  # fmt: skip
-"""Without an underscore, because modules of the package share them; not for users."""
-
 TYPES = "boolean|byte|bytes|short|char|int|long|float|double|string|object"
 TYPED = re.compile(rf"(get|set|read|write)_({TYPES})(_property)?")
 """One of them stands for all."""
@@ -29,7 +23,7 @@ def public_attributes(kind: type) -> set[str]:
     if issubclass(kind, Enum):
         return {member.name for member in kind}
     found = {name for name, _ in inspect.getmembers(kind) if not name.startswith("_")}
-    return {name for name in found - OUR_OWN if not TYPED.fullmatch(name)}
+    return {name for name in found if not TYPED.fullmatch(name)}
 
 
 def test_every_name_of_the_administration_is_on_the_page() -> None:
@@ -44,6 +38,11 @@ def test_every_attribute_of_a_class_is_on_the_page(name: str) -> None:
         assert [field for field in public_attributes(kind) - {"given", "from_mapping"} if field not in settings] == []
         return
     assert public_attributes(kind) - WORDS == set()
+
+
+def test_every_rule_that_can_keep_a_message_is_told_to_operators() -> None:
+    words = set(re.findall(r"`([A-Z_]+)`", (ROOT / "docs" / "operating.md").read_text()))
+    assert public_attributes(admin.Rule) - words == set()
 
 
 def test_every_attribute_of_the_administration_is_on_the_page() -> None:

@@ -87,8 +87,8 @@ def eventually(holds: Callable[[], bool], about: str) -> None:
 
 def ask(consumer: MessageConsumer) -> None:
     """Ask for one ahead, as a receive does that took one."""
-    with consumer.link.lock:
-        consumer.link.request(1)
+    with consumer._link.lock:
+        consumer._link.request(1)
 
 
 @contextmanager
@@ -163,10 +163,10 @@ class Aside:
 def delays_ms(consumer: MessageConsumer) -> list[int]:
     """How long the worker behind a consumer has each message that came back wait, or had: by its own word."""
     channels = list(group_worker_behind(consumer).data.channels.values())
-    return [past.delay_ms for channel in channels for past in dict(channel.state.past).values()]
+    return [past.delay_ms for channel in channels for _, past in channel.state.past.items()]
 
 
 def group_worker_behind(consumer: MessageConsumer) -> GroupWorker:
     """The group worker that serves a consumer."""
-    assert isinstance(consumer.link.group_worker, GroupWorker), consumer.link.group_worker
-    return consumer.link.group_worker
+    assert isinstance(consumer._link.group_worker, GroupWorker), consumer._link.group_worker
+    return consumer._link.group_worker

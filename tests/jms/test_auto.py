@@ -69,7 +69,7 @@ def test_what_is_taken_from_an_auto_session_is_told_once(connect: Connect, order
     else:
         session.close()
     nothing_more = RuntimeError("the last")
-    connection.core.notify_exception(nothing_more)
+    connection._core.notify_exception(nothing_more)
     assert told.get(timeout=SOON_S) is nothing_more
 
 

@@ -210,7 +210,7 @@ def test_what_a_newer_version_recorded_keeps_its_partition_closed_and_is_not_del
     """Of LOG-4: told once, to who waits; the queue's other partition goes on."""
     factory = make_factory(bootstrap, namespace="")
     with factory.create_connection() as connection:
-        info = connection.provider.ensure(orders)
+        info = connection._core.provider.ensure(orders)
         assert info.partitions == 2
         session = connection.create_session()
         units = {partition_for(name.encode(), 2): name for name in "abcdef"}
@@ -248,7 +248,7 @@ def test_a_failing_exception_listener_harms_nobody(connection: Connection, order
 
     connection.exception_listener = fail
     try:
-        connection.core.notify_exception(errors.JMSError("told"))
+        connection._core.notify_exception(errors.JMSError("told"))
     finally:
         connection.exception_listener = None
     send(connection.create_session(), orders, "a")

@@ -88,7 +88,7 @@ def test_a_session_in_use_refuses_a_second_thread(session: Session, orders: Queu
     """CONN-1: a session used by two threads at once is refused."""
     consumer = session.create_consumer(orders)
     waiting = Aside(consumer.receive)
-    while not consumer.link.is_waiting:
+    while not consumer._link.is_waiting:
         assert waiting.is_running
     for call in (consumer.receive_nowait, session.recover, lambda: session.create_producer(orders)):
         with pytest.raises(errors.IllegalStateError, match="another thread"):
@@ -203,7 +203,7 @@ def test_two_consumers_of_one_session_receive_again_after_their_group_worker_has
     group_worker = group_worker_behind(first)
     group_worker.stop()
     assert group_worker.join(SOON_S)
-    assert second.link.group_worker is group_worker
+    assert second._link.group_worker is group_worker
     send(session, orders, "a")
     got: list[Message | None] = []
 
@@ -239,7 +239,7 @@ def test_a_session_whose_consumer_closed_with_messages_in_hand_serves_the_next(
         consumer.close()
         message.acknowledge()
         assert message.body == body
-    assert session.core.links.all == []
+    assert session._core.links.all == []
 
 
 def test_units_go_to_two_sessions_and_each_stays_in_one(connection: Connection, orders: Queue) -> None:
@@ -277,7 +277,7 @@ def test_a_receive_on_a_stopped_connection_waits_for_its_start(
         assert consumer.receive(0.1) is None
         assert consumer.receive_nowait() is None
         waiting = Aside(consumer.receive)
-        while not consumer.link.is_waiting:
+        while not consumer._link.is_waiting:
             assert waiting.is_running
         other.start()
         assert getattr(waiting.result(), "body", None) == "a"
@@ -290,7 +290,7 @@ def test_ctrl_c_interrupts_a_receive(connection: Connection, orders: Queue) -> N
     consumer = session.create_consumer(orders)
 
     def interrupt() -> None:
-        eventually(lambda: consumer.link.is_waiting, "no receive waits")
+        eventually(lambda: consumer._link.is_waiting, "no receive waits")
         os.kill(os.getpid(), signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)

@@ -40,8 +40,8 @@ def test_the_nth_message_that_is_finished_acknowledges_all(
     send(lazy, orders, "1", "2", "3", "4", "5", unit="u")
     consumer = lazy.create_consumer(orders)
     assert bodies(receive_all(consumer, 3)) == ["1", "2", "3"]
-    assert consumer.link.group_worker.is_settled
-    assert lazy.strategy.count(consumer.link) == 3
+    assert consumer._link.group_worker.is_settled
+    assert lazy._strategy.count(consumer._link) == 3
     assert receive(consumer).body == "4"
     eventually(lambda: left(connection, orders) == ["4", "5"], "not exactly the finished ones are acknowledged")
 
@@ -54,7 +54,7 @@ def test_the_clock_acknowledges_what_is_finished(connection: Connection, orders:
         consumer = session.create_consumer(orders)
         receive_all(consumer, 2)
         eventually(lambda: left(connection, orders) == ["2", "3"], "1 is finished, and nobody acknowledges it")
-        assert session.strategy.count(consumer.link) == 1, "the one in hand is not finished"
+        assert session._strategy.count(consumer._link) == 1, "the one in hand is not finished"
 
 
 def test_never_told_it_is_50_messages_or_200_ms(connection: Connection, orders: Queue) -> None:
@@ -140,7 +140,7 @@ def test_its_unit_is_the_sessions_until_it_is_acknowledged(
     send(lazy, orders, "1", "2", "3", "4", unit="u")
     consumer = lazy.create_consumer(orders)
     receive_all(consumer, 2)
-    consumer.link.give_back_unread()
+    consumer._link.give_back_unread()
     with connection.create_session() as other:
         beside = other.create_consumer(orders)
         assert beside.receive(NOTHING_S) is None

@@ -70,7 +70,7 @@ def refuse(cluster: MemoryCluster) -> Refuse:
 
 def told(connection: Connection) -> None:
     """Everything sent was reported."""
-    assert connection.provider.flush(SOON_S)
+    assert connection._core.provider.flush(SOON_S)
 
 
 def stall(cluster: MemoryCluster) -> None:
@@ -118,15 +118,19 @@ def test_flush_and_close_wait(cluster: MemoryCluster, producer: MessageProducer,
 
 
 def test_the_nth_raises_and_the_list_has_exactly_those_not_confirmed(
-    connection: Connection, producer: MessageProducer, refuse: Refuse
+    cluster: MemoryCluster, connection: Connection, producer: MessageProducer, refuse: Refuse
 ) -> None:
     """SEND-3, SEND-4: each as it was sent, with what was an argument of its send."""
     refuse("b")
+    stall(cluster)  # a failure known before the fourth is sent would keep it back
     producer.send("a")
     producer.send("b", properties={"region": "EU"}, correlation_id="7")
     producer.send("c")
+    fourth = Aside(lambda: producer.send("d"))
+    eventually(lambda: bodies(producer.unacknowledged_sends()) == [*"abcd"], "the fourth is not sent")
+    go_on(cluster)
     with pytest.raises(errors.JMSError, match=FAILED) as caught:
-        producer.send("d")
+        fourth.result()
     assert caught.value.unacknowledged == 1
     [failed] = producer.unacknowledged_sends()
     assert (failed.body, failed.unit_of_order, failed.properties["region"], failed.correlation_id) == (

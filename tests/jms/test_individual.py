@@ -107,7 +107,7 @@ def test_workers_may_acknowledge_messages_of_a_closed_consumer(
     workers = [Aside(partial(acknowledge, got[each::8])) for each in range(8)]
     for worker in workers:
         worker.result()
-    assert individual.core.links.all == []
+    assert individual._core.links.all == []
     eventually(lambda: left(connection, queue) == [], "not acknowledged")
 
 

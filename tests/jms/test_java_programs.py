@@ -66,7 +66,7 @@ def answers() -> list[tuple[Any, bytes]]:
     java = str(find_java())
     if not has_a_compiler(java):
         pytest.skip("this Java is a runtime without a compiler, which starts no source")
-    lines = [f"{message.shape.value} {(to_record(message).value or b'').hex()}\n" for message, _ in MADE]
+    lines = [f"{message._shape.value} {(to_record(message).value or b'').hex()}\n" for message, _ in MADE]
     command = [java, "-cp", str(JARS), str(ROOT / "tests/golden/Bodies.java"), str(ROOT / "schemas")]
     done = subprocess.run(command, input="".join(lines), capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr

@@ -141,7 +141,7 @@ def test_a_refused_consumer_leaves_its_session_as_it_was(
     session = connection.create_session()
     with pytest.raises(errors.InvalidDestinationError, match="compacted"):
         session.create_consumer(unfit)
-    assert session.core.links.all == []
+    assert session._core.links.all == []
     with connection:
         send(session, orders, "a")
         assert receive(session.create_consumer(orders)).body == "a"
@@ -192,7 +192,7 @@ def test_a_context_has_what_connection_and_session_have(warm: ConnectionFactory,
         assert jms.metadata.provider_version == version("jbm-kafka")
         heard: list[Exception] = []
         jms.exception_listener = heard.append
-        assert jms.connection.exception_listener == heard.append == jms.exception_listener
+        assert jms._connection.exception_listener == heard.append == jms.exception_listener
         jms.set_default_prefetch(7)
         with jms.transaction():
             jms.create_producer().send(orders, jms.create_message())
@@ -207,10 +207,10 @@ def test_after_a_fork_the_child_is_told_so(warm: ConnectionFactory, orders: Queu
         producer = session.create_producer(orders)
         producer.send("a")
         consumer = session.create_consumer(orders)
-        session.core.lock.acquire()  # as another thread may in that moment; in the child nobody releases it
+        session._core.lock.acquire()  # as another thread may in that moment; in the child nobody releases it
         child = os.fork()
         if child:
-            session.core.lock.release()
+            session._core.lock.release()
         else:
             told = 0
             calls = (
@@ -241,13 +241,13 @@ def test_a_waiting_receive_goes_on_after_a_stop_and_a_start(
     stopping = connect()
     consumer = stopping.create_session().create_consumer(orders)
     waiting = Aside(consumer.receive)
-    eventually(lambda: consumer.link.credit > 0, "it does not ask")
+    eventually(lambda: consumer._link.credit > 0, "it does not ask")
     stopping.stop()
     group_worker = group_worker_behind(consumer)
     if has_left:
         group_worker.stop()
         assert group_worker.join(SOON_S)
-        assert consumer.link.group_worker is group_worker
+        assert consumer._link.group_worker is group_worker
     stopping.start()
     send(connection.create_session(), orders, "a")
     assert getattr(waiting.result(), "body", None) == "a"
@@ -359,7 +359,7 @@ def test_a_start_that_fails_for_one_queue_serves_the_others_and_can_be_repeated(
         for _ in range(2):
             with pytest.raises(errors.JMSError, match=re.escape(missing.name)):
                 connection.start()
-        assert {consumer.link.is_attached for consumer in heard} == {True}
+        assert {consumer._link.is_attached for consumer in heard} == {True}
         assert receive(heard[1]).body in ("a", "b")
         with pytest.raises(errors.JMSError, match=re.escape(missing.name)):
             refused.receive(0)
@@ -388,6 +388,6 @@ def test_a_receive_whose_consumer_is_closed_meanwhile_returns_none(
     """CONN-1: and so does an iteration end."""
     consumer = session.create_consumer(orders)
     waiting = Aside(lambda: call(consumer))
-    eventually(lambda: consumer.link.is_waiting, "no receive waits")
+    eventually(lambda: consumer._link.is_waiting, "no receive waits")
     consumer.close()
     assert waiting.result() is None

@@ -32,8 +32,8 @@ from tests.sidecar.parts import channel_of
 
 def by_steps(session: Session) -> Listening:
     """Its listeners without their thread: the test goes the steps."""
-    session.core.guard.listening = session.listening._state
-    return session.listening
+    session._core.guard.listening = session._listening._state
+    return session._listening
 
 
 def fail_once() -> Seen:
@@ -260,7 +260,7 @@ def test_a_message_taken_for_a_listener_goes_back_when_that_ends_before_it_begin
             taken += filter(None, [thread.next_message()])
         calls = {"close": consumer.close, "stop": ending.stop, "take away": lambda: consumer.set_listener(None)}
         ended = Aside(calls[end])
-        eventually(lambda: not thread.may_listen(consumer.inbox), "not ended")
+        eventually(lambda: not thread.may_listen(consumer._inbox), "not ended")
         assert ended.is_running
         thread.deliver(*taken[0])
         ended.result()
@@ -278,17 +278,17 @@ def test_a_message_taken_for_a_listener_that_is_taken_away_is_the_next_to_be_rec
     consumer = listening.create_consumer(orders)
     ask(consumer)
     send(session, orders, "a", "b")
-    eventually(lambda: bool(consumer.link.buffer), "the first did not come")
+    eventually(lambda: bool(consumer._link.buffer), "the first did not come")
     thread = by_steps(listening)
     consumer.set_listener(seen)
     taken = thread.next_message()
     assert taken is not None
-    eventually(lambda: bool(consumer.link.buffer), "the second did not come")
+    eventually(lambda: bool(consumer._link.buffer), "the second did not come")
     taking_away = Aside(lambda: consumer.set_listener(None))
-    eventually(lambda: not thread.may_listen(consumer.inbox), "not taken away")
+    eventually(lambda: not thread.may_listen(consumer._inbox), "not taken away")
     thread.deliver(*taken)
     taking_away.result()
-    listening.core.guard.listening = None
+    listening._core.guard.listening = None
     assert seen.messages == []
     assert [(m.body, m.delivery_count) for m in (receive(consumer), receive(consumer))] == [("a", 1), ("b", 1)]
 
@@ -371,11 +371,11 @@ def test_a_buffer_full_of_expired_messages_is_passed_over(
 ) -> None:
     """SEND-5, UNIT-1: however many; what follows them in their unit goes back with them."""
     consumer = connection.create_session(AcknowledgeMode.CLIENT).create_consumer(orders)
-    lease = PartitionLease(channel_of(ChannelState()), session_id="s", tell=consumer.link.tell)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=consumer._link.notify)
     lease.is_revoked = True  # what goes back of it concerns nobody
     references = [Reference(offset, b"u", expiration_ms=1) for offset in range(5_000)] + [Reference(5_000, b"u")]
-    with consumer.link.lock:
-        consumer.link.buffer.extend(Delivery(lease, reference, FIRST_DELIVERY) for reference in references)
+    with consumer._link.lock:
+        consumer._link.buffer.extend(Delivery(lease, reference, FIRST_DELIVERY) for reference in references)
     send(session, orders, "later", unit="w")
     if listens:
         seen = Seen()
@@ -394,10 +394,10 @@ def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
     told: list[Exception] = []
     connection.exception_listener = told.append
     consumer = connection.create_session().create_consumer(orders)
-    lease = PartitionLease(channel_of(ChannelState()), session_id="s", tell=consumer.link.tell)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=consumer._link.notify)
     lease.is_revoked = True
-    with consumer.link.lock:
-        consumer.link.buffer.append(Delivery(lease, Reference(0, None, record="no record"), FIRST_DELIVERY))
+    with consumer._link.lock:
+        consumer._link.buffer.append(Delivery(lease, Reference(0, None, record="no record"), FIRST_DELIVERY))
     seen = Seen()
     consumer.set_listener(seen)
     eventually(lambda: bool(told), "nobody is told")
@@ -418,7 +418,7 @@ def test_two_listeners_of_one_session_take_turns(connection: Connection, session
         got = "".join(str(each.body)[0] for each in seen.messages)
         for name, consumer in (("x", one), ("y", two)):
             if 0 < got.count(name) < count:
-                eventually(lambda: bool(consumer.link.buffer), f"{name} has no message waiting")  # noqa: B023
+                eventually(lambda: bool(consumer._link.buffer), f"{name} has no message waiting")  # noqa: B023
 
     seen = Seen(have_more)
     one.set_listener(seen)

@@ -78,9 +78,7 @@ PUBLIC = sorted(
         (each, name)
         for each in CLASSES
         for name, member in inspect.getmembers(each)
-        if name != "_take_no_other"
-        and (inspect.isfunction(member) or inspect.ismethod(member))
-        and not name.startswith("_")
+        if (inspect.isfunction(member) or inspect.ismethod(member)) and not name.startswith("_")
     },
     key=str,
 )

@@ -49,7 +49,7 @@ def test_a_receive_gets_its_message_where_another_consumer_of_the_session_was_th
     with standing_still(consumer):
         polling.create_consumer(orders).close()
         receiving.start()
-        eventually(lambda: consumer.link.is_waiting, "it does not receive")
+        eventually(lambda: consumer._link.is_waiting, "it does not receive")
     send(session, orders, "two")
     eventually(lambda: bool(got), "nothing came, though the queue holds a message")
     receiving.join()
@@ -84,9 +84,9 @@ def test_a_poll_after_a_pause_that_took_the_buffer_back_receives(
         send(other, queue, "a", "b")
     assert receive(consumer).body == "a"
     ask(consumer)
-    eventually(lambda: len(consumer.link.buffer) == 1, "nothing was granted ahead")
+    eventually(lambda: len(consumer._link.buffer) == 1, "nothing was granted ahead")
     group_worker = group_worker_behind(consumer)
-    group_worker.post(lambda: group_worker.settle.return_unread(consumer.link))
+    group_worker.post(lambda: group_worker.settle.return_unread(consumer._link))
     assert poll(consumer).body == "b"
 
 
@@ -110,11 +110,11 @@ def test_a_poll_of_an_empty_queue_leaves_nothing_asked_for(
     queue = Queue(f"{orders.name}.one")
     polling, other = connection.create_session().create_consumer(queue), session.create_consumer(queue)
     assert polling.receive(0) is None
-    assert not polling.link.is_asking
+    assert not polling._link.is_asking
     with connection.create_session() as sender:
         send(sender, queue, "a")
     assert receive(other).body == "a"
-    assert not polling.link.buffer
+    assert not polling._link.buffer
 
 
 @pytest.fixture(scope="module")

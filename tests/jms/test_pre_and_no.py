@@ -35,9 +35,9 @@ def pre(connection: Connection) -> Session:
 
 def buffered(consumer: MessageConsumer, count: int) -> None:
     """So many lie in its buffer, and nobody has asked for them yet."""
-    with consumer.link.lock:
-        consumer.link.request(count)
-    eventually(lambda: len(consumer.link.buffer) == count, "they do not come")
+    with consumer._link.lock:
+        consumer._link.request(count)
+    eventually(lambda: len(consumer._link.buffer) == count, "they do not come")
 
 
 # -- both ------------------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_a_unit_goes_on_with_another_session(connection: Connection, orders: Que
         send(session, orders, "a", "b", unit="u")
         consumer = session.create_consumer(orders, prefetch=1)
         assert receive(consumer).body == "a"
-        consumer.link.give_back_unread()
+        consumer._link.give_back_unread()
         second = consumer.receive_nowait() if mode is AcknowledgeMode.PRE else receive(other.create_consumer(orders))
         assert second is not None
 
@@ -215,7 +215,7 @@ def test_an_idle_consumer_keeps_what_is_unread(connect: Connect, pre: Session, o
     send(pre, orders, "a", "b", unit="u")
     consumer = pre.create_consumer(orders)
     buffered(consumer, 2)
-    group_worker_behind(consumer).post(lambda: group_worker_behind(consumer).settle.return_unread(consumer.link))
+    group_worker_behind(consumer).post(lambda: group_worker_behind(consumer).settle.return_unread(consumer._link))
     assert bodies(receive_all(consumer, 2)) == ["a", "b"]
 
 
@@ -227,7 +227,8 @@ def test_what_expires_unread_is_passed_over_alone(connection: Connection, pre: S
     producer.send("a", unit_of_order="u", time_to_live_ms=2_000)
     producer.send("b", unit_of_order="u")
     buffered(consumer, 2)
-    eventually(lambda: consumer.link.buffer[0].reference.expiration_ms < connection.provider.clock.now_ms(), "no time")
+    clock = connection._core.provider.clock
+    eventually(lambda: consumer._link.buffer[0].reference.expiration_ms < clock.now_ms(), "no time")
     assert receive(consumer).body == "b"
     assert consumer.receive(NOTHING_S) is None
     assert copies(connection, EXPIRY_QUEUE, orders) == []
@@ -254,7 +255,7 @@ def test_a_blocking_one_that_is_stopped_meanwhile_keeps_it(connect: Connect, ord
     consumer = session.create_consumer(orders)
     send(session, orders, "a")
     ask(consumer)
-    eventually(lambda: bool(consumer.link.coming or consumer.link.buffer), "nothing is on its way")
+    eventually(lambda: bool(consumer._link.coming or consumer._link.buffer), "nothing is on its way")
     connection.stop()
     eventually(lambda: left(connection, orders) == [], "not over")
     connection.start()

@@ -2,6 +2,7 @@
 
 import inspect
 import pydoc
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import pytest
 
 import jbm_kafka
 from jbm_kafka import version
+from jbm_kafka.admin import Admin
 from tests.house.sources import ROOT
 
 
@@ -49,6 +51,45 @@ def test_a_command_tells_its_version(command: str, module: str) -> None:
 def test_a_package_that_was_not_installed_has_a_version_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
     assert version.version() == version.UNKNOWN
+
+
+MANUALS = [
+    *(jbm_kafka.Session, jbm_kafka.Connection, jbm_kafka.Context, jbm_kafka.MessageProducer, jbm_kafka.MessageConsumer),
+    *(jbm_kafka.ConnectionFactory, jbm_kafka.QueueBrowser, jbm_kafka.Message, Admin),
+]
+OF_ONE_TYPE = re.compile(r"[gs]et_(boolean|byte|short|long|float|double|string|object)_property")
+"""`get_int_property` and `set_int_property` stand for all."""
+
+
+@pytest.mark.parametrize("kind", MANUALS, ids=lambda kind: str(kind.__name__))
+def test_help_begins_with_every_name_in_the_order_of_use(kind: type) -> None:
+    """Python lists them by the alphabet. One that is not in the overview is new, or the package's own."""
+    told = set(re.findall(r"\w+", inspect.getdoc(kind) or ""))
+    shown = {name for name in dir(kind) if not name.startswith("_") and not OF_ONE_TYPE.fullmatch(name)}
+    assert shown - told == set()
+
+
+@pytest.mark.parametrize("kind", [*MANUALS[:5], Admin], ids=lambda kind: str(kind.__name__))
+def test_help_lists_no_method_as_another_classs(kind: type) -> None:
+    inherited = pydoc.plain(pydoc.render_doc(kind)).partition("Methods inherited from")[2]
+    assert re.findall(r"^ \|  ([a-z]\w*)\(", inherited, re.MULTILINE) == []
+
+
+def test_objects_show_what_the_page_of_names_has() -> None:
+    """Attributes that an object is given when it is made are in no class; `dir` of one shows them."""
+    page = set(re.findall(r"\w+", (ROOT / "docs" / "api.md").read_text()))
+    with jbm_kafka.ConnectionFactory("memory://shown-names").create_context() as context:
+        connection = context._connection
+        session, queue = connection.create_session(), jbm_kafka.Queue("orders")
+        made = [context, connection, session, session.create_producer(queue), session.create_consumer(queue)]
+        made += [
+            session.create_browser(queue),
+            context.create_producer(),
+            connection.metadata,
+            session.create_message(),
+        ]
+        shown = {name for each in made for name in dir(each) if not name.startswith("_")}
+    assert {name for name in shown - page if not OF_ONE_TYPE.fullmatch(name)} == set()
 
 
 def test_help_tells_of_every_method_and_of_its_arguments() -> None:

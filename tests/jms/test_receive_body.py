@@ -79,7 +79,7 @@ def test_a_body_of_another_kind_that_expires_is_not_handed_over(
     late = session.create_producer(orders).send("late", time_to_live_ms=1_500, unit_of_order="u")
     send(session, orders, "next", unit="u")
     ask_for_bytes(consumer, of="not received")
-    eventually(lambda: connection.provider.clock.now_ms() > late.expiration, "its time is not over")
+    eventually(lambda: connection._core.provider.clock.now_ms() > late.expiration, "its time is not over")
     assert receive(consumer).body == "next"
 
 

@@ -99,11 +99,11 @@ def test_what_nobody_chooses_expires(connection: Connection, session: Session, o
     blues = session.create_consumer(one, selector=BLUE)
     paint(session, one, "blue 0", unit="ann")
     assert receive(blues).body == "blue 0"  # to join may take longer than the next one lives
-    begin_ms = connection.provider.clock.now_ms()
+    begin_ms = connection._core.provider.clock.now_ms()
     paint(session, one, "red 1", unit="ann", ttl=TTL_MS)
     paint(session, one, "blue 2", unit="ann")
     assert receive(blues).body == "blue 2"
-    assert connection.provider.clock.now_ms() >= begin_ms + TTL_MS
+    assert connection._core.provider.clock.now_ms() >= begin_ms + TTL_MS
     eventually(lambda: bodies(copies(connection, EXPIRED, one)) == ["red 1"], "red 1 expires")
 
 
@@ -170,7 +170,7 @@ def test_a_large_backlog_that_nobody_chooses_leaves_memory(bootstrap: str, order
                 producer.send(f"blue {place}", properties={"colour": "blue"})
         blues = session.create_consumer(one, selector=BLUE)
         assert bodies(receive_all(blues, 3)) == ["blue 1000", "blue 3000", "blue 5000"]
-        (channel,) = group_worker_behind(blues.link).data.channels.values()
+        (channel,) = group_worker_behind(blues._link).data.channels.values()
         assert sum(gate.spilled for gate in channel.state.gates.by_key.values()) > 0
         assert not channel.is_paused
         session.acknowledge()

@@ -295,7 +295,7 @@ def test_a_send_does_not_wait_behind_what_another_session_has_under_way(
         reported.append(error)
 
     producer.send("its way is open")
-    provider = connection.provider
+    provider = connection._core.provider
     record = Outgoing(provider.ensure(queue).topic, 0, b"u", b"x" * 100)
     for _ in range(1_000):
         provider.send(record, report, is_waited_for=False)

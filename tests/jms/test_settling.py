@@ -52,22 +52,22 @@ class SteppedConnection(SimulatedConnection):
         self.is_started = False
         made = session.create_consumer(queue)
         self.is_started = True
-        made.inbox.connect()
+        made._inbox.connect()
         return made
 
     def receive(self, session: Session, consumer: MessageConsumer) -> Message:
         """The next message, which must come."""
-        session.strategy.before_receive()
+        session._strategy.before_receive()
         taken: list[Delivery] = []
 
         def has_come() -> bool:
-            delivery = consumer.inbox.poll_for_listener()
+            delivery = consumer._inbox.poll_for_listener()
             if delivery is not None:
                 taken.append(delivery)
             return delivery is not None
 
         self.process.run(has_come)
-        return consumer.inbox.present(taken[0])
+        return consumer._inbox.present(taken[0])
 
 
 def _heard(error: Exception) -> None:
@@ -111,6 +111,6 @@ def test_closing_a_consumer_settles_nothing_of_another_in_auto(connection: Stepp
     assert connection.receive(session, consumer).body == b"a"
     closed.close()
     connection.process.run_for(1_000)
-    session.strategy.abandon()
+    session._strategy.abandon()
     again = connection.receive(session, consumer)
     assert (again.body, again.delivery_count) == (b"a", 2)

@@ -14,8 +14,8 @@ from tests.jms.support import SOON_S, Aside
 
 
 def provider_of(connection: Connection) -> SidecarProvider:
-    assert isinstance(connection.provider, SidecarProvider)
-    return connection.provider
+    assert isinstance(connection._core.provider, SidecarProvider)
+    return connection._core.provider
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def signal_while_it_waits(consumer: MessageConsumer, *, to_another_thread: bool 
     """
 
     def run() -> None:
-        eventually(lambda: consumer.link.is_waiting, "no receive waits")
+        eventually(lambda: consumer._link.is_waiting, "no receive waits")
         if to_another_thread:
             signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
         else:
@@ -98,7 +98,7 @@ def test_closing_from_a_signal_handler_that_interrupts_the_holder_of_the_lock(
     connection = warm.create_connection()
     session = connection.create_session(AcknowledgeMode.CLIENT)
     session.create_consumer(orders)
-    with handling(connection.close), session.core.lock:
+    with handling(connection.close), session._core.lock:
         os.kill(os.getpid(), signal.SIGUSR1)
         assert session.is_closed
     eventually(lambda: connection.is_closed, "not closed")

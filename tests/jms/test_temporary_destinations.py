@@ -235,7 +235,7 @@ def test_one_whose_worker_ended_by_itself_goes_on_where_it_was(session: Session,
     send(stranger, queue, "a", "b", "c")
     assert bodies(receive_all(consumer, 2)) == ["a", "b"]
     session.recover()
-    group_worker = group_worker_behind(consumer.link)
+    group_worker = group_worker_behind(consumer._link)
     eventually(lambda: not any(channel.needs_checkpoint for channel in group_worker.data.channels.values()), "settled")
     group_worker.post(lambda: group_worker._give_up(RuntimeError("a fault for the test")))
     with pytest.raises(errors.JMSError, match="a fault for the test"):

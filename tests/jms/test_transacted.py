@@ -33,12 +33,12 @@ def test_the_error_of_a_transaction_block_is_not_hidden_by_its_rollback(transact
 
     def work() -> None:
         with transacted.transaction():
-            assert transacted.core.guard.try_enter()  # as if another thread were in a call: the rollback is refused
+            assert transacted._core.guard.try_enter()  # as if another thread were in a call: the rollback is refused
             raise KeyError("the block's own")
 
     with pytest.raises(KeyError) as told:
         work()
-    transacted.core.guard.leave()
+    transacted._core.guard.leave()
     assert isinstance(told.value.__context__, errors.IllegalStateError)
 
 
@@ -53,7 +53,7 @@ def test_a_send_that_expires_before_the_commit_rolls_the_transaction_back(
     producer = transacted.create_producer(target)
     producer.send("lives long", time_to_live_ms=60_000)
     short = producer.send("lives short", time_to_live_ms=1)
-    clock = connection.provider.clock
+    clock = connection._core.provider.clock
     eventually(lambda: clock.now_ms() >= short.expiration, "a millisecond")
     with pytest.raises(errors.TransactionRolledBackError, match=r"expired at .* before the commit"):
         transacted.commit()

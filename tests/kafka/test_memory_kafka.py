@@ -3,7 +3,16 @@
 import pytest
 
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster, MemoryKafka, ProcessCrashed
-from jbm_kafka.ports import CommittedOffset, GroupFenced, OutcomeUnknown, Outgoing, TransactionAborted, Unreachable
+from jbm_kafka.ports import (
+    CommittedOffset,
+    GroupFenced,
+    KafkaClientError,
+    LeaderMissing,
+    OutcomeUnknown,
+    Outgoing,
+    TransactionAborted,
+    Unreachable,
+)
 from tests.kafka.world import SESSION_TIMEOUT_MS, Listener, member, numbered, producer, values
 from tests.support.manual_clock import ManualClock
 
@@ -199,3 +208,22 @@ def test_a_wall_clock_that_jumps_ends_no_session(cluster: MemoryCluster, clock: 
     [record] = kafka.log_reader().read("t", {0: (0, 1)}, timeout_s=0)
     assert record.timestamp() == (1, clock.now_ms())
     assert clock.monotonic_ms() == 0
+
+
+def test_a_plain_send_to_a_partition_without_a_leader_says_so_when_it_is_given_up(
+    cluster: MemoryCluster, clock: ManualClock
+) -> None:
+    """As the real one does; nothing is written, nor later when the leader is back."""
+    kafka, told = MemoryKafka(cluster, send_timeout_ms=1_000), list[KafkaClientError | None]()
+    cluster.faults.leaderless = frozenset({("t", 0)})
+    sender = kafka.sender()
+    sender.send(Outgoing("t", 0, b"u", b"1"), told.append)
+    kafka.deliver()
+    assert not told
+    clock.advance(1_001)
+    kafka.deliver()
+    (failure,) = told
+    assert isinstance(failure, LeaderMissing)
+    cluster.faults.leaderless = frozenset()
+    kafka.deliver()
+    assert cluster.log("t", 0).end == 0

@@ -1,5 +1,6 @@
 """Contract: plain sends are confirmed one by one, in order per partition, and a failure leaves no gap."""
 
+import math
 import os
 import threading
 import time
@@ -8,6 +9,9 @@ import pytest
 
 from jbm_kafka.ports import Kafka, KafkaClientError, Outgoing, RecordTooLarge, UnknownTopic, Unreachable
 from tests.kafka.world import WAIT_S, World, numbered, values
+
+LONE_S = 0.001
+"""As long as a sender would wait for company."""
 
 
 def test_every_send_is_reported_once_on_another_thread_in_order_per_partition(kafka: Kafka, wide_topic: str) -> None:
@@ -116,17 +120,21 @@ def test_when_a_send_times_out_all_queued_ones_fail_and_later_ones_go_on(own_wor
 
 
 def test_a_lone_send_does_not_wait_for_others_to_fill_its_batch(kafka: Kafka, topic: str) -> None:
-    """SEND-1: it took 1.5 to 1.9 ms, of which it waited one for company; the quickest of many tells, on any machine."""
+    """SEND-1: it took 1.5 to 1.9 ms, of which it waited one for company; the quickest of many tells, on any machine.
+
+    On a busy one it may take many more until one is not held up; of those that wait for company none ever is quick.
+    """
     sender = kafka.sender()
-    took_s: list[float] = []
-    for record in numbered(topic, range(300)):
+    quickest_s = math.inf
+    deadline = time.monotonic() + WAIT_S
+    while quickest_s >= LONE_S and time.monotonic() < deadline:
         begin = time.perf_counter()
         reported = threading.Event()
-        sender.send(record, lambda _, reported=reported: reported.set())  # type: ignore[misc]
+        sender.send(numbered(topic, [0])[0], lambda _, reported=reported: reported.set())  # type: ignore[misc]
         assert reported.wait(WAIT_S)
-        took_s.append(time.perf_counter() - begin)
+        quickest_s = min(quickest_s, time.perf_counter() - begin)
     sender.close(WAIT_S)
-    assert min(took_s) < 0.001
+    assert quickest_s < LONE_S
 
 
 def test_the_first_send_does_not_wait_for_a_timer_of_librdkafka(kafka: Kafka, topic: str) -> None:

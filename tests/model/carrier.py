@@ -46,7 +46,7 @@ class Changelog:
         return state
 
 
-_REPLAY_ORDER = {"position": 0, "attempted": 1, "duplicates": 2, "held": 3, "settled": 4}
+_REPLAY_ORDER = {"position": 0, "settled": 1, "attempted": 2, "held": 3, "duplicates": 4}
 """The position first; the rest as the store sorts it."""
 
 
@@ -94,6 +94,8 @@ class Carrier:
         shelf = self.state.shelf
         for place in list(shelf.to_load):
             self.bring_back(place, 1 << 16)
+        for place, offsets in list(shelf.to_fetch.items()):
+            self.fetch(place, list(offsets))
         for place in list(shelf.to_ask):
             while place in shelf.to_ask:
                 self.ask_shelf(place, 2)
@@ -180,6 +182,13 @@ class Carrier:
             self._unshelve_units(place, self.shelved_units[place][:count])
             return
         self._unshelve(place, self.shelved[place][:count])
+
+    def fetch(self, place: Place, offsets: Collection[int]) -> None:
+        """What an operator has let go comes back."""
+        if place.has_units:
+            self._unshelve_units(place, [head for head in self.shelved_units[place] if head.offset in offsets])
+            return
+        self._unshelve(place, [reference for reference in self.shelved[place] if reference.offset in offsets])
 
     def ask_shelf(self, place: Place, count: int) -> None:
         """Let a selector that has come look at the next of a place."""

@@ -149,7 +149,7 @@ def redelivered_is_told(paper: PaperQueue, state: ChannelState) -> None:
     for offset in paper.unsettled():
         count, attempts = delivery_count_of(state, offset), paper.attempts.get(offset, 0)
         assert count.attempts == attempts
-        assert count.redelivered == (attempts > 0 or offset < paper.redelivered_below)
+        assert count.redelivered == (offset in paper.attempts or offset < paper.redelivered_below)
         assert count.delivery_count == (max(attempts + 1, 2) if count.redelivered else 1)
         if offset in paper.handed_by_earlier_owners:
             assert count.redelivered, f"{offset} was handed over by an earlier owner and does not say so"

@@ -11,8 +11,9 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.offer import Offer
+from jbm_kafka.core.on_hold import decide_released
 from jbm_kafka.core.reference import DEPARTING, Reference
-from jbm_kafka.core.settlement import GivenBack, decide_return, unknown_offsets
+from jbm_kafka.core.settlement import Modified, decide_return, unknown_offsets
 from jbm_kafka.core.states import ACKNOWLEDGED, Transition
 from jbm_kafka.core.taking_out import decide_put_back, may_wait_again
 from tests.model import invariants as inv
@@ -168,7 +169,7 @@ class JudgedChannel(RuleBasedStateMachine):
         decision = decide_return(
             self.carrier.state,
             session,
-            [GivenBack(offset, counted, delay_ms) for offset, (counted, delay_ms) in rows.items()],
+            [Modified(offset, counted, delay_ms) for offset, (counted, delay_ms) in rows.items()],
             settings=self.settings,
             now_ms=self.paper.now_ms,
             chance=0.5,
@@ -207,6 +208,21 @@ class JudgedChannel(RuleBasedStateMachine):
                 del self.paper.holder[offset]
             self.paper.taken_out.difference_update(offsets)
             self._something_happened()
+
+    def on_hold(self) -> list[int]:
+        """What waits for an operator and has not left."""
+        paper = self.paper
+        return [o for o in paper.unsettled() if paper.is_held_for_operator(o) and o not in paper.holder]
+
+    def let_go(self, offsets: list[int]) -> None:
+        """UNIT-16: to be tried anew, with all their attempts."""
+        released = decide_released(self.carrier.state, offsets, again=True)
+        assert [message.offset for message in released.messages] == offsets
+        apply_by_the_table(self.carrier.state, released)
+        self.paper.let_go(offsets)
+        for offset in offsets:
+            self.attempts_before.pop(offset, None)
+        self._something_happened()
 
     # -- checkpoints and owners ------------------------------------------------------------------------------------
 

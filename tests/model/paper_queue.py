@@ -220,6 +220,11 @@ class PaperQueue:
                 self.settle(offset)
         return leaving
 
+    def let_go(self, offsets: list[int]) -> None:
+        """An operator does; they begin anew, but are told as redelivered."""
+        for memory in (self.attempts, self.due_at_ms, self.delay_ms):
+            memory.update(dict.fromkeys(offsets, 0))
+
     # -- checkpoints and owners ------------------------------------------------------------------------------------
 
     def as_of_now(self, tentative: set[int], offered: int) -> Remembered:

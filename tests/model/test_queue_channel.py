@@ -160,6 +160,12 @@ class QueueChannelMachine(JudgedChannel):
         if offsets:
             self.put_back(offsets)
 
+    @precondition(lambda self: self.on_hold())
+    @rule(mask=subsets)
+    def release(self, mask: int) -> None:
+        """UNIT-16, of LOG-9: also what stands on the shelf."""
+        self.let_go(some(self.on_hold(), mask) or self.on_hold())
+
     # -- the held store --------------------------------------------------------------------------------------------
 
     @precondition(lambda self: bool(spillable(self.carrier.state)))

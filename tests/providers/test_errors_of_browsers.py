@@ -4,7 +4,7 @@ import pytest
 
 from jbm_kafka.core.errors import CorruptRecordError, IllegalStateError, JMSError, JMSSecurityError
 from jbm_kafka.ports import AccessRefused, Unreachable
-from jbm_kafka.ports.client_errors import told_as_jms_errors
+from jbm_kafka.ports.client_errors import raised_as_jms_errors
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from jbm_kafka.ports.client_errors import told_as_jms_errors
     ],
 )
 def test_what_fails_inside_is_told_to_callers_as_theirs(inside: Exception, outside: type[JMSError], said: str) -> None:
-    with pytest.raises(JMSError) as told, told_as_jms_errors("browse queue:a"):
+    with pytest.raises(JMSError) as told, raised_as_jms_errors("browse queue:a"):
         raise inside
     assert type(told.value) is outside
     assert str(told.value).startswith(said)

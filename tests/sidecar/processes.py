@@ -20,7 +20,15 @@ LINGER_MS = 500
 
 
 class MortalWorkers(ThreadWorkers):
-    """Threads that end without a word when their process is killed."""
+    """Threads that end without a word when their process is killed; who waits lets the test's clock go on."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def pause(self, seconds: float) -> None:
+        super().pause(seconds)
+        self._clock.advance(int(seconds * 1000))
 
     def start(self, name: str, steps: Steps) -> ThreadWorker:
         return super().start(name, mortal(steps))
@@ -53,7 +61,9 @@ class Processes:
             lambda: None,
             has_past=False,
         )
-        sidecar = Sidecar(kafka=kafka, clock=self.clock, config=config, stores=stores, workers=MortalWorkers())
+        sidecar = Sidecar(
+            kafka=kafka, clock=self.clock, config=config, stores=stores, workers=MortalWorkers(self.clock)
+        )
         self.alive.append(sidecar)
         return kafka, sidecar
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from tests.sidecar.stepped import SteppedSidecar
 from tests.support.manual_clock import ManualClock
@@ -44,7 +44,7 @@ def test_a_copy_that_compression_was_to_make_fit_goes_without_its_body_when_it_i
     process.run(lambda: bool(link.buffer))
     refused = link.pop()
     assert refused is not None
-    link.give_back([(refused, GivenBack(refused.offset, counted=True))])
+    link.give_back([(refused, Modified(refused.offset, counted=True))])
     assert process.receive(link, 1) == [refused.offset + 1], "its unit goes on"
     letters = cluster.log(DLQ, 0)
     records, _ = letters.read(letters.begin, 2, committed_only=True)
@@ -67,7 +67,7 @@ def test_a_dead_letter_topic_deleted_again_and_again_is_made_anew_as_large_as_it
         assert failed.offset == offset
         if offset > 0:
             cluster.delete_topic(DLQ)
-        link.give_back([(failed, GivenBack(offset, counted=True))])
+        link.give_back([(failed, Modified(offset, counted=True))])
         process.run(
             lambda: not process.group_worker.data.channels[0].state.in_hand and not process.group_worker.data.credit()
         )

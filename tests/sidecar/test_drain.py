@@ -8,7 +8,7 @@ import pytest
 
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
@@ -194,7 +194,7 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
         while (delivery := one.link.pop()) is not None:
             seen.append(delivery.place)
             if delivery.offset == 4 and seen.count(delivery.place) == 1:
-                one.link.give_back([(delivery, GivenBack(delivery.offset, counted=True))])
+                one.link.give_back([(delivery, Modified(delivery.offset, counted=True))])
             else:
                 delivery.lease.acknowledge(delivery.offset)
         for place, delivery in list(in_hand.items()):

@@ -120,7 +120,7 @@ def test_while_all_who_received_work_on_that_a_commit_wakes_the_group_worker(one
 def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> None:
     """Of ACK-8: by what is in the buffer and what is still to come, so never more than the prefetch."""
     link = link_of("s")
-    lease = PartitionLease(channel_of(ChannelState()), session_id="s", tell=link.tell)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=link.notify)
     ask(link, 1_000)
     assert not link.runs_low(250), "all of it is still to come"
     link.put([Delivery(lease, Reference(offset, None), FIRST_DELIVERY) for offset in range(999)])
@@ -135,7 +135,7 @@ def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> Non
 def test_what_comes_when_it_is_durable_is_waited_for() -> None:
     """Of ACK-8: it is in no buffer yet, and `wanted` no longer counts it."""
     link = link_of("s")
-    lease = PartitionLease(channel_of(ChannelState()), session_id="s", tell=link.tell)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=link.notify)
     ask(link, 1)
     coming = [Delivery(lease, Reference(0, None), FIRST_DELIVERY)]
     link.announce(coming)

@@ -188,6 +188,20 @@ def test_a_partition_with_too_many_that_came_back_pauses_says_so_once_and_goes_o
     assert not group_worker.channel.is_paused
 
 
+def test_of_those_that_checkpoints_have_written_ten_times_as_many_fit() -> None:
+    """Of LOG-9, REDELIVER-2: all of them come, with their attempts."""
+    group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20)
+    for _ in range(100):
+        group_worker.fetch(120, None)
+        group_worker.give_back_all(LATER_MS)
+        group_worker.channel.take_freeze("jbm.test:1", ())
+        group_worker.channel.settle_freeze(durable=True)
+        group_worker.turn()
+        assert not group_worker.channel.is_paused
+    assert {state.attempts for _, state in group_worker.state.past.items()} == {1}
+    assert sorted(group_worker.drain(LATER_MS)) == list(range(12_000))
+
+
 def test_the_budget_is_divided_over_all_group_workers_however_many() -> None:
     """Of LOG-9: five queues take no more than four, and one has all of it."""
     clock = ManualClock()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pytest
 
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_admin import MemoryAdmin
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.memory.memory_process import Process
@@ -56,7 +56,7 @@ def refuse(process: SteppedSidecar, link: Link, count: int) -> None:
     link.credit = count
     process.run(lambda: len(link.buffer) >= count)
     taken = [delivery for delivery in (link.pop() for _ in range(count)) if delivery is not None]
-    link.give_back([(delivery, GivenBack(delivery.offset, counted=True)) for delivery in taken])
+    link.give_back([(delivery, Modified(delivery.offset, counted=True)) for delivery in taken])
 
 
 def lines(caplog: pytest.LogCaptureFixture, logger: str) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount
 from jbm_kafka.core.entries import ChannelEvents, MessageFate
 from jbm_kafka.core.errors import JMSError
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_barrier import Disposition
@@ -171,7 +171,7 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
     one.send("poison")
     one.receive(link, 1)
     one.held.add(CHECKPOINTS)
-    link.dispositions.append(Disposition(returned=[(link.leases[0], GivenBack(0, counted=True))]))
+    link.dispositions.append(Disposition(returned=[(link.leases[0], Modified(0, counted=True))]))
     one.run_for(1_000)
     assert events(one.cluster) == []
     group = one.cluster.group(group_worker_behind(link).data.group.group_id)
@@ -196,7 +196,7 @@ def test_however_much_one_checkpoint_tells_no_record_of_it_is_too_large_for_its_
         one.send("returned", unit=b"%04096d" % number)
     one.receive(link, count)
     one.held.add(CHECKPOINTS)
-    returned = [(link.leases[0], GivenBack(offset, counted=True)) for offset in range(count)]
+    returned = [(link.leases[0], Modified(offset, counted=True)) for offset in range(count)]
     link.dispositions.append(Disposition(returned=returned))
     one.run_for(1_000)
     one.held.clear()

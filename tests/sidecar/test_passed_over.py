@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
@@ -99,7 +99,7 @@ def test_what_is_rolled_back_comes_again_without_the_expired_one(cluster: Memory
     one = SteppedSidecar("one", cluster)
     link, other = one.attach("s"), one.attach("t")
     rows = [
-        (delivery, GivenBack(delivery.offset, counted=True)) for delivery in received_beside_an_expired_one(one, link)
+        (delivery, Modified(delivery.offset, counted=True)) for delivery in received_beside_an_expired_one(one, link)
     ]
     if is_closed:
         link.is_closed = True

@@ -69,6 +69,38 @@ def test_a_change_whose_end_nobody_knows_is_not_made_twice(cluster: MemoryCluste
     assert asked[-1] == b"mine", "the second time its own change was found"
 
 
+def test_what_this_process_has_under_way_is_not_overlooked(cluster: MemoryCluster) -> None:
+    """One thread waits to learn what became of its change, while another gives up what that may have recorded.
+
+    Read to the stable end the change is not there yet, and it would stay for good.
+    """
+    kafka = MemoryKafka(cluster)
+    is_wanted = True
+
+    def claim(values: Mapping[bytes, bytes]) -> dict[bytes, bytes | None]:
+        return {KEY: b"mine"} if is_wanted and KEY not in values else {}
+
+    def give_up() -> None:
+        registry.update(lambda values: {KEY: None} if KEY in values else {})
+
+    def meanwhile(seconds: float) -> None:
+        nonlocal is_wanted
+        is_wanted = False
+        other = threading.Thread(target=give_up)
+        other.start()
+        other.join()
+
+    registry = RegistryLog(kafka, kafka.admin(), "jbm.registry", pause=meanwhile)
+    registry.make()
+    cluster.faults.commits.append(CommitFault.COMMITTED)
+    delays_ms = iter((5_000,))
+    cluster.faults.marks_ms = lambda: next(delays_ms, 0)
+    registry.update(claim)
+    registry.refresh()
+    assert not is_wanted, "the other thread came in between"
+    assert registry.get(KEY) is None
+
+
 def test_nothing_is_written_where_there_is_nothing_to_change(cluster: MemoryCluster) -> None:
     registry = registry_of(MemoryKafka(cluster))
     registry.update(one_more)

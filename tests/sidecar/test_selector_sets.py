@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator
 
 import pytest
 
-from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, selectors_key
+from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, encode_selectors, selectors_key
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.sidecar import Sidecar
 from tests.jms.support import eventually
 from tests.sidecar.parts import link_of
-from tests.sidecar.processes import LINGER_MS, SESSION_TIMEOUT_MS, Processes
+from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
 
 ORDERS = Queue("orders")
 EU, US = "region = 'EU'", "region = 'US'"
@@ -97,20 +96,7 @@ def test_who_selects_nothing_conflicts_with_who_selects_whoever_comes_first(proc
         Consumer(other, EU)
     assert recorded(other) is None
     plain.close()
-    seen: list[object] = []
-
-    def take() -> None:
-        seen.append(Consumer(other, EU))
-
-    waiting = threading.Thread(target=take)
-    waiting.start()
-
-    def has_come() -> bool:
-        processes.clock.advance(LINGER_MS + 1)
-        return bool(seen)
-
-    eventually(has_come, "who has left is not waited for")
-    waiting.join()
+    Consumer(other, EU)  # waits for who lingers; its pauses move the clock
     with pytest.raises(IllegalStateError, match=r"would receive with no selector, and other .* with the selector"):
         Consumer(one)
 
@@ -186,3 +172,39 @@ def test_a_process_that_was_thought_dead_holds_its_selectors_again_or_is_refused
     with pytest.raises(IllegalStateError, match="other processes receive with"):
         one.selector_sets.check(ORDERS)
     del other.selector_sets._held[ORDERS]
+
+
+def forget_holder(processes: Processes, sidecar: Sidecar) -> None:
+    """The broker thinks the process dead, and with it goes what it recorded; its threads live."""
+    group = sidecar._holder.name
+    sidecar.selector_sets._parts.registry.write({KEY: None})
+    processes.cluster.expire_member(group, next(iter(processes.cluster.group(group).members)))
+
+
+def test_a_process_that_was_thought_dead_is_a_holder_again_without_being_given_a_partition(
+    processes: Processes,
+) -> None:
+    """Of SEL-2: a third one without selectors was let in beside it."""
+    _, one = processes.start()
+    Consumer(one, EU)
+    found = recorded(one)
+    forget_holder(processes, one)
+    eventually(lambda: recorded(one) == found, "it holds its selectors no longer")
+
+
+def test_a_process_that_comes_back_to_others_selectors_hears_so_without_being_given_a_partition(
+    processes: Processes,
+) -> None:
+    """Of SEL-2: its receivers waited in silence."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    consumer = Consumer(one, EU)
+    taken = SelectorSet((US,), (other._holder.ensure(),))
+    one.selector_sets._parts.registry.write({KEY: encode_selectors(taken)})
+    group = one._holder.name
+    processes.cluster.expire_member(group, next(iter(processes.cluster.group(group).members)))
+    eventually(lambda: consumer.link.failure is not None, "nobody tells it")
+    assert isinstance(consumer.link.failure, IllegalStateError)
+    assert "and other processes receive with the selector \"region = 'US'\"" in str(consumer.link.failure)
+    with pytest.raises(IllegalStateError):
+        Consumer(one, EU)
+    assert recorded(other) == taken

@@ -6,14 +6,20 @@ import random
 
 import pytest
 
-from jbm_kafka.core.changes import Acknowledged, Fetched, TakenOut
+from jbm_kafka.core.changes import Acknowledged, Fetched, Returned, ReturnedMessage, TakenOut
 from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.offer import decide_offer
+from jbm_kafka.core.on_hold import decide_released
+from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.reference import DEPARTING, EVERYONE, Reference
+from jbm_kafka.core.settlement import HELD_FOR_OPERATOR
 from jbm_kafka.core.shelved_units import ShelvedUnits
+from jbm_kafka.core.standing import Rule
 from jbm_kafka.sidecar.intake import reference_of
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.owner_questions import _units
+from jbm_kafka.sidecar.shelved import _store_key
 from tests.sidecar.test_flow import BODY, LATER_MS, NOW_MS
 from tests.sidecar.test_shelved import Shelving
 from tests.support.store_parts import MadeRecord
@@ -34,6 +40,15 @@ class ShelvingUnits(Shelving):
 
     def _of_unit(self, offset: int, unit: str, colour: str) -> Reference:
         return reference_of(MadeRecord(offset, key=unit.encode(), value=BODY, headers=[("JMSType", colour.encode())]))
+
+    def keep_for_operator(self) -> None:
+        """A session takes what there is, and all of it is out of attempts."""
+        offer = decide_offer(self.state, "a", limit=1_000, now_ms=NOW_MS)
+        self.state.apply(offer.change)
+        kept = [ReturnedMessage(each.offset, 1, FOREVER_MS, FOREVER_MS, HELD_FOR_OPERATOR) for each in offer.references]
+        self.state.apply(Returned("a", kept))
+        self.channel.take_freeze("jbm.test:1", ())
+        self.channel.settle_freeze(durable=True)
 
     @property
     def gates_count(self) -> int:
@@ -80,9 +95,58 @@ def test_units_that_came_back_take_no_gates_and_come_with_their_attempts() -> No
         assert not group_worker.channel.is_paused
     assert group_worker.gates_count < 500
     assert list(group_worker.drain(LATER_MS - 1)) == []
-    assert {past.attempts for past in group_worker.state.past.values()} == {1}
+    assert {past.attempts for _, past in group_worker.state.past.items()} == {1}
     assert sorted(group_worker.drain(LATER_MS)) == list(range(1_000))
     assert not group_worker.state.past
+
+
+def test_more_kept_for_an_operator_than_fit_pause_nothing_and_each_comes_when_he_lets_it_go() -> None:
+    """UNIT-1, UNIT-16, of LOG-9: units with what came of them later, and messages without one."""
+    group_worker = ShelvingUnits(budget_bytes=BUDGET_BYTES)
+    state, channel = group_worker.state, group_worker.channel
+    for begin in range(0, UNITS, 100):
+        for number in range(begin, begin + 100, 2):
+            group_worker.fetch(1, f"order-{number}")
+            group_worker.fetch(1, None)
+        group_worker.keep_for_operator()
+        group_worker.turn(3)
+        assert not channel.is_paused
+    assert group_worker.gates_count < 1_500
+    for number in range(0, UNITS, 2):
+        group_worker.fetch(1, f"order-{number}")
+        if number % 200 == 0:
+            assert list(group_worker.drain(LATER_MS)) == []
+            assert not channel.is_paused
+    assert list(group_worker.drain(LATER_MS)) == []
+    found = _units(state, LATER_MS)
+    assert found == {Rule.ON_HOLD.value: UNITS}
+    state.apply(decide_released(state, range(200), again=True))
+    assert sorted(group_worker.drain(LATER_MS)) == [*range(200), *range(UNITS, UNITS + 100)]
+    state.apply(decide_released(state, range(UNITS), again=True))
+    assert _units(state, LATER_MS)[Rule.READY.value] > UNITS - 2_000
+    got = list(group_worker.drain(LATER_MS))
+    places = {offset: place for place, offset in enumerate(got)}
+    assert sorted(got) == [*range(200, UNITS), *range(UNITS + 100, UNITS + UNITS // 2)]
+    assert all(places[number] < places[UNITS + number // 2] for number in range(200, UNITS, 2)), "a unit's order"
+    assert not state.shelf.places
+    assert state.watermark == state.read_position
+
+
+def test_when_the_store_lost_what_an_operator_let_go_the_channel_is_opened_anew() -> None:
+    """Of LOG-9: in memory it is known what must be there."""
+    group_worker = ShelvingUnits(budget_bytes=BUDGET_BYTES)
+    for number in range(UNITS):
+        group_worker.fetch(1, f"order-{number}")
+        if number % 100 == 99:
+            group_worker.keep_for_operator()
+            group_worker.turn(3)
+    (place,) = group_worker.state.shelf.places
+    offset = next(iter(group_worker.state.shelf.places[place]))
+    group_worker.store.remove(group_worker.channel.name, _store_key(place), [offset])
+    group_worker.state.apply(decide_released(group_worker.state, [offset], again=True))
+    assert group_worker.flow.keep_within_memory(group_worker.group_worker.data, group_worker.consumer) == [
+        group_worker.channel
+    ]
 
 
 def test_units_whose_first_nobody_chooses_pause_nothing_and_each_selector_gets_its_own() -> None:

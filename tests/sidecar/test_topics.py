@@ -114,7 +114,7 @@ def refused(topic: str, config: Mapping[str, str]) -> None:
 def test_a_browsed_name_that_does_not_exist_is_refused_and_makes_no_topic(cluster: MemoryCluster) -> None:
     """Browsing a mistyped name made a topic of 16 partitions."""
     with pytest.raises(InvalidDestinationError, match="there is no Kafka topic 'letters'; create it"):
-        topics_of(cluster).check_exists(LETTERS)
+        topics_of(cluster).partitions_of(LETTERS)
     assert not cluster.topics
 
 

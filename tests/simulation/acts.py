@@ -10,6 +10,7 @@ from jbm_kafka.ports import KafkaClientError, Outgoing
 from tests.simulation.names import OUT, SELECTORS, changelog_of, group_of
 from tests.simulation.node import Node
 from tests.simulation.paper import Commit
+from tests.simulation.provider import SimulatedProvider
 from tests.simulation.receiver import Mode, Opening, Receiver, opening_of_queue
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ ONE_IN_HAND = (Mode.AUTO, Mode.DUPS_OK)
 
 class Acts:
     """The acts of one simulation, by name."""
+
+    provider: type[SimulatedProvider] = SimulatedProvider
+    """What stands behind its applications."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -116,6 +120,7 @@ class Acts:
             appetite=self._chance.choice((1, prefetch)),
             recorder=self._world.recorder,
             client_id=client_id,
+            provider=self.provider,
         )
         told = [opening.name for opening in openings]
         self._world.note(f"{receiver.name} opens at {node.name}: {mode.name}, {told}, prefetch {receiver.prefetch}")

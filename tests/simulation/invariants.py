@@ -151,8 +151,8 @@ def _replay_equals(paper: Paper, place: Place, channel: OwnedChannel) -> None:
         if offset < state.end_position:
             owed = offset in state.unsettled
             assert owed != changelog.is_settled(offset), f"{name}: live {owed=} of {message}, the changelog otherwise"
-    remembered = {o: (h.attempts, h.unit) for o, h in changelog.held.items() if not changelog.is_settled(o)}
-    live = {o: (past.attempts, past.unit) for o, past in state.past.items()}
+    remembered = {o: (h.attempts, h.due_at_ms) for o, h in changelog.held.items() if not changelog.is_settled(o)}
+    live = {o: (past.attempts, past.due_at_ms) for o, past in state.past.items()}
     assert remembered == live, f"{name}: remembers {remembered}, live {live}"
 
 

@@ -88,6 +88,18 @@ class Node:
         for group_worker in self.group_workers() if self.is_alive else ():
             yield from (channel for channel in group_worker.data.channels.values() if self.is_live(channel))
 
+    def member_of(self, group: str) -> str | None:
+        """By the brokers' word: its member of a group, if it has one."""
+        members = self.kafka.cluster.group(group).members
+        return next(
+            (
+                each.member_id
+                for each in self.kafka.members
+                if each.member_id in members and each.member_id.startswith(f"{group}/")
+            ),
+            None,
+        )
+
     def crash(self) -> None:
         """End as under SIGKILL."""
         self.kafka.crash()

@@ -12,7 +12,7 @@ from jbm_kafka.core import offer
 from jbm_kafka.core.changes import Acknowledged, OfferedRaised
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.unsettled import UnsettledOffsets
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy, AutoAcknowledge, ClientAcknowledge
 from jbm_kafka.jms.lazy_acknowledge import LazyAcknowledge
@@ -171,7 +171,7 @@ def what_a_rebalance_takes_counts(patch: pytest.MonkeyPatch) -> None:
     def take(self: Settle, channel: OwnedChannel) -> None:
         for session, held in list(channel.state.in_hand.items()):
             if session != DEPARTING:
-                self.give_back(channel, session, [GivenBack(offset, counted=True, delay_ms=0) for offset in held])
+                self.give_back(channel, session, [Modified(offset, counted=True, delay_ms=0) for offset in held])
         real(self, channel)
 
     real = Settle.take_from_sessions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from jbm_kafka.core.changes import Released, ReturnedMessage
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import OUT_OF_ATTEMPTS
 from jbm_kafka.core.on_hold import decide_released
-from jbm_kafka.core.settlement import FOREVER_MS
+from jbm_kafka.core.past import Past, RedeliveryState
+from jbm_kafka.core.redelivery import FOREVER_MS
+from jbm_kafka.core.shelf import Shelf
 from jbm_kafka.core.unit_of_order import Gate, Gates
 from jbm_kafka.sidecar import owner_commands
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
@@ -63,10 +66,26 @@ def a_release_forgets_the_attempts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OwnerCommands, "_release", release)
 
 
+def what_was_let_go_stays_on_the_shelf(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Shelf, "fetch", lambda self, offsets, *, back_at_ms: None)
+
+
+def a_row_loses_an_attempt(patch: pytest.MonkeyPatch) -> None:
+    """What a checkpoint has written is kept otherwise than before."""
+    real = Past._row_of
+
+    def row_of(self: Past, state: RedeliveryState) -> bytes | None:
+        return real(self, replace(state, attempts=max(state.attempts - 1, 0)))
+
+    patch.setattr(Past, "_row_of", row_of)
+
+
 EXPECTED: dict[Plant, tuple[str, ...]] = {
     a_release_is_of_everything: ("only_what_was_released_is_dead",),
     what_is_out_of_attempts_leaves_by_itself: ("only_what_was_released_is_dead",),
     what_is_kept_lets_the_next_by: ("unit_in_order",),
     a_release_forgets_the_attempts: ("attempts_are_", "attempts_only_grow"),
+    what_was_let_go_stays_on_the_shelf: ("everything_is_finished",),
+    a_row_loses_an_attempt: ("replay_equals_live", "attempts_"),
 }
 """Each fault with the promises that may notice it first."""

@@ -14,7 +14,7 @@ from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.departure import DEPARTS_BY, Departure
 from jbm_kafka.core.entries import MessageFate
 from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.taking_out import Found, find
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar import operator_departures
@@ -73,7 +73,7 @@ def what_somebody_works_on_is_taken(patch: pytest.MonkeyPatch) -> None:
         for session, hand in list(channel.state.in_hand.items()):
             mine = set(hand).intersection(offsets).difference(channel.tentative)
             if session != DEPARTING and mine:
-                self._settle.give_back(channel, session, [GivenBack(offset, counted=False) for offset in mine])
+                self._settle.give_back(channel, session, [Modified(offset, counted=False) for offset in mine])
 
     real = OperatorDepartures._take_back_unread
     patch.setattr(OperatorDepartures, "_take_back_unread", take_back)

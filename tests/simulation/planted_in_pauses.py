@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from jbm_kafka.codec.pause_record import NOTHING, Pause
-from jbm_kafka.core.settlement import GivenBack
+from jbm_kafka.core.settlement import Modified
 from jbm_kafka.sidecar.dispatch import Dispatch
 from jbm_kafka.sidecar.owned_channel import owned
 from jbm_kafka.sidecar.pauses import Pauses
@@ -39,7 +39,7 @@ def what_is_unread_counts_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
         for link in self._data.links.values():
             for delivery in link.take_unread() if link.buffer else ():
                 if not delivery.lease.is_revoked:
-                    self._settle.give_back(owned(delivery.lease), link.session_id, [GivenBack(delivery.offset, True)])
+                    self._settle.give_back(owned(delivery.lease), link.session_id, [Modified(delivery.offset, True)])
 
     patch.setattr(Dispatch, "take_back", take_back)
 

@@ -61,6 +61,8 @@ class Plan(Enum):
     """What is out of attempts stays for an administrator."""
     SHELF = "shelf"
     """Messages wait for their times and for selectors, more than memory has room for."""
+    LEASES = "leases"
+    """Processes that select alike or otherwise, and client ids."""
     MOVES = "moves"
     """Administrators move, remove, expire and give up messages."""
 
@@ -82,9 +84,16 @@ def draw(chance: random.Random, plan: Plan = Plan.QUEUES) -> Profile:
         )  # fmt: skip
     if plan is Plan.HOLDS:
         attempts, poison = chance.choice((1, 2, 3)), chance.choice((0.1, 0.3))
+        budget = chance.choice((8_000, 16_000, profile.memory_budget_bytes))  # what is kept is shelved, or has room
         return replace(
-            profile, keeps=True, has_dead_letter_address=True, max_attempts=attempts, poison=poison, weights=weights
-        )
+            profile, keeps=True, has_dead_letter_address=True, max_attempts=attempts, poison=poison,
+            memory_budget_bytes=budget, weights=weights,
+        )  # fmt: skip
+    if plan is Plan.LEASES:
+        queues = (("orders", chance.choice((1, 2, 3))),)
+        calm = {name: 0.0 for name in ("crash", "freeze", "outlast", "expire", "long_time") if chance.random() < 0.4}
+        weights = {**weights, **calm}
+        return replace(profile, queues=queues, machines=chance.choice((2, 2, 3)), weights=weights)
     if plan is Plan.MOVES:
         return replace(
             profile, prefetch=chance.choice((3, 8, 20)), poison=0.0, units=chance.choice((1, 2)), weights=weights
@@ -98,6 +107,19 @@ MORE: dict[Plan, dict[str, float]] = {
     Plan.PAUSES: {"pause": 0.8, "resume": 1.0, "produce": 3.0},
     Plan.HOLDS: {"release": 1.5},
     Plan.SHELF: {"session": 4.0, "start": 6.0, "send": 8.0, "receive": 15.0, "jump": 0.0},
+    Plan.LEASES: {
+        "session": 9.0,
+        "tidy": 6.0,
+        "fashion": 1.0,
+        "outlast": 0.8,
+        "client": 3.0,
+        "start": 8.0,
+        "send": 10.0,
+        "crash": 0.6,
+        "freeze": 1.2,
+        "expire": 0.6,
+        "long_time": 1.0,
+    },
     Plan.MOVES: {
         "take_out": 14.0,
         "attend": 6.0,

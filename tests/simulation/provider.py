@@ -125,6 +125,16 @@ class SimulatedProvider:
         """Its node ends it."""
 
 
+class LeasingProvider(SimulatedProvider):
+    """For applications whose every call may wait: a step of the product's calls nothing of it."""
+
+    def use_selector(self, queue: Queue, selector: str) -> None:
+        self._process.sidecar.selector_sets.use(queue, selector)
+
+    def end_use_of_selector(self, queue: Queue, selector: str) -> None:
+        self._process.sidecar.selector_sets.end_use(queue, selector)
+
+
 class SimulatedConnection(ConnectionCore):
     """A started connection. Nothing waits in it: its only thread is the one in which the world steps."""
 

@@ -63,12 +63,13 @@ class Opening:
     name: str
     selector: str | None
     make: Callable[[Session], MessageConsumer]
-    is_subscription: bool = False
+    may_wait: bool = False
+    """Its end may wait for others, as a subscription's does."""
 
 
-def opening_of_queue(queue: str, selector: str | None = None) -> Opening:
+def opening_of_queue(queue: str, selector: str | None = None, *, may_wait: bool = False) -> Opening:
     """A queue's consumer."""
-    return Opening(queue, selector, lambda session: session.create_consumer(Queue(queue), selector=selector))
+    return Opening(queue, selector, lambda session: session.create_consumer(Queue(queue), selector=selector), may_wait)
 
 
 class Receiver:
@@ -89,6 +90,7 @@ class Receiver:
         appetite: int,
         recorder: Recorder,
         client_id: str | None = None,
+        provider: type[SimulatedProvider] = SimulatedProvider,
     ) -> None:
         """`triggers`: messages and milliseconds of DUPS_OK. `appetite`: how many it likes to have before it settles."""
         self.node = node
@@ -106,8 +108,8 @@ class Receiver:
         """Blocking acknowledgements that have not returned."""
         self._turn: tuple[Inbox | None, int] = (None, 0)
         """Which consumer asked last, and until when the others leave it what it gets."""
-        provider = SimulatedProvider(node, records_attempts=records_attempts)
-        self._connection = SimulatedConnection(name, provider, prefetch=prefetch, blocks=blocks, heard=self._told)
+        behind = provider(node, records_attempts=records_attempts)
+        self._connection = SimulatedConnection(name, behind, prefetch=prefetch, blocks=blocks, heard=self._told)
         self.session = Session(self._connection, mode)
         self.lazy = Lazy(self, *triggers) if mode is Mode.DUPS_OK else None
         if self.lazy is not None and triggers == (0, 0):
@@ -121,17 +123,23 @@ class Receiver:
         self.wants_close = False
         """Its application ends it as soon as it can."""
         self._connection.is_started = False  # so that making a consumer does not wait for its partitions
-        self.inboxes = [opening.make(self.session).inbox for opening in openings]
+        self.inboxes = [opening.make(self.session)._inbox for opening in openings]
         self._connection.is_started = True
-        for inbox in self.inboxes:
-            inbox.link.is_waiting = listens
-            inbox.connect()
+        self.refusal: IllegalStateError | None = None
+        """Why it receives nothing any more."""
+        try:
+            for inbox in self.inboxes:
+                inbox.link.is_waiting = listens
+                inbox.connect()
+        except JMSError:
+            self.session.close()
+            raise
         recorder.silent.append(self.note_silent)
 
     @property
-    def is_subscribed(self) -> bool:
-        """It uses subscriptions."""
-        return any(opening.is_subscription for opening in self.openings)
+    def may_wait(self) -> bool:
+        """Its end may wait for others."""
+        return any(opening.may_wait for opening in self.openings)
 
     @property
     def is_closed(self) -> bool:
@@ -156,8 +164,9 @@ class Receiver:
         self.note_silent()
         try:
             delivery = inbox.poll_for_listener() if self._is_turn_of(inbox) else inbox.poll()
-        except JMSError:
-            return None  # a prefetch that a transaction holds, or a group worker that ended: the next call goes on
+        except JMSError as error:  # a prefetch that a transaction holds, or a group worker that ended
+            self.refusal = error if isinstance(error, IllegalStateError) else None
+            return None  # the next call goes on
         if delivery is None:
             return None
         self._arrived.discard(delivery)
@@ -201,7 +210,7 @@ class Receiver:
         with _Refused() as refused:
             self._acknowledging(items)
             if self.mode is Mode.AUTO:
-                self.session.strategy.before_receive()
+                self.session._strategy.before_receive()
             else:
                 self.session.acknowledge()
         if self.mode is Mode.AUTO:  # which has no call to raise it: its exception listener hears
@@ -228,7 +237,7 @@ class Receiver:
         self._have_no_more(items)
         self._returned(items, None)
         if self.mode is Mode.AUTO:
-            self.session.strategy.abandon()
+            self.session._strategy.abandon()
         elif self.mode is Mode.TRANSACTED:
             self.session.rollback()
         else:
@@ -236,13 +245,13 @@ class Receiver:
 
     def commit(self, commit: Commit, sends: list[Outgoing]) -> None:
         """`session.commit()` of all it has with these sends, up to where that waits."""
-        strategy = self.session.strategy
+        strategy = self.session._strategy
         assert isinstance(strategy, TransactedAcknowledge), strategy
         items = list(self.items)
         self._have_no_more(items)
         commit.hands = [item.noted for item in items]
         for record in sends:
-            self.session.core.outbox.add(record, OUTBOX_BYTES)
+            self.session._core.outbox.add(record, OUTBOX_BYTES)
         is_lost = any(item.is_lost for item in items)
         if is_lost:
             commit.outcome = "rolled back"
@@ -347,14 +356,14 @@ class Receiver:
             return
         if isinstance(error, TransactionRolledBackError):
             self._returned(items, None)
-        strategy = self.session.strategy
+        strategy = self.session._strategy
         assert isinstance(strategy, TransactedAcknowledge), strategy
         try:
             strategy.commit_failed(pending, error)
         except TransactionRolledBackError:
             return
         except JMSError:  # in doubt
-            if self.is_subscribed:  # its end may wait, and not in the midst of a step
+            if self.may_wait:  # its end may wait, and not in the midst of a step
                 self.wants_close = True
             else:
                 self.close()
@@ -414,7 +423,7 @@ class Lazy:
             self._receiver.may_be_acknowledged(self.in_hand)
             self.in_hand = None
         before = list(self._receiver.items)
-        self._receiver.session.strategy.before_receive()
+        self._receiver.session._strategy.before_receive()
         self.look()
         self._receiver.note_waits([item for item in before if item not in self._receiver.items])
         done = len(self._receiver.items)
@@ -432,12 +441,12 @@ class Lazy:
         back = [item for item in items if item is in_hand]
         receiver.settled([item for item in items if item is not in_hand])
         receiver.given_back(back)
-        receiver.session.strategy.abandon()
+        receiver.session._strategy.abandon()
 
     def look(self) -> None:
         """What its session has not any more was acknowledged: always all that was done."""
         receiver = self._receiver
-        kept = sum(receiver.session.strategy.count(inbox.link) for inbox in receiver.inboxes)
+        kept = sum(receiver.session._strategy.count(inbox.link) for inbox in receiver.inboxes)
         gone = receiver.items[: len(receiver.items) - kept]
         if gone:
             assert self.in_hand not in gone, f"lazy_not_in_hand: {receiver.name} works on {gone[-1].noted.message}"

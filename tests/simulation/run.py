@@ -12,6 +12,7 @@ from jbm_kafka.ports import Outgoing
 from tests.simulation import invariants
 from tests.simulation.acts import Acts
 from tests.simulation.hold_acts import HoldActs
+from tests.simulation.lease_acts import LeaseActs
 from tests.simulation.move_acts import MoveActs
 from tests.simulation.names import DLQ, MOVED, OUT
 from tests.simulation.node import Node
@@ -39,6 +40,7 @@ ACTS: dict[Plan, type[Acts]] = {
     Plan.PAUSES: PauseActs,
     Plan.HOLDS: HoldActs,
     Plan.MOVES: MoveActs,
+    Plan.LEASES: LeaseActs,
 }
 
 

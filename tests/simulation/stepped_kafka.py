@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.memory.memory_admin import MemoryLogReader
+from jbm_kafka.memory.memory_groups import Member
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.memory.memory_tail_reader import MemoryTailReader
@@ -25,6 +26,11 @@ class SteppedKafka(MemoryKafka):
         """An application waits, and no step of the product's."""
         self.pause: Callable[[float], None] = lambda seconds: None
         """Others act meanwhile."""
+
+    @property
+    def members(self) -> Sequence[Member]:
+        """Of groups, all that this process has been since it lost none of them."""
+        return self._process.members
 
     def log_reader(self) -> MemoryLogReader:
         self._process.check()

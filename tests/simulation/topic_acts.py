@@ -99,13 +99,13 @@ class TopicActs(Acts):
                     made = session.create_shared_consumer(TOPIC, slot.name, choice.selector)
                 case Kind.PRIVATE:
                     made = session.create_consumer(TOPIC, choice.selector, choice.no_local)
-            source = made.inbox.source
+            source = made._inbox.source
             assert isinstance(source, Subscription)
             if source not in node.sources:
                 node.sources.append(source)
             return made
 
-        return Opening(slot.name, choice.selector, make, is_subscription=True)
+        return Opening(slot.name, choice.selector, make, may_wait=True)
 
     # -- ending ----------------------------------------------------------------------------------------------------
 

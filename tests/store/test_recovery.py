@@ -21,7 +21,7 @@ def test_the_latest_value_of_every_key_counts_and_null_deletes() -> None:
     world.checkpoint(10, settled(0, 15), held(12), held(13))
     last = world.checkpoint(11, settled(0, 15, 16), held(12, 2), HeldGone(13))
     found = world.recover()
-    assert found.entries == (last, held(12, 2), settled(0, 15, 16))
+    assert found.entries == (last, settled(0, 15, 16), held(12, 2))
     assert (found.start_position, found.reason) == (11, StartReason.CHANGELOG)
     assert found.changelog_position == world.changelog.ends[0]
     assert (found.obsolete, found.is_decided_here) == ((), False)

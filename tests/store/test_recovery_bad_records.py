@@ -43,7 +43,7 @@ def test_without_a_readable_position_the_committed_offset_decides(caplog: pytest
     corrupt(world, position)
     found = world.recover()
     expected = Position("T", position.checkpoint_id, 10, 16, 200_000, 0)
-    assert found.entries == (expected, held(12), settled(0, 15))
+    assert found.entries == (expected, settled(0, 15), held(12))
     assert found.reason is StartReason.COMMITTED_OFFSET
     assert "the committed offset decides" in caplog.text
     assert world.recover_anew() == found
@@ -116,7 +116,7 @@ def test_above_a_lost_end_nothing_counts_as_settled() -> None:
     position, *others = found.entries
     assert isinstance(position, Position)
     assert (position.watermark, position.fetched, position.offered) == (10, 50_000, 50_000)
-    assert others == [held(12), settled(0, 15)]
+    assert others == [settled(0, 15), held(12)]
     assert len(found.obsolete) == 2
 
 
@@ -126,7 +126,7 @@ def test_below_a_deleted_start_nothing_is_waited_for() -> None:
     world.kafka.topics[TOPIC].begins[0] = 70_000
     found = world.recover()
     assert found.start_position == 70_000
-    assert found.entries[1:] == (held(70_001), settled(1, 70_000))
+    assert found.entries[1:] == (settled(1, 70_000), held(70_001))
     assert found.skipped == OffsetRange(10, 69_999)
 
 

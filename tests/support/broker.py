@@ -26,7 +26,7 @@ def open_broker(wanted: str, folder: Path) -> Iterator[str]:
             with container_broker() as bootstrap:
                 yield bootstrap
         case "local":
-            with local_broker(folder, lives_long=True) as broker:
+            with local_broker(folder) as broker:
                 yield broker.bootstrap
         case _:
             try:
@@ -37,14 +37,14 @@ def open_broker(wanted: str, folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def local_broker(
-    folder: Path, properties: Mapping[str, str] | None = None, *, lives_long: bool = False
-) -> Iterator[LocalBroker]:
-    """A broker on this machine with its data in `folder`, ended with the block whatever became of it meanwhile."""
+def local_broker(folder: Path, properties: Mapping[str, str] | None = None) -> Iterator[LocalBroker]:
+    """A broker on this machine with its data in `folder`, ended with the block whatever became of it meanwhile.
+
+    Without Java's second compiler, which took a third of the processor time of the broker that a run shares.
+    """
     with ExitStack() as stack:
         try:
-            options = () if lives_long else BRIEF
-            broker = stack.enter_context(real_broker.local_broker(folder, properties, options))
+            broker = stack.enter_context(real_broker.local_broker(folder, properties, BRIEF))
         except BrokerUnavailable as error:
             if os.environ.get("CI"):
                 raise

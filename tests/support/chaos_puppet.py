@@ -6,6 +6,7 @@ python -m tests.support.chaos_puppet '{"bootstrap": …, "options": {…}, "sett
 import json
 import logging
 import os
+import select
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -47,6 +48,11 @@ class Puppet(Process):
         line = self.process.stdout.readline()
         assert line, f"it ended, see {self.said}: {self.last_words()}"
         return json.loads(line)
+
+    def has_answered(self) -> bool:
+        """The call has ended, and nobody has read how."""
+        assert self.process.stdout is not None
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
 
     def ask(self, call: str, *arguments: object) -> Any:
         """Make a call and wait for its end."""
@@ -104,14 +110,14 @@ class _Strings:
 
     def _fill(self, name: str, count: int) -> None:
         """Wait until so many lie in the consumer's buffer, which nobody has asked for yet."""
-        link = self._consumers[name].link
+        link = self._consumers[name]._link
         with link.lock:
             link.request(count)
         wait_until(lambda: len(link.buffer) == count, about="a full buffer", timeout_s=60)
 
     def _is_draining(self, name: str) -> bool:
         """A rebalance waits for what is in hand of a partition that is to go. Nothing public tells that."""
-        group_worker = self._consumers[name].link.group_worker
+        group_worker = self._consumers[name]._link.group_worker
         assert isinstance(group_worker, GroupWorker), group_worker
         return any(channel.is_closing for channel in list(group_worker.data.channels.values()))
 

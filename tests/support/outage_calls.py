@@ -335,11 +335,11 @@ def close_a_consumer(bench: Bench) -> Call:
     consumer = bench.session().create_consumer(queue)
 
     def has_one() -> bool:
-        with consumer.link.lock:
-            consumer.link.receives += 1  # as if it were used: what an idle one has asked for is taken back after 3 s
-            if not consumer.link.buffer:
-                consumer.link.request(1)
-        return len(consumer.link.buffer) == 1
+        with consumer._link.lock:
+            consumer._link.receives += 1  # as if it were used: what an idle one has asked for is taken back after 3 s
+            if not consumer._link.buffer:
+                consumer._link.request(1)
+        return len(consumer._link.buffer) == 1
 
     wait_until(has_one, about="a message that nobody has asked for", timeout_s=SOON_S)
 

@@ -163,7 +163,11 @@ def release(bench: Bench) -> Call:
     session = bench.session(AcknowledgeMode.INDIVIDUAL)
     consumer = session.create_consumer(queue)
     received(consumer).nack()
-    wait_until(lambda: bench.admin.release(queue, dry_run=True).messages, about="a unit on hold", timeout_s=SOON_S)
+    wait_until(
+        lambda: bench.admin.release(queue, everything=True, dry_run=True).messages,
+        about="a unit on hold",
+        timeout_s=SOON_S,
+    )
 
     def judge(returned: object) -> None:
         assert not isinstance(returned, Exception), returned
@@ -174,7 +178,7 @@ def release(bench: Bench) -> Call:
         assert done == ["a", "b"], done
         session.close()
 
-    return Call(lambda: bench.admin.release(queue, again=True), judge, is_repeatable=True)
+    return Call(lambda: bench.admin.release(queue, everything=True, again=True), judge, is_repeatable=True)
 
 
 def admit_partitions(bench: Bench) -> Call:

@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-from jbm_kafka.jms.troubles import Troubles
+from jbm_kafka.jms.exception_listener import ListenerCalls
 from tests.jms.support import SOON_S
 
 
 def test_a_slow_listener_holds_up_nobody_and_is_told_everything_in_order() -> None:
     """Of ACK-9 and CONN-3: on one thread, which is not the one that found the trouble."""
-    troubles = Troubles()
+    calls = ListenerCalls()
     may_go_on, told, threads = threading.Event(), list[str](), set[threading.Thread]()
 
     def listener(error: Exception) -> None:
@@ -22,10 +22,10 @@ def test_a_slow_listener_holds_up_nobody_and_is_told_everything_in_order() -> No
         threads.add(threading.current_thread())
 
     for number in range(3):
-        troubles.tell(listener, RuntimeError(str(number)))
+        calls.notify(listener, RuntimeError(str(number)))
     assert told == []
     may_go_on.set()
-    troubles.stop(SOON_S)
+    calls.stop(SOON_S)
     assert told == ["0", "1", "2"]
     [thread] = threads
     assert thread is not threading.current_thread()
@@ -33,46 +33,46 @@ def test_a_slow_listener_holds_up_nobody_and_is_told_everything_in_order() -> No
 
 
 def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles()
+    calls = ListenerCalls()
     told: list[str] = []
 
     def listener(error: Exception) -> None:
         told.append(str(error))
         raise KeyError("in the listener")
 
-    troubles.tell(listener, RuntimeError("one"))
-    troubles.tell(listener, RuntimeError("two"))
-    troubles.stop(SOON_S)
+    calls.notify(listener, RuntimeError("one"))
+    calls.notify(listener, RuntimeError("two"))
+    calls.stop(SOON_S)
     assert told == ["one", "two"]
     assert "the exception listener raised on: one" in caplog.text
 
 
 def test_sys_exit_in_an_exception_listener_does_not_end_the_telling(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles()
+    calls = ListenerCalls()
     told: list[str] = []
 
     def listener(error: Exception) -> None:
         told.append(str(error))
         sys.exit(3)
 
-    troubles.tell(listener, RuntimeError("one"))
-    troubles.tell(listener, RuntimeError("two"))
-    troubles.stop(SOON_S)
+    calls.notify(listener, RuntimeError("one"))
+    calls.notify(listener, RuntimeError("two"))
+    calls.stop(SOON_S)
     assert told == ["one", "two"]
     assert "the exception listener called sys.exit(), which ends nothing here" in caplog.text
 
 
 def test_a_listener_may_stop_it_and_what_comes_later_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles()
+    calls = ListenerCalls()
     stopped = threading.Event()
 
     def listener(error: Exception) -> None:
-        troubles.stop(SOON_S)
+        calls.stop(SOON_S)
         stopped.set()
 
-    troubles.tell(listener, RuntimeError("one"))
+    calls.notify(listener, RuntimeError("one"))
     assert stopped.wait(SOON_S / 2), "it waited for itself"
-    troubles.tell(listener, RuntimeError("too late"))
-    troubles.tell(None, RuntimeError("nobody listens"))
-    troubles.stop(SOON_S)
+    calls.notify(listener, RuntimeError("too late"))
+    calls.notify(None, RuntimeError("nobody listens"))
+    calls.stop(SOON_S)
     assert [record.getMessage() for record in caplog.records] == ["too late", "nobody listens"]

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 ExceptionListener = Callable[[Exception], object]
 
 
-class Troubles:
+class ListenerCalls:
     """Calls of one connection's exception listener."""
 
     def __init__(self, complete: Callable[[Exception], Exception] = lambda error: error) -> None:
@@ -29,7 +29,7 @@ class Troubles:
         self._thread: threading.Thread | None = None
         self._is_stopped = False
 
-    def tell(self, listener: ExceptionListener | None, error: Exception) -> None:
+    def notify(self, listener: ExceptionListener | None, error: Exception) -> None:
         """Have it called soon; to the log when there is no listener, or the connection has ended."""
         if listener is not None and self._enqueue(listener, error):
             return

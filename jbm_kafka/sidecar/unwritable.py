@@ -1,0 +1,29 @@
+"""What a sender is told of a partition without a leader, and what a commit is (UNIT-11, decision 53)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jbm_kafka.codec.identity import unit_name
+from jbm_kafka.core.errors import OrderRolledBackError, TransactionRolledBackError
+from jbm_kafka.ports import Outgoing
+
+
+def what_is_missing(record: Outgoing) -> str:
+    """Where it cannot be written, what that means for its unit, and what helps; the sentence goes on."""
+    unit = "" if record.key is None else f", and unit {unit_name(record.key)!r} is in it and goes nowhere else"
+    return (
+        f"partition {record.partition} has no leader, so nothing can be written there{unit}; bring a broker back that "
+        f"has a replica of it (kafka-topics.sh --describe --topic {record.topic} tells which)"
+    )
+
+
+def without_leader(about: str, stuck: Sequence[Outgoing]) -> TransactionRolledBackError:
+    """Of a commit with these sends; an OrderError as well when one of them is in a unit."""
+    record = next((each for each in stuck if each.key is not None), stuck[0])
+    text = f"{about}: rolled back: {record.topic}: {what_is_missing(record)}, and do it again"
+    if record.key is None:
+        return TransactionRolledBackError(text, about=about, destination=record.topic, partition=record.partition)
+    return OrderRolledBackError(
+        text, about=about, destination=record.topic, unit=unit_name(record.key), partition=record.partition
+    )

@@ -1,0 +1,211 @@
+"""What only the owner of a partition knows, each rule as `explain` tells it: over one world in memory, end to end."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
+from jbm_kafka.admin import Admin, Explanation, Rule
+from jbm_kafka.core.errors import JMSError
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.session import Session
+from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.ports import OutcomeUnknown, Unreachable
+from jbm_kafka.providers import in_memory
+from tests.admin.test_explain import has_rule, only, rules, until
+from tests.jms.support import receive
+
+MANY = 26_000
+"""More than an owner reads ahead of its receivers, with what it reads at once."""
+
+
+@pytest.fixture
+def url(kafka_name: str) -> str:
+    return f"memory://{kafka_name}"
+
+
+@pytest.fixture
+def cluster(url: str) -> Iterator[MemoryCluster]:
+    world = in_memory.use_world(url.removeprefix("memory://"))
+    yield world.cluster
+    world.let_go()
+
+
+@pytest.fixture
+def orders(admin: Admin, kafka_name: str) -> Queue:
+    admin.create_queue(kafka_name, partitions=1)
+    return Queue(kafka_name)
+
+
+@pytest.fixture
+def connection(url: str, kafka_name: str, cluster: MemoryCluster, admin: Admin) -> Iterator[Connection]:
+    factory = ConnectionFactory(url, namespace=kafka_name)
+    with factory.create_connection() as made:
+        yield made
+
+
+class Brokers:
+    """Answer no checkpoint and no commit of a session, and nobody who asks what became of it, for a while."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._faults = cluster.faults
+
+    def __enter__(self) -> None:
+        self._faults.step = self._step
+
+    def __exit__(self, *_: object) -> None:
+        self._faults.step = None
+
+    @staticmethod
+    def _step(name: str, step: str) -> None:
+        if name.endswith("jbm.registry"):
+            return
+        if step == "commit":
+            raise OutcomeUnknown(f"{name}: no answer")
+        if step == "initialise":
+            raise Unreachable(f"{name}: no answer")
+
+
+def of_partition(found: Explanation) -> list[Rule]:
+    return [reason.rule for partition in found.partitions for reason in partition.reasons]
+
+
+def test_what_a_commit_settles_whose_end_is_not_known(
+    admin: Admin, connection: Connection, orders: Queue, cluster: MemoryCluster
+) -> None:
+    """UNIT-17: of decision 39, IN_DOUBT: in nobody's hand any more, and not finished."""
+    session = connection.create_session(AcknowledgeMode.TRANSACTED)
+    connection.create_session().create_producer(orders).send("1", unit_of_order="joe")
+    receive(session.create_consumer(orders))
+    with Brokers(cluster):
+        committing = threading.Thread(target=session.commit)
+        committing.start()
+        found = only(until(lambda: admin.explain(orders, unit="joe"), has_rule(Rule.IN_DOUBT)))
+        assert str(found.reasons[0]) == "it is acknowledged in a commit or checkpoint whose end is not known yet"
+    committing.join()
+    until(lambda: admin.explain(orders, unit="joe"), lambda found: not found.messages)
+
+
+def test_what_waits_for_the_checkpoint_that_records_its_hand_over(
+    admin: Admin, connection: Connection, orders: Queue, cluster: MemoryCluster
+) -> None:
+    """UNIT-17: of decision 39, RECORDING: a receiver asks, nothing else keeps it."""
+    session, came = connection.create_session(AcknowledgeMode.AUTO), threading.Event()
+    session.create_producer(orders).send("1", unit_of_order="joe")
+    with Brokers(cluster):
+        session.create_consumer(orders).set_listener(lambda message: came.set())
+        found = only(until(lambda: admin.explain(orders, unit="joe"), has_rule(Rule.RECORDING)))
+        assert str(found.reasons[0]) == "it goes when the next checkpoint is written"
+        assert not came.is_set()
+    assert came.wait(20)
+
+
+def test_what_lies_behind_what_its_owner_has_read(admin: Admin, connection: Connection, orders: Queue) -> None:
+    """UNIT-17: of decision 39, NOT_READ: how far it has read, and that it goes on when some of that is taken."""
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    producer = session.create_producer(orders)
+    consumer = session.create_consumer(orders, prefetch=1)
+    for _ in range(MANY):
+        last = session.create_text_message("x")
+        producer.send(last)
+    receive(consumer)
+    said = re.compile(
+        r"the owner of its partition has read up to offset \d+, and reads on when some of what it has read is taken"
+    )
+    found = until(
+        lambda: admin.explain(orders, message_id=last.message_id),
+        lambda found: said.fullmatch(only(found).reasons[0].text) is not None,
+    )
+    assert rules(only(found)) == [Rule.NOT_READ]
+    assert of_partition(found) == [Rule.NOT_READ]
+
+
+def test_a_partition_that_is_about_to_go_to_another_process(
+    admin: Admin, connection: Connection, kafka_name: str, url: str, tmp_path: object
+) -> None:
+    """UNIT-17: of decision 39, MOVING: while what sessions hold of it is waited for."""
+    admin.create_queue(f"{kafka_name}-two", partitions=2)
+    queue = Queue(f"{kafka_name}-two")
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    producer, consumer = session.create_producer(queue), session.create_consumer(queue)
+    for unit in "abcdefgh":
+        producer.send(unit, unit_of_order=unit)
+    for _ in "abcdefgh":
+        receive(consumer)
+    other = ConnectionFactory(url, namespace=kafka_name, state_dir=str(tmp_path))
+    with other.create_connection() as coming:
+        joining = threading.Thread(target=coming.create_session().create_consumer, args=(queue,))
+        joining.start()
+        found = until(lambda: admin.explain(queue), lambda found: Rule.MOVING in of_partition(found))
+        going = next(each.partition for each in found.partitions if Rule.MOVING in [r.rule for r in each.reasons])
+        first = next(each for each in found.messages if each.partition == going)
+        assert rules(first)[0] in (Rule.MOVING, Rule.IN_HAND)
+        session.recover()
+        joining.join(20)
+        until(lambda: admin.explain(queue), lambda found: Rule.MOVING not in of_partition(found))
+
+
+@pytest.fixture
+def with_changelog(url: str, kafka_name: str, orders: Queue, cluster: MemoryCluster) -> Queue:
+    """The queue, which another process has received from."""
+    with ConnectionFactory(url, namespace=kafka_name, state_dir="another").create_context() as before:
+        before.create_producer().send(orders, "0")
+        receive(before.create_consumer(orders))
+    with ConnectionFactory(url, namespace=kafka_name, state_dir="another").create_context() as before:
+        before.create_producer().send(orders, "1", unit_of_order="joe")
+    return orders
+
+
+def is_recovering() -> bool:
+    """An owner's own reading of what is recorded asks, and nobody else's."""
+    return threading.current_thread().name.startswith("jbm-recovery")
+
+
+def test_a_partition_whose_owner_reads_what_is_recorded_of_it(
+    admin: Admin, connection: Connection, with_changelog: Queue, cluster: MemoryCluster
+) -> None:
+    """UNIT-17: of decision 39, OPENING: it does not come to the end of its changelog."""
+
+    def silent(topic: str, partition: int, offset: int) -> bool:
+        if is_recovering():
+            raise Unreachable(f"{topic}[{partition}]: no answer")
+        return False
+
+    cluster.faults.damaged = silent
+    session = connection.create_session(AcknowledgeMode.AUTO)
+    opening = threading.Thread(target=session.create_consumer, args=(with_changelog,))  # it waits for its partitions
+    opening.start()
+    found = until(lambda: admin.explain(with_changelog), lambda found: Rule.OPENING in of_partition(found))
+    said = "the process that has its partition reads what is recorded of it"
+    assert [str(each) for each in found.partitions[0].reasons] == [said]
+    assert rules(only(found)) == [Rule.OPENING]
+    cluster.faults.damaged = None
+    opening.join(20)
+    until(lambda: admin.explain(with_changelog), lambda found: Rule.OPENING not in of_partition(found))
+
+
+def test_a_partition_that_its_owner_cannot_read(
+    admin: Admin, connection: Connection, with_changelog: Queue, cluster: MemoryCluster
+) -> None:
+    """UNIT-17: of decision 39, CLOSED: with what its owner's log says."""
+    cluster.faults.damaged = lambda topic, partition, offset: is_recovering()
+    session = connection.create_session(AcknowledgeMode.AUTO)
+    opening = threading.Thread(target=_consumer_of, args=(session, with_changelog))
+    opening.start()
+    found = until(lambda: admin.explain(with_changelog), lambda found: Rule.CLOSED in of_partition(found))
+    (reason,) = only(found).reasons
+    assert reason.rule is Rule.CLOSED
+    assert "what is stored there cannot be read" in reason.text
+    assert reason.remedy == "see the log of that process"
+    assert of_partition(found) == [Rule.CLOSED]
+    opening.join(20)
+
+
+def _consumer_of(session: Session, queue: Queue) -> None:
+    with suppress(JMSError):  # it may be told, too
+        session.create_consumer(queue)
