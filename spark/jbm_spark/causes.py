@@ -8,6 +8,8 @@ _OWN_REFUSAL = re.compile(r"\[USER_RAISED_EXCEPTION\] (?P<text>.*?)(?: SQLSTATE:
 _QUERY_PREFIX = re.compile(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _STATE = re.compile(r"( SQLSTATE: \w+)+$")
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z]\w*\.)+(?=[A-Z])")
+_PYTHON = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t]+.*\n)+(?P<error>\S.*)$", re.MULTILINE)
+"""What a function of the user's raised, in a task."""
 _LENGTH_MAX = 500
 
 _KNOWN = (
@@ -19,6 +21,10 @@ _KNOWN = (
     (
         r"UnknownTopicOrPartitionException|UnknownTopicIdException",
         "a topic is not there any more: create it (jbm-kafka create NAME), and read it with a new checkpoint",
+    ),
+    (
+        r"you must specify all TopicPartitions",
+        "`starting` names some of the topic's partitions: give an offset for each of them",
     ),
     (
         r"^An error occurred while calling o\d+\.\w+$|Answer from Java side is empty|^\[Errno 111\]",
@@ -46,6 +52,9 @@ def cause_line(error: Exception) -> str:
     for pattern, meaning in _KNOWN:
         if any(re.search(pattern, line) for line in lines):
             return meaning
+    raised = [found["error"].strip() for found in _PYTHON.finditer(str(error))]
+    if raised:
+        return raised[-1][:_LENGTH_MAX]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     line = (causes[-1:] or lines[:1] or [type(error).__name__])[0]
     told = _JAVA_PACKAGE.sub("", _STATE.sub("", _QUERY_PREFIX.sub("", line)))[:_LENGTH_MAX]

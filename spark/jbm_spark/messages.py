@@ -22,11 +22,19 @@ from py4j.protocol import Py4JError
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.destination import Destination, Queue
+from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s
 from jbm_spark.causes import cause_line
 from jbm_spark.columns import message_columns
 from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError, SessionError
 from jbm_spark.kafka_properties import checked_kafka_options
-from jbm_spark.options import Position, checked, ending_options, starting_options, stream_starting_options
+from jbm_spark.options import (
+    Position,
+    check_partitions,
+    checked,
+    ending_options,
+    starting_options,
+    stream_starting_options,
+)
 from jbm_spark.session import log_hint, log_path
 from jbm_spark.sink import sink_for
 from jbm_spark.streaming_query import QueryPlan, awaited
@@ -54,9 +62,11 @@ def messages(
     Raises:
         InvalidDestinationError: no legal name for a queue or topic, or no such one.
         OptionRefusedError: an option or position that would break order or safety; the message says why.
+        SessionError: `spark` is no session, or one that was stopped.
         TopicError: the brokers do not answer.
         JMSSecurityError: they refuse us.
     """
+    check_session(spark)
     source = _named(destination)
     topic = source.kafka_topic(namespace)
     chosen = {
@@ -64,7 +74,10 @@ def messages(
         **starting_options(topic, starting),
         **ending_options(topic, ending),
     }
-    _look(source, bootstrap, namespace, kafka, options)
+    partitions = _look(source, bootstrap, namespace, kafka, options)
+    if partitions is not None:
+        check_partitions("starting", starting, partitions)
+        check_partitions("ending", ending, partitions)
     return _loaded(spark.read, chosen)
 
 
@@ -88,6 +101,7 @@ def message_stream(
     Raises:
         As `messages`.
     """
+    check_session(spark)
     source = _named(destination)
     topic = source.kafka_topic(namespace)
     chosen = {
@@ -131,8 +145,7 @@ def write_messages(
         WriteError: a value of a row is none that a message can have, and nothing is written; or Spark or Kafka failed,
             and some rows may be.
     """
-    if frame.isStreaming:
-        raise FrameRefusedError("this frame is a stream: use write_stream()")
+    check_frame(frame, is_stream=False)
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                     options=options, order_by=order_by)  # fmt: skip
     sink.write(frame, job=_checked_job(job) if job is not None else uuid.uuid4().hex)
@@ -169,8 +182,7 @@ def write_stream(
         QueryError: the batch that was interrupted fails again.
         The rest as `write_messages`, before the query is started. Later failures are the query's: `wait_until_done`.
     """
-    if not frame.isStreaming:
-        raise FrameRefusedError("this frame is no stream: use write_messages()")
+    check_frame(frame, is_stream=True)
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                     options=options, order_by=order_by)  # fmt: skip
     wanted = _checked_trigger(trigger)
@@ -187,8 +199,11 @@ def wait_until_done(query: StreamingQuery, *, timeout: float | None = None) -> b
 
     Raises:
         QueryError: it failed; one line with cause and remedy.
+        OptionRefusedError: it is no query, or `timeout` no time.
     """
-    end = awaited(query, None if timeout is None else max(timeout, 0.001))  # Spark takes no 0
+    check_query(query)
+    timeout_s = checked_timeout_s(timeout)
+    end = awaited(query, None if timeout_s is None else max(timeout_s, 0.001))  # Spark takes no 0
     try:
         wait([end])
     except KeyboardInterrupt:
@@ -225,9 +240,12 @@ def _look(
     namespace: str,
     kafka: Mapping[str, object] | None,
     options: Mapping[str, str] | None,
-) -> None:
-    if can_look(kafka, options):
-        check_topics([source], about=f"read {source}", bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+) -> int | None:
+    """How many partitions it has; None where only Spark's own options say how we get in."""
+    if not can_look(kafka, options):
+        return None
+    [partitions] = check_topics([source], about=f"read {source}", bootstrap=bootstrap, namespace=namespace, kafka=kafka)
+    return partitions
 
 
 def _checked_trigger(trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -48,7 +48,7 @@ def checked(options: Mapping[str, str] | None, *, is_stream: bool = False) -> di
         OptionRefusedError: names the option and the reason.
     """
     passed: dict[str, str] = {}
-    for name, value in (options or {}).items():
+    for name, value in given(options).items():
         lower = name.lower()
         if _SAFE_VALUES.get(lower) == value.lower():
             continue
@@ -63,6 +63,22 @@ def checked(options: Mapping[str, str] | None, *, is_stream: bool = False) -> di
             )
         passed[name] = value
     return passed
+
+
+def given(options: object) -> Mapping[str, str]:
+    """The options that a caller gave, if they are texts by name.
+
+    Raises:
+        OptionRefusedError: they are something else.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        raise OptionRefusedError(f"options={options!r}: it is a dict of texts by name, or None")
+    for name, value in (options or {}).items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise OptionRefusedError(
+                f"option {name!r}: {value!r}: name and value are texts, as in {str(name)!r}: {str(value)!r}"
+            )
+    return options or {}
 
 
 def starting_options(topic: str, starting: Position) -> dict[str, str]:
@@ -98,6 +114,18 @@ def ending_options(topic: str, ending: Position) -> dict[str, str]:
     if isinstance(ending, int) and not isinstance(ending, bool):
         return {"endingTimestamp": str(ending)}
     return {"endingOffsets": _named_or_offsets(topic, ending, "ending", "latest")}
+
+
+def check_partitions(which: str, position: Position, partitions: int) -> None:
+    """Spark wants an offset for each partition, and says so late, in a hundred lines.
+
+    Raises:
+        OptionRefusedError: some are left out, or are not there.
+    """
+    if isinstance(position, Mapping) and position.keys() != set(range(partitions)):
+        every = "partition 0, the only one" if partitions == 1 else f"each of the partitions 0 to {partitions - 1}"
+        named = ", ".join(str(partition) for partition in sorted(position))
+        raise OptionRefusedError(f"{which} names partition {named}: give an offset for {every}")
 
 
 def _named_or_offsets(topic: str, position: Position, which: str, name: str) -> str:

@@ -73,12 +73,16 @@ def build_session(
     return _start(configuration, log)
 
 
-def needed_settings() -> dict[str, str]:
+def needed_settings() -> dict[str, bool | float | int | str | None]:
     """What a session of one's own must be built with: `SparkSession.builder.config(map=needed_settings())`.
 
     Raises:
         JarsError: the jars are missing or wrong, and cannot be fetched.
     """
+    return {**_needed()}  # builders take values of more kinds, and a dict of str is no dict of those
+
+
+def _needed() -> dict[str, str]:
     return {
         "spark.jars": ",".join(str(path) for path in jars.ready()),
         # Kafka allows a header name twice; without this one such record ends the query.
@@ -111,7 +115,7 @@ def _fixed_settings(app_name: str, master: str, starts_fast: bool) -> dict[str, 
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        **needed_settings(),
+        **_needed(),
     }
 
 

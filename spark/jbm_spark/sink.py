@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_spark.call_checks import column_names
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import FrameRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
@@ -163,7 +164,7 @@ def sink_for(
         FrameRefusedError: the columns are no message's, or a stream's units have no order.
         OptionRefusedError: an option that would break order or safety.
     """
-    names = [order_by] if isinstance(order_by, str) else list(order_by or ())
+    names = column_names(order_by)
     columns = checked_columns(frame, names)
     if frame.isStreaming and "unit_of_order" in columns and "kafka" not in columns and not names:
         raise FrameRefusedError(

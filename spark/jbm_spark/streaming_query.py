@@ -6,10 +6,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jbm_spark.causes import cause_line
 from jbm_spark.checkpoint_lock import CheckpointLock, local_folder, plain_is_local
+from jbm_spark.checkpoint_record import claim, topics_read
+from jbm_spark.errors import QueryError
 from jbm_spark.sink import Sink
 from jbm_spark.unfinished_batch import finish_batch
 
@@ -29,7 +34,8 @@ class QueryPlan:
         """The query, running; a batch that a crash interrupted is finished before.
 
         Raises:
-            CheckpointError: another query has the checkpoint.
+            CheckpointError: another query has the checkpoint, or it is of another source or target.
+            QueryError: Spark does not start it, such as with this output mode.
         """
         spark = self.frame.sparkSession
         folder = local_folder(self.checkpoint, plain_is_local=plain_is_local(spark))
@@ -41,6 +47,8 @@ class QueryPlan:
         # Absolute, for a JVM stays in the folder that it was started in.
         place = str(folder)
         try:
+            target = self.sink.destination.kafka_topic(self.sink.namespace)
+            claim(folder, sources=topics_read(self.frame), target=target)
             finish_batch(spark, place, lambda trigger: self._start(trigger, place))
             query = self._start(trigger, place)
         except BaseException:
@@ -55,8 +63,13 @@ class QueryPlan:
         def write(batch: DataFrame, number: int) -> None:
             self.sink.write(batch, job=job.result(_STARTS_S), batch=number)
 
-        writer = self.frame.writeStream.foreachBatch(write).outputMode(self.output_mode)
-        query = writer.option("checkpointLocation", checkpoint).trigger(**dict(trigger)).start()
+        try:
+            writer = self.frame.writeStream.foreachBatch(write).outputMode(self.output_mode)
+            query = writer.option("checkpointLocation", checkpoint).trigger(**dict(trigger)).start()
+        except (PySparkException, Py4JError) as error:
+            raise QueryError(
+                f"Spark does not start the query with checkpoint {checkpoint}: {cause_line(error)}"
+            ) from None
         job.set_result(query.id)  # of the checkpoint: the same in the next run
         return query
 

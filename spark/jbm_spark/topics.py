@@ -21,8 +21,8 @@ def check_topics(
     bootstrap: str,
     namespace: str = "",
     kafka: Mapping[str, object] | None = None,
-) -> None:
-    """Nothing, if a broker answers, lets us in and has every topic. `kafka` are librdkafka's properties.
+) -> list[int]:
+    """How many partitions each has, if a broker answers, lets us in and has all. `kafka` are librdkafka's properties.
 
     Raises:
         InvalidDestinationError: the first that has no topic; the text names what makes it.
@@ -33,8 +33,7 @@ def check_topics(
     with told(about), closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S).admin()) as admin:
         admin.cluster_id()  # tells at once what can be known at once
         topics = Topics(admin, namespace=namespace)
-        for destination in destinations:
-            topics.check_exists(destination)
+        return [topics.partitions_of(destination) for destination in destinations]
 
 
 @contextmanager

@@ -15,6 +15,25 @@ foreach batch sink. Reason: An exception was raised by the Python Proxy. Return 
     return_value = getattr(self.pool[obj_id], method)(*params)
 jbm_kafka.core.errors.InvalidDestinationError: queue:invoices: there is no Kafka topic 'invoices'; create it
  SQLSTATE: 39000{REST}"""
+FAILED_FUNCTION = """An error occurred while calling o91.save.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent \
+failure: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "pyspark/worker.py", line 1982, in main
+    process()
+  File "prices.py", line 7, in each
+    return 1 / 0
+           ~~^~~
+ZeroDivisionError: division by zero
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:581)
+Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
+  File "prices.py", line 7, in each
+    return 1 / 0
+           ~~^~~
+ZeroDivisionError: division by zero
+
+\tat org.apache.spark.scheduler.Task.run(Task.scala:147)
+"""
 JAVA = """An error occurred while calling o810.count.
 : java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.{0}
 \tat java.base/java.util.concurrent.CompletableFuture.reportGet(CompletableFuture.java:396)
@@ -47,6 +66,12 @@ GONE = "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may 
         ("An error occurred while calling o9113.awaitTermination", "Spark's JVM has ended"),
         (f"{QUERY}[USER_RAISED_EXCEPTION] priority is '77' SQLSTATE: P0001{REST}", "priority is '77'"),
         (f"{QUERY}a.b.SomethingNew: odd{REST}", "SomethingNew: odd"),
+        (FAILED_FUNCTION, "ZeroDivisionError: division by zero"),
+        (
+            f"{QUERY}assertion failed: If startingOffsets contains specific offsets, you must specify all "
+            f"TopicPartitions.\nUse -1 for latest{REST}",
+            "`starting` names some of the topic's partitions",
+        ),
         ("", "Exception"),
     ],
 )

@@ -34,6 +34,12 @@ def test_an_empty_topic_gives_no_rows(spark: SparkSession, topics: Topics) -> No
     assert bodies(spark, topics, topics.create(2)) == []
 
 
+def test_offsets_of_some_partitions_only_are_told_at_once(spark: SparkSession, topics: Topics) -> None:
+    """Spark told it at the first action, with a Java trace."""
+    with pytest.raises(OptionRefusedError, match="starting names partition 1: give an offset for each of the part"):
+        bodies(spark, topics, topics.create(2), starting={1: 1})
+
+
 def test_starting_and_ending_cut_by_offset_and_by_time(spark: SparkSession, topics: Topics) -> None:
     topic = topics.create()
     topics.write(topic, [Record(value=b"%d" % n, timestamp_ms=1_700_000_000_000 + n) for n in range(5)])

@@ -1,11 +1,12 @@
 """Which source options a reader may set. No Spark is started."""
 
 import json
+from typing import Any
 
 import pytest
 
 from jbm_spark.errors import OptionRefusedError
-from jbm_spark.options import Position, checked, ending_options, starting_options
+from jbm_spark.options import Position, check_partitions, checked, ending_options, starting_options
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,12 @@ def test_an_unknown_option_is_refused_and_not_ignored() -> None:
         checked({"grupIdPrefix": "jbm"})
 
 
+@pytest.mark.parametrize("options", ["x", {"kafka.client.rack": 5}, {5: "x"}])
+def test_options_that_are_no_texts_by_name_are_refused(options: Any) -> None:
+    with pytest.raises(OptionRefusedError, match="texts"):
+        checked(options)
+
+
 def test_harmless_options_pass_and_what_holds_anyway_is_left_out() -> None:
     given = {"groupIdPrefix": "jbm-audit", "kafka.security.protocol": "SSL", "failOnDataLoss": "true"}
     assert checked(given) == {"groupIdPrefix": "jbm-audit", "kafka.security.protocol": "SSL"}
@@ -45,6 +52,24 @@ def test_positions_become_sparks_options() -> None:
     assert starting_options("t", 1_700_000_000_000)["startingTimestamp"] == "1700000000000"
     assert ending_options("t", "latest") == {"endingOffsets": "latest"}
     assert ending_options("t", 5) == {"endingTimestamp": "5"}
+
+
+@pytest.mark.parametrize(
+    ("position", "partitions", "told"),
+    [
+        ({0: 1, 2: 5}, 4, "starting names partition 0, 2: give an offset for each of the partitions 0 to 3"),
+        ({0: 1, 1: 1}, 1, "starting names partition 0, 1: give an offset for partition 0, the only one"),
+    ],
+)
+def test_partitions_that_are_left_out_or_not_there_are_told(position: Position, partitions: int, told: str) -> None:
+    """Spark says so at the first action, in a hundred lines."""
+    with pytest.raises(OptionRefusedError, match=f"^{told}$"):
+        check_partitions("starting", position, partitions)
+
+
+@pytest.mark.parametrize("position", ["earliest", 5, {0: 1, 1: 0}])
+def test_positions_for_each_partition_are_fine(position: Position) -> None:
+    check_partitions("starting", position, 2)
 
 
 @pytest.mark.parametrize("position", ["latest", "", True, {}, {0: -1}, {"0": 1}, {0: 1.5}])

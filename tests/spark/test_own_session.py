@@ -12,7 +12,7 @@ PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
 from jbm_spark.errors import SessionError
-from jbm_spark.messages import messages
+from jbm_spark.messages import messages, write_messages
 from jbm_spark.session import needed_settings
 
 bootstrap, topic, which = sys.argv[1:]
@@ -23,7 +23,16 @@ try:
     print(messages(spark, topic, bootstrap=bootstrap).count())
 except SessionError as error:
     print(error)
+frame = spark.range(1)
 spark.stop()
+for call in (
+    lambda: messages(spark, topic, bootstrap=bootstrap),
+    lambda: write_messages(frame, topic, bootstrap=bootstrap),
+):
+    try:
+        call()
+    except SessionError as error:
+        print(error)
 """
 
 
@@ -45,4 +54,5 @@ def test_a_session_of_ones_own_reads_with_our_settings_and_is_told_of_them_witho
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(told)
-    assert done.stdout.count("\n") == 1
+    assert done.stdout.count("\n") == 3
+    assert done.stdout.count("this session was stopped") == 2

@@ -255,6 +255,15 @@ def test_a_record_whose_id_is_empty_is_written_on_with_the_id_that_receivers_see
     assert ids_of(topics, queue) == [f"ID:kafka:{source}:0:0"]
 
 
+def test_what_a_function_of_the_user_s_raises_is_told_as_it_is(spark: SparkSession, topics: Topics) -> None:
+    """It was "PythonException: Traceback (most recent call last):"."""
+    price = F.udf(lambda number: str(5 // number), "string")
+    frame = spark.range(2).select(price("id").alias("body_text"))
+    queue = topics.create()
+    with pytest.raises(WriteError, match=r"^write to queue:[^:]*: ZeroDivisionError: [^\n]*$"):
+        write_messages(frame, queue, bootstrap=topics.bootstrap)
+
+
 def test_of_a_batch_with_a_bad_row_nothing_is_written(spark: SparkSession, topics: Topics) -> None:
     """SPARK-3: also one that is too large, which the broker would refuse alone."""
     queue = topics.create()

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.errors import OrderError
-from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError, TopicError
+from jbm_spark.errors import CheckpointError, FrameRefusedError, OptionRefusedError, QueryError, TopicError
 from jbm_spark.messages import message_stream, messages, wait_until_done, write_stream
 from tests.spark.conftest import Topics
 from tests.spark.records import Record, headers
@@ -127,6 +127,40 @@ def test_a_stream_says_where_it_may_start(spark: SparkSession) -> None:
 def test_a_batch_is_no_stream(spark: SparkSession) -> None:
     with pytest.raises(FrameRefusedError, match="write_messages"):
         write_stream(spark.range(1), "orders", bootstrap="127.0.0.1:1", checkpoint="unused")
+
+
+def test_a_checkpoint_of_another_query_is_refused_and_stays_usable(
+    spark: SparkSession, topics: Topics, tmp_path: Path, copy: Callable[..., None]
+) -> None:
+    """Spark took it: to another target it wrote nothing, and from another source it spoilt it for both."""
+    source, other, queue, elsewhere = (topics.create(1) for _ in range(4))
+    topics.write(source, numbered(0, 5))
+    copy(source, queue)
+    for from_, to in [(source, elsewhere), (other, queue)]:
+        frame = message_stream(spark, from_, bootstrap=topics.bootstrap)
+        with pytest.raises(CheckpointError, match=f"is that of a query from {source} to {queue}, and this one is from"):
+            write_stream(frame, to, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint")
+    topics.write(source, numbered(5, 7))
+    copy(source, queue)
+    assert [number for _, number, _ in seen(topics, queue)] == [*range(7)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"output_mode": "complete"}, "complete"),
+        ({"output_mode": "apend"}, "apend"),
+        ({"trigger": {"processingTime": "soon"}}, "soon"),
+    ],
+)
+def test_what_spark_does_not_start_is_one_line(
+    spark: SparkSession, topics: Topics, tmp_path: Path, wrong: dict[str, Any], told: str
+) -> None:
+    """It was Spark's own error."""
+    frame = message_stream(spark, topics.create(), bootstrap=topics.bootstrap)
+    with pytest.raises(QueryError, match=f"^Spark does not start the query with checkpoint .*{told}") as caught:
+        write_stream(frame, topics.create(), bootstrap=topics.bootstrap, checkpoint=tmp_path / "new", **wrong)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.slow

@@ -1,0 +1,61 @@
+"""Whose a checkpoint is: a query's that reads these topics and writes to that one. Kept beside Spark's own files.
+
+Spark would take it for any query. One to another queue would write nothing, for all is written, elsewhere; one from
+another queue would note positions of its topics, and then neither query could go on.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from jbm_spark.errors import CheckpointError
+
+RECORD_FILE = "jbm.json"
+
+
+def claim(folder: Path, *, sources: Sequence[str] | None, target: str) -> None:
+    """Note it in a folder that has no such note; the caller has the folder's lock. Sources that are None are not known.
+
+    Raises:
+        CheckpointError: it is another query's, or its note cannot be read or written.
+    """
+    path = folder / RECORD_FILE
+    told = {"from": None if sources is None else sorted(sources), "to": target}
+    try:
+        if not path.exists():
+            path.write_text(json.dumps(told) + "\n", encoding="utf-8")
+            return
+        noted = json.loads(path.read_text(encoding="utf-8"))
+        before, to = noted["from"], noted["to"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(
+            f"checkpoint {folder}: its file {RECORD_FILE} cannot be used ({error}); name another folder"
+        ) from None
+    is_from_others = None not in (before, told["from"]) and before != told["from"]
+    if to != target or is_from_others:
+        raise CheckpointError(
+            f"checkpoint {folder} is that of a query from {_listed(before)} to {to}, and this one is from "
+            f"{_listed(told['from'])} to {target}: give it a folder of its own"
+        )
+
+
+def topics_read(frame: DataFrame) -> list[str] | None:
+    """The Kafka topics that a stream reads; None when that is not to be seen, as with Spark Connect."""
+    found: list[str] = []
+    try:
+        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+        for number in range(leaves.size()):
+            leaf = leaves.apply(number)
+            if leaf.getClass().getSimpleName() == "StreamingRelationV2":
+                found.append(leaf.extraOptions().get("subscribe"))
+    except (PySparkException, Py4JError, AttributeError, TypeError):
+        return None
+    return sorted({topic for topic in found if topic is not None}) or None
+
+
+def _listed(topics: object) -> str:
+    return ", ".join(map(str, topics)) if isinstance(topics, list) else "some other source"
