@@ -39,8 +39,9 @@ def docs_of(source: str) -> Docs:
 def _docs_of_class(owner: ast.ClassDef) -> Iterator[tuple[str, str]]:
     yield "", ast.get_docstring(owner) or ""
     for member in owner.body:
-        if isinstance(member, ast.FunctionDef):
-            yield member.name, ast.get_docstring(member) or ""
+        # A property's setter has the same name, and no text that could take the place of the getter's.
+        if isinstance(member, ast.FunctionDef) and (text := ast.get_docstring(member)):
+            yield member.name, text
 
 
 def with_docs(text: str, docs: Docs) -> str:
