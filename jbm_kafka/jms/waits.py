@@ -20,6 +20,7 @@ class Waits:
         """Once the connection closes."""
         self._closing_thread = 0
         self._awaited: set[Completion] = set()
+        self._has_given_up = False
 
     def wait_for(self, completion: Completion, timeout_s: float, *, about: str) -> None:
         """Return when it is completed.
@@ -29,6 +30,8 @@ class Waits:
         """
         self._awaited.add(completion)
         try:
+            if self._has_given_up:  # while this call was on its way here: nobody else would tell it
+                completion.complete(_silent())
             if self._closing_thread == threading.get_ident():
                 self.wait_closing(completion.wait_done, timeout_s)
             completion.wait(timeout_s, about=about)
@@ -56,6 +59,11 @@ class Waits:
         return wait_for(timeout_s)
 
     def _give_up(self) -> None:
+        self._has_given_up = True
         self._provider.give_up_sends()
         for completion in list(self._awaited):
-            completion.complete(JMSError("Kafka did not answer while the connection was closed"))
+            completion.complete(_silent())
+
+
+def _silent() -> JMSError:
+    return JMSError("Kafka did not answer while the connection was closed")
