@@ -43,6 +43,8 @@ class SelectorSetParts:
     namespace: str
     linger_ms: int
     """How long a process is a member of a queue's group when it receives no more."""
+    session_timeout_ms: int
+    """After it the broker has forgotten a dead member."""
     own_members: Callable[[str], int | None]
     """How many members of a group this process is, none or one; None: it is about to join."""
     stop_group_worker: Callable[[str], None]
@@ -60,6 +62,8 @@ class SelectorSets:
         """Consumers by selector, in normal form; those of stopped connections included."""
         self._held: dict[Queue, tuple[str, ...]] = {}
         """What is recorded with this process as a holder."""
+        self._came_back: dict[Queue, int] = {}
+        """Where it was a holder no longer, and is again: until when, monotonic ms, who holds nothing may leave."""
         self._lock = threading.RLock()
         parts.holder.when_back(self._look_again)
 
@@ -138,21 +142,61 @@ class SelectorSets:
         It has to hear so without being given a partition, or who waits here would wait in silence; and one who was
         forgotten as a holder binds nobody, while it receives.
         """
+        unanswered: KafkaClientError | None = None
         for queue, mine in list(self._held.items()):
             try:
                 self._hold_again(queue, mine)
             except IllegalStateError as error:
                 self._parts.refuse(queue.group_id(self._parts.namespace), error)
+            except KafkaClientError as error:
+                unanswered = error
+        if unanswered is not None:
+            raise unanswered
 
     def _hold_again(self, queue: Queue, mine: tuple[str, ...]) -> None:
-        """Be a holder, unless the set was given up or changed meanwhile; who is refused has it no longer."""
+        """Be a holder, unless the set was given up or changed meanwhile; who is refused has it no longer.
+
+        Raises:
+            IllegalStateError: others receive with another set.
+            KafkaClientError: no answer, or not yet one of all.
+        """
+        parts, was_forgotten = self._parts, False
+
+        def claimed(values: Values) -> Changes:
+            nonlocal was_forgotten
+            if self._held.get(queue) != mine:
+                return {}
+            was_forgotten = parts.holder.name not in _holders(values, queue)
+            return self._claimed(values, queue, mine)
+
         try:
-            self._parts.registry.update(
-                lambda values: self._claimed(values, queue, mine) if self._held.get(queue) == mine else {}
-            )
+            parts.registry.update(claimed)
         except IllegalStateError:
             self._held.pop(queue, None)
+            self._came_back.pop(queue, None)
             raise
+        if was_forgotten and mine != NONE:
+            wait_ms = parts.session_timeout_ms + LEAVE_MS
+            self._came_back.setdefault(queue, parts.clock.monotonic_ms() + wait_ms)
+        if queue in self._came_back:
+            self._see_who_came_meanwhile(queue, mine)
+
+    def _see_who_came_meanwhile(self, queue: Queue, mine: tuple[str, ...]) -> None:
+        """Who has no selectors looked while nobody held any, and does not look again.
+
+        Raises:
+            IllegalStateError: one has come, and stays.
+            KafkaClientError: there is one; it may be dead, and the broker does not know yet.
+        """
+        parts = self._parts
+        others, members = self._others_and_members(queue, mine)
+        if members is not None and members <= len(others):
+            self._came_back.pop(queue, None)
+            return
+        if parts.clock.monotonic_ms() > self._came_back[queue]:
+            self._withdraw(queue)
+            raise _unlike(queue, mine, NONE)
+        raise KafkaClientError(f"{queue}: a member of its group holds no selectors, or is dead and not forgotten yet")
 
     def _used(self, queue: Queue) -> tuple[str, ...]:
         return tuple(sorted(self._uses.get(queue, ()))) or NONE
@@ -201,16 +245,27 @@ class SelectorSets:
         Raises:
             IllegalStateError: there is one that is none, and stays.
         """
-        parts, group = self._parts, queue.group_id(self._parts.namespace)
+        parts = self._parts
         while True:
-            parts.registry.refresh()
-            others = self._others(parts.registry.values(), queue, mine)
-            own = parts.own_members(group)
-            if own is not None and parts.admin.group_members(group) <= own + len(others):
+            others, members = self._others_and_members(queue, mine)
+            if members is not None and members <= len(others):
                 return
             if parts.clock.monotonic_ms() > deadline_ms:
                 raise _unlike(queue, mine, NONE)
             parts.workers.pause(LOOK_S)
+
+    def _others_and_members(self, queue: Queue, mine: tuple[str, ...]) -> tuple[frozenset[str], int | None]:
+        """Holders beside this process, and how many members beside it the queue's group has; None: it is joining.
+
+        Raises:
+            IllegalStateError: the holders have another set.
+            KafkaClientError: no answer.
+        """
+        parts, group = self._parts, queue.group_id(self._parts.namespace)
+        parts.registry.refresh()
+        others = self._others(parts.registry.values(), queue, mine)
+        own = parts.own_members(group)
+        return others, None if own is None else parts.admin.group_members(group) - own
 
     def _lessen(self, queue: Queue, rest: tuple[str, ...]) -> None:
         """Fewer selectors are used here than before."""
@@ -232,6 +287,7 @@ class SelectorSets:
     def _withdraw(self, queue: Queue) -> None:
         """Hold nothing of the queue any more."""
         self._held.pop(queue, None)
+        self._came_back.pop(queue, None)
         key, me = selectors_key(queue.name), self._parts.holder.name
 
         def without_me(values: Values) -> Changes:
@@ -243,6 +299,11 @@ class SelectorSets:
             return {key: encode_selectors(SelectorSet(found.selectors, rest)) if rest else None}
 
         self._parts.registry.update(without_me)
+
+
+def _holders(values: Values, queue: Queue) -> tuple[str, ...]:
+    value = values.get(selectors_key(queue.name))
+    return () if value is None else decode_selectors(value).holders
 
 
 def _unlike(queue: Queue, mine: tuple[str, ...], theirs: tuple[str, ...]) -> IllegalStateError:

@@ -199,6 +199,7 @@ class Sidecar:
             clock=self._clock,
             namespace=self.config.namespace,
             linger_ms=self.config.linger_ms,
+            session_timeout_ms=self.config.session_timeout_ms,
             own_members=self._own_members,
             stop_group_worker=self._stop_group_worker,
             refuse=self._refuse,

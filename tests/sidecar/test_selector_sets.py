@@ -11,6 +11,7 @@ from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, enco
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.selector_sets import LEAVE_MS
 from jbm_kafka.sidecar.sidecar import Sidecar
 from tests.jms.support import eventually
 from tests.sidecar.parts import link_of
@@ -165,13 +166,10 @@ def test_a_process_that_was_thought_dead_holds_its_selectors_again_or_is_refused
     one.selector_sets._parts.registry.write({KEY: None})
     one.selector_sets.check(ORDERS)
     assert recorded(one) == found
-    one.selector_sets._parts.registry.write({KEY: None})
-    other.selector_sets._held[ORDERS] = (US,)
-    other._holder.ensure()
-    other.selector_sets.check(ORDERS)
+    taken = SelectorSet((US,), (other._holder.ensure(),))
+    one.selector_sets._parts.registry.write({KEY: encode_selectors(taken)})
     with pytest.raises(IllegalStateError, match="other processes receive with"):
         one.selector_sets.check(ORDERS)
-    del other.selector_sets._held[ORDERS]
 
 
 def forget_holder(processes: Processes, sidecar: Sidecar) -> None:
@@ -208,3 +206,20 @@ def test_a_process_that_comes_back_to_others_selectors_hears_so_without_being_gi
     with pytest.raises(IllegalStateError):
         Consumer(one, EU)
     assert recorded(other) == taken
+
+
+def test_a_process_that_comes_back_beside_one_without_selectors_hears_so(processes: Processes) -> None:
+    """Of SEL-2: that one came while nobody held any, does not look again, and both received. The broker may not know
+    yet that a member is dead, so it has a session timeout to go."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    consumer = Consumer(one, EU)
+    one.selector_sets._parts.registry.write({KEY: None})
+    plain = Consumer(other)
+    forget_holder(processes, one)
+    eventually(lambda: recorded(one) is not None, "it is no holder again")
+    assert consumer.link.failure is None
+    processes.clock.advance(SESSION_TIMEOUT_MS + LEAVE_MS + 1)
+    eventually(lambda: consumer.link.failure is not None, "nobody tells it")
+    assert "and other processes receive with no selector" in str(consumer.link.failure)
+    assert recorded(other) is None
+    assert plain.link.failure is None

@@ -45,6 +45,11 @@ def who_comes_back_without_partitions_does_not_look(patch: pytest.MonkeyPatch) -
     patch.setattr(SelectorSets, "_look_again", lambda self: None)
 
 
+def who_comes_back_sees_only_who_is_recorded(patch: pytest.MonkeyPatch) -> None:
+    """One without selectors, who came meanwhile, is not."""
+    patch.setattr(SelectorSets, "_see_who_came_meanwhile", lambda self, queue, mine: None)
+
+
 def who_closes_all_keeps_the_lease(patch: pytest.MonkeyPatch) -> None:
     def withdraw(self: SelectorSets, queue: Queue) -> None:
         del self._held[queue]
@@ -93,6 +98,7 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
     ),
     who_comes_back_does_not_look: ("others_are_refused", "those_who_receive_select_alike", "the_refused_is_told"),
     who_comes_back_without_partitions_does_not_look: ("the_refused_is_told", "those_who_receive_select_alike"),
+    who_comes_back_sees_only_who_is_recorded: ("the_refused_is_told", "those_who_receive_select_alike"),
     who_closes_all_keeps_the_lease: ("let_in_when_nobody_minds",),
     only_the_first_selector_counts: (
         "others_are_refused",
