@@ -36,6 +36,10 @@ def pytest_configure() -> None:
         raise pytest.UsageError(f"{', '.join(stale)}: compiled before the source was changed; run `make setup`")
 
 
+_LONGEST_FIRST = {folder: n for n, folder in enumerate(("spark", "chaos", "docs", "security", "bench", "admin", "jms"))}
+"""So that at the end no process is left alone with much, and what waits runs beside what computes."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Says what stays together when several processes share a run: a file, and all that shares the one Spark.
 
@@ -45,6 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder, file = item.path.parent.name, item.nodeid.partition("::")[0]
         if folder not in ("docs", "simulation"):
             item.add_marker(pytest.mark.xdist_group("spark" if folder == "spark" else file))
+    items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.parent.name, len(_LONGEST_FIRST)))
 
 
 class MakeTopic(Protocol):

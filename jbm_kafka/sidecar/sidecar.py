@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
-from jbm_kafka.codec.command_records import Command
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, with_namespace
 from jbm_kafka.core.errors import IllegalStateError, JMSError
@@ -33,11 +32,11 @@ from jbm_kafka.sidecar.collector import give_messages_time_to_die
 from jbm_kafka.sidecar.command_watch import CommandWatch
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
+from jbm_kafka.sidecar.group_workers import GroupWorkers
 from jbm_kafka.sidecar.holder import Holder
 from jbm_kafka.sidecar.idleness import wait_idle
 from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S, Leaving, is_answered
 from jbm_kafka.sidecar.live_settings import LiveSettings
-from jbm_kafka.sidecar.operator_departures import Reply
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.registry import Registry
@@ -81,6 +80,7 @@ class Sidecar:
         clock = self._clock = SlewedClock(clock)
         self.config = config
         self._stores = stores
+        self._group_workers = GroupWorkers()
         self._admin = kafka.admin()
         topic = with_namespace("jbm.registry", config.namespace)
         registry = self._registry = Registry(
@@ -96,7 +96,6 @@ class Sidecar:
         self._settings = LiveSettings(registry.log, config.address_settings)
         self._targets = self._new_targets(registry)
         self.temporaries = Temporaries(self._temporaries_parts())
-        self._group_workers: dict[str, GroupWorker] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._is_closed = False
@@ -128,7 +127,7 @@ class Sidecar:
             admin=self._admin,
             topic=self.topics.commands_topic,
             look_ms=self.config.command_look_ms,
-            carry_out=self._command,
+            carry_out=self._group_workers.command,
         )
 
     def _new_opener(self, stores: Stores) -> ChannelOpener:
@@ -172,7 +171,7 @@ class Sidecar:
             topics=self.topics,
             workers=self._workers,
             clock=self._clock,
-            looked=self._notify_group_workers,
+            looked=self._group_workers.notify_topic,
             follow=self._follow_settings,
         )
 
@@ -187,7 +186,7 @@ class Sidecar:
             clock=self._clock,
             chance=self._chance,
             namespace=namespace,
-            stop_group_worker=self._stop_group_worker,
+            stop_group_worker=self._group_workers.stop,
         )
 
     def _selector_set_parts(self, registry: Registry) -> SelectorSetParts:
@@ -200,9 +199,9 @@ class Sidecar:
             namespace=self.config.namespace,
             linger_ms=self.config.linger_ms,
             session_timeout_ms=self.config.session_timeout_ms,
-            own_members=self._own_members,
-            stop_group_worker=self._stop_group_worker,
-            refuse=self._refuse,
+            own_members=self._group_workers.own_members,
+            stop_group_worker=self._group_workers.stop,
+            refuse=self._group_workers.refuse,
         )
 
     def _temporaries_parts(self) -> TemporariesParts:
@@ -270,18 +269,19 @@ class Sidecar:
             self._start()
         group = self._group_of(source, info)
         if isinstance(source, Queue) and not source.is_temporary:
-            self.selector_sets.claim(source, is_joining=not self._own_members(group.group_id))
-        ending = self._group_workers.get(group.group_id)
+            self.selector_sets.claim(source, is_joining=not self._group_workers.own_members(group.group_id))
+        ending = self._group_workers.of(group.group_id)
         if ending is not None and ending.data.group.incarnation != group.incarnation:
             ending.stop()  # of a subscription that has ended
         if ending is not None and not ending.is_running:
             # Not under the lock: what it waits for may be a commit of this process, which needs the lock.
             ending.join(STOP_TIMEOUT_S)
         with self._lock:
-            group_worker = self._group_workers.get(group.group_id)
+            group_worker = self._group_workers.of(group.group_id)
             self._commands.start(self._workers)
             if group_worker is None or not group_worker.is_running:
-                group_worker = self._group_workers[group.group_id] = GroupWorker(group=group, parts=self._parts(group))
+                group_worker = GroupWorker(group=group, parts=self._parts(group))
+                self._group_workers.add(group_worker)
                 group_worker.attach(link)
                 group_worker.start()
             else:
@@ -343,37 +343,12 @@ class Sidecar:
 
     def delete_temporary(self, destination: TemporaryQueue | TemporaryTopic) -> None:
         """End it with all that it holds. It has no receivers."""
-        for group_worker in list(self._group_workers.values()):
-            if group_worker.data.group.destination == destination:
-                self._stop_group_worker(group_worker.data.group.group_id)
-                self._group_workers.pop(group_worker.data.group.group_id, None)
+        self._group_workers.end_all_of(destination)
         self.temporaries.delete(destination)
-
-    def _stop_group_worker(self, group_id: str) -> None:
-        if (group_worker := self._group_workers.get(group_id)) is not None:
-            group_worker.stop()
-            group_worker.join(STOP_TIMEOUT_S)
-
-    def _refuse(self, group_id: str, error: IllegalStateError) -> None:
-        if (group_worker := self._group_workers.get(group_id)) is not None:
-            group_worker.refuse(error)
-
-    def _own_members(self, group_id: str) -> int | None:
-        group_worker = self._group_workers.get(group_id)
-        if group_worker is None or not group_worker.is_alive:
-            return 0
-        return 1 if group_worker.has_joined else None
 
     def _check_selectors(self, group: ChannelGroup) -> None:
         if isinstance(group.destination, Queue):
             self.selector_sets.check(group.destination)
-
-    def _notify_group_workers(self, info: TopicInfo) -> None:
-        """A topic may be another than it was."""
-        for group_worker in list(self._group_workers.values()):
-            if group_worker.data.group.topic == info.topic:
-                log_id = group_worker.data.group.log_id(info.topic_id)
-                group_worker.post(partial(group_worker.assignment.topic_is, log_id, info.partitions))
 
     def _follow_settings(self) -> None:
         """What the registry says of settings and pauses holds for the next hand-over, failure and send."""
@@ -382,7 +357,7 @@ class Sidecar:
         if not has_changed:
             return
         self._settings.warn_of_differences(self.topics.names())
-        for group_worker in list(self._group_workers.values()):
+        for group_worker in self._group_workers.all():
             destination = group_worker.data.group.destination
             try:
                 self._targets.ensure_of(destination, self.ensure(destination))
@@ -390,13 +365,9 @@ class Sidecar:
                 log.warning("%s: its settings were changed in the registry, and %s", destination, error)
             group_worker.post(partial(group_worker.use_settings, self.settings_of(destination.name)))
 
-    def _command(self, command: Command, reply: Reply) -> None:
-        if (group_worker := self._group_workers.get(command.group)) is not None and group_worker.is_alive:
-            group_worker.command(command, reply)
-
     def group_worker_of(self, source: Source) -> GroupWorker | None:
         """The group worker that serves the queue or subscription here, if there is one."""
-        return self._group_workers.get(source.group_id(self.config.namespace))
+        return self._group_workers.of(source.group_id(self.config.namespace))
 
     def submit(self, transfer: Transfer) -> None:
         """Commit sends and acknowledgements together with the next checkpoint."""
@@ -421,7 +392,7 @@ class Sidecar:
 
     def wait_idle(self, timeout_s: float) -> bool:
         """True once everything that was asked before is carried out and recorded, and what must leave has left."""
-        return wait_idle(lambda: list(self._group_workers.values()), timeout_s)
+        return wait_idle(self._group_workers.all, timeout_s)
 
     def is_answered(self, timeout_s: float) -> bool:
         """Kafka answers within so many seconds; a refusal is an answer."""
@@ -437,7 +408,7 @@ class Sidecar:
             if self._is_closed:
                 return
             self._is_closed = True
-            group_workers = list(self._group_workers.values())
+            group_workers = self._group_workers.all()
         leaving = Leaving(patience)
         leaving.end_group_workers(group_workers)
         for part in (self._commands, self._watch, self.temporaries):
@@ -476,8 +447,7 @@ class Sidecar:
 
     def _share_bytes(self) -> int:
         """What each group worker has of the memory budget, as of now; asked by the group workers' threads."""
-        group_workers = sum(group_worker.is_alive for group_worker in list(self._group_workers.values()))
-        return self.config.memory_budget_bytes // max(group_workers, 1)
+        return self.config.memory_budget_bytes // max(self._group_workers.count_alive(), 1)
 
     def _parts(self, group: ChannelGroup) -> GroupWorkerParts:
         parts = GroupWorkerParts(

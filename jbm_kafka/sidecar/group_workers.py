@@ -1,0 +1,75 @@
+"""The group workers of one process, by consumer group: who knows a group's name reaches its worker here."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from jbm_kafka.codec.command_records import Command
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.sidecar.group_worker import GroupWorker
+from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S
+from jbm_kafka.sidecar.operator_departures import Reply
+
+
+class GroupWorkers:
+    """Any thread; one that has ended stays until another takes its place."""
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, GroupWorker] = {}
+
+    def add(self, group_worker: GroupWorker) -> None:
+        """Be the one of its group."""
+        self._by_group[group_worker.data.group.group_id] = group_worker
+
+    def of(self, group_id: str) -> GroupWorker | None:
+        """That of the group, if there ever was one."""
+        return self._by_group.get(group_id)
+
+    def all(self) -> list[GroupWorker]:
+        """As of now."""
+        return list(self._by_group.values())
+
+    def count_alive(self) -> int:
+        """How many have not ended."""
+        return sum(group_worker.is_alive for group_worker in self.all())
+
+    def own_members(self, group_id: str) -> int | None:
+        """How many members of the group this process is, none or one; None: it is about to join."""
+        group_worker = self.of(group_id)
+        if group_worker is None or not group_worker.is_alive:
+            return 0
+        return 1 if group_worker.has_joined else None
+
+    def stop(self, group_id: str) -> None:
+        """End this process's membership in the group, and wait for that."""
+        if (group_worker := self.of(group_id)) is not None:
+            group_worker.stop()
+            group_worker.join(STOP_TIMEOUT_S)
+
+    def end_all_of(self, destination: Destination) -> None:
+        """Stop and forget those of a destination that ends."""
+        for group_worker in self.all():
+            if group_worker.data.group.destination == destination:
+                self.stop(group_worker.data.group.group_id)
+                self._by_group.pop(group_worker.data.group.group_id, None)
+
+    def refuse(self, group_id: str, error: IllegalStateError) -> None:
+        """End it with this error for all who receive there."""
+        if (group_worker := self.of(group_id)) is not None:
+            group_worker.refuse(error)
+
+    def command(self, command: Command, reply: Reply) -> None:
+        """Have an operator's command carried out, if its group is served here."""
+        if (group_worker := self.of(command.group)) is not None and group_worker.is_alive:
+            group_worker.command(command, reply)
+
+    def notify_topic(self, info: TopicInfo) -> None:
+        """A topic may be another than it was."""
+        for group_worker in self.all():
+            group = group_worker.data.group
+            if group.topic == info.topic:
+                group_worker.post(
+                    partial(group_worker.assignment.topic_is, group.log_id(info.topic_id), info.partitions)
+                )
