@@ -52,7 +52,7 @@ def _of_client(raw: Sequence[Mapping[str, Any]], client: str, rate: int, percent
 
 def _measured(cluster: Cluster, plan: Plan, client: str, number: int, rate: int) -> Mapping[str, Any]:
     """One sender and one receiver on a topic of their own."""
-    topic, skipped = new_name("latency"), plan.latency_warm_up
+    topic, skipped = new_name("latency"), round(rate * plan.latency_warm_up_s)
     create_topic(cluster, topic, partitions=plan.partitions)
     total = skipped + round(rate * plan.latency_s)
     place: dict[str, Any] = {"cluster": cluster, "queue": topic, "count": total}

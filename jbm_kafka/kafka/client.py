@@ -92,8 +92,8 @@ class ConfluentKafka:
         ours = transactional_settings(transactional_id, transaction_timeout_ms, self._memory_bytes)
         return ConfluentTransactionalProducer(self._settings(ours), bootstrap=self._bootstrap)
 
-    def sender(self) -> ConfluentSender:
-        settings = self._settings(sender_settings(self._memory_bytes))
+    def sender(self, *, linger_ms: int = 0) -> ConfluentSender:
+        settings = self._settings(sender_settings(self._memory_bytes, linger_ms))
         return ConfluentSender(settings, bootstrap=self._bootstrap, send_timeout_ms=self._send_timeout_ms)
 
     def log_reader(self) -> ConfluentLogReader:

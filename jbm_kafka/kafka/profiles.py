@@ -130,15 +130,15 @@ def transactional_settings(transactional_id: str, transaction_timeout_ms: int, m
     }
 
 
-def sender_settings(memory_bytes: int) -> dict[str, Any]:
+def sender_settings(memory_bytes: int, linger_ms: int = 0) -> dict[str, Any]:
     """librdkafka's settings of a sender."""
     return {
         "enable.idempotence": True,
         "acks": "all",
         "compression.type": "lz4",
-        # A lone record leaves at once, for its sender may do nothing but wait; under load batches fill while earlier
-        # ones are under way.
-        "linger.ms": 0,
+        # With 0 a lone record leaves at once, for its sender may do nothing but wait; under load batches fill while
+        # earlier ones are under way.
+        "linger.ms": linger_ms,
         "batch.size": BATCH_BYTES,
         # The sender keeps the time itself (see sender.py).
         "message.timeout.ms": 0,

@@ -55,7 +55,7 @@ class MemoryKafka:
             self._process, transactional_id, transaction_timeout_ms=transaction_timeout_ms
         )
 
-    def sender(self) -> MemorySender:
+    def sender(self, *, linger_ms: int = 0) -> MemorySender:
         self._process.check()
         sender = MemorySender(self._process, send_timeout_ms=self._send_timeout_ms)
         self._senders.append(sender)

@@ -85,7 +85,7 @@ class SidecarProvider:
         )
         self.known_topic = running.sidecar.topics.usable
         """See Provider; here, and no method, for every send asks it."""
-        self._plain = PlainSends(self._kafka.sender)
+        self._plain = PlainSends(lambda linger_ms: self._kafka.sender(linger_ms=linger_ms))
         self._lock = threading.Lock()
         self._patience: Patience | None = None
         self._client_id: tuple[str, str] | None = None

@@ -18,7 +18,7 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.main import main
 
 TINY = Plan(
-    repeats=1, warm_ups=1, partitions=3, units=20, backlog_messages=3_000, latency_s=0.2, latency_warm_up=100,
+    repeats=1, warm_ups=1, partitions=3, units=20, backlog_messages=3_000, latency_s=0.2, latency_warm_up_s=0.1,
     sends=50, sends_beside_flood=20, sends_with_callback=500, forward_commits=8,
     held_behind=500, held_others=2_000, subscriptions=(1, 3), subscribed_copies=300, quiet_patience_s=0,
     waiting_kinds=("unchosen",), waiting_unchosen=300, waiting_others=500,

@@ -11,7 +11,7 @@ from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_kafka import MemoryKafka
 from jbm_kafka.memory.memory_sender import MemorySender
 from jbm_kafka.ports import KafkaClientError, Outgoing, Unreachable
-from jbm_kafka.providers.plain_sends import PlainSends
+from jbm_kafka.providers.plain_sends import GATHER_MS, PlainSends
 from tests.support.manual_clock import ManualClock
 
 WAITED, BESIDE = True, False
@@ -69,17 +69,31 @@ def test_who_waits_for_a_send_does_not_wait_for_a_flood_of_others(cluster: Memor
     assert len(reported) == 1_001
 
 
-def test_a_connection_that_sends_in_one_way_has_one_client(cluster: MemoryCluster) -> None:
-    for way in (WAITED, BESIDE):
-        senders: list[MemorySender] = []
-        sends = PlainSends(partial(_made, MemoryKafka(cluster), senders))
-        sends.prepare()
-        sends.prepare()
+def test_each_way_of_sending_has_one_client(cluster: MemoryCluster) -> None:
+    senders: list[MemorySender] = []
+    sends = PlainSends(partial(_made, MemoryKafka(cluster), senders))
+    sends.prepare()
+    sends.prepare()
+    for way, clients in ((WAITED, 1), (BESIDE, 2), (WAITED, 2)):
         sends.send(_RECORD, None, is_waited_for=way)
         sends.send(_RECORD, None, is_waited_for=way)
         sends.prepare()
-        assert len(senders) == 1
-        sends.close(0.0)
+        assert len(senders) == clients
+    sends.close(0.0)
+
+
+def test_only_who_is_not_waited_for_waits_for_others_to_go_with(cluster: MemoryCluster) -> None:
+    lingers: list[int] = []
+
+    def make(linger_ms: int) -> MemorySender:
+        lingers.append(linger_ms)
+        return MemoryKafka(cluster).sender()
+
+    sends = PlainSends(make)
+    sends.prepare()
+    sends.send(_RECORD, None, is_waited_for=BESIDE)
+    assert lingers == [0, GATHER_MS]
+    sends.close(0.0)
 
 
 def test_a_closed_connection_makes_no_new_client(cluster: MemoryCluster) -> None:
@@ -96,6 +110,6 @@ def test_a_closed_connection_makes_no_new_client(cluster: MemoryCluster) -> None
 _RECORD = Outgoing("t", 0, None, b"value")
 
 
-def _made(kafka: MemoryKafka, senders: list[MemorySender]) -> MemorySender:
-    senders.append(kafka.sender())
+def _made(kafka: MemoryKafka, senders: list[MemorySender], linger_ms: int) -> MemorySender:
+    senders.append(kafka.sender(linger_ms=linger_ms))
     return senders[-1]

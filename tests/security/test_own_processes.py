@@ -19,7 +19,7 @@ from tests.support.topics import delete_topics_beginning_with
 NAMESPACE = "acme"
 TINY = Plan(
     repeats=1, warm_ups=0, partitions=2, units=10, backlog_messages=1_000, latency_rates=(1_000,), latency_s=0.2,
-    latency_warm_up=50, sends=20, sends_beside_flood=10, sends_with_callback=200, forward_commits=4, held_behind=200,
+    latency_warm_up_s=0.1, sends=20, sends_beside_flood=10, sends_with_callback=200, forward_commits=4, held_behind=200,
     held_others=1_000, quiet_patience_s=0,
 )  # fmt: skip
 
