@@ -8,10 +8,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
-
 from jbm_spark.errors import CheckpointError
 
 RECORD_FILE = "jbm.json"
@@ -41,20 +37,6 @@ def claim(folder: Path, *, sources: Sequence[str] | None, target: str) -> None:
             f"checkpoint {folder} is that of a query from {_listed(before)} to {to}, and this one is from "
             f"{_listed(told['from'])} to {target}: give it a folder of its own"
         )
-
-
-def topics_read(frame: DataFrame) -> list[str] | None:
-    """The Kafka topics that a stream reads; None when that is not to be seen, as with Spark Connect."""
-    found: list[str] = []
-    try:
-        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-        for number in range(leaves.size()):
-            leaf = leaves.apply(number)
-            if leaf.getClass().getSimpleName() == "StreamingRelationV2":
-                found.append(leaf.extraOptions().get("subscribe"))
-    except (PySparkException, Py4JError, AttributeError, TypeError):
-        return None
-    return sorted({topic for topic in found if topic is not None}) or None
 
 
 def _listed(topics: object) -> str:

@@ -179,17 +179,20 @@ def write_stream(
 
     Raises:
         CheckpointError: another query has the checkpoint (on a local disk), or its folder cannot be written.
+        OptionRefusedError: the stream reads the queue that it is written to; or as `write_messages`.
         QueryError: the batch that was interrupted fails again.
         The rest as `write_messages`, before the query is started. Later failures are the query's: `wait_until_done`.
     """
     check_frame(frame, is_stream=True)
     sink = sink_for(frame, _named(destination), bootstrap=bootstrap, namespace=namespace, kafka=kafka,
                     options=options, order_by=order_by)  # fmt: skip
-    wanted = _checked_trigger(trigger)
+    wanted = _checked_trigger(frame, trigger)
     if not isinstance(checkpoint, str | os.PathLike) or not os.fspath(checkpoint):
         raise OptionRefusedError(f"checkpoint={checkpoint!r}: name a folder of this query alone, to be kept")
+    plan = QueryPlan(frame, sink, os.fspath(checkpoint), output_mode)
+    plan.check()
     sink.look()  # a missing queue is told now, not by a query that fails later
-    return QueryPlan(frame, sink, os.fspath(checkpoint), output_mode).start(wanted)
+    return plan.start(wanted)
 
 
 def wait_until_done(query: StreamingQuery, *, timeout: float | None = None) -> bool:
@@ -248,7 +251,7 @@ def _look(
     return partitions
 
 
-def _checked_trigger(trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _checked_trigger(frame: DataFrame, trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:
     chosen = {"availableNow": True} if trigger is None else trigger
     is_one = isinstance(chosen, Mapping) and len(chosen) == 1
     if not is_one or not (chosen.get("availableNow") is True or isinstance(chosen.get("processingTime"), str)):
@@ -256,6 +259,10 @@ def _checked_trigger(trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:
             f'trigger={trigger!r}: it is {{"availableNow": True}}, to end when all is written that is there, or '
             '{"processingTime": "1 second"}, to go on'
         )
+    try:
+        frame.writeStream.trigger(**dict(chosen))
+    except (PySparkException, Py4JError):
+        raise OptionRefusedError(f'trigger={trigger!r}: it is an interval; write "1 second"') from None
     return chosen
 
 

@@ -13,9 +13,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_spark.causes import cause_line
 from jbm_spark.checkpoint_lock import CheckpointLock, local_folder, plain_is_local
-from jbm_spark.checkpoint_record import claim, topics_read
+from jbm_spark.checkpoint_record import claim
 from jbm_spark.errors import QueryError
 from jbm_spark.sink import Sink
+from jbm_spark.stream_sources import kafka_sources, refuse_a_circle, topics_read
 from jbm_spark.unfinished_batch import finish_batch
 
 _STARTS_S = 60.0
@@ -29,6 +30,13 @@ class QueryPlan:
     sink: Sink
     checkpoint: str
     output_mode: str
+
+    def check(self) -> None:
+        """Raises OptionRefusedError when the stream reads what is written to."""
+        sink = self.sink
+        topic = sink.destination.kafka_topic(sink.namespace)
+        refuse_a_circle(kafka_sources(self.frame), sink.destination,
+                        topic=topic, bootstrap=sink.bootstrap, kafka=sink.kafka)  # fmt: skip
 
     def start(self, trigger: Mapping[str, Any]) -> StreamingQuery:
         """The query, running; a batch that a crash interrupted is finished before.

@@ -36,6 +36,16 @@ def check_topics(
         return [topics.partitions_of(destination) for destination in destinations]
 
 
+def cluster_id(bootstrap: str, kafka: Mapping[str, object] | None) -> str:
+    """The name that the brokers there have for their cluster.
+
+    Raises:
+        KafkaClientError: nobody answers, or they refuse us.
+    """
+    with closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S).admin()) as admin:
+        return admin.cluster_id()
+
+
 @contextmanager
 def told(about: str) -> Iterator[None]:
     """A block in which what Kafka's client raises is one line for the caller."""

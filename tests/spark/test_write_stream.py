@@ -18,7 +18,7 @@ from jbm_spark.errors import CheckpointError, FrameRefusedError, OptionRefusedEr
 from jbm_spark.messages import message_stream, messages, wait_until_done, write_stream
 from tests.spark.conftest import Topics
 from tests.spark.records import Record, headers
-from tests.support.topics import admin_client
+from tests.support.topics import admin_client, create_topic
 from tests.support.waiting import wait_until
 
 END_S = 300
@@ -107,6 +107,11 @@ def test_a_stream_without_an_order_is_refused(spark: SparkSession) -> None:
         ({"trigger": {"processingTime": 1}}, "processingTime"),
         ({"trigger": {}}, "processingTime"),
         ({"trigger": "1 second"}, "processingTime"),
+        (
+            {"trigger": {"processingTime": "often"}},
+            r"^trigger=\{'processingTime': 'often'\}: it is an interval; write \"1 second\"$",
+        ),
+        ({"trigger": {"processingTime": "-1 second"}}, 'it is an interval; write "1 second"$'),
         ({"checkpoint": None}, "checkpoint=None"),
         ({"bootstrap": "localhost"}, "localhost"),
     ],
@@ -150,7 +155,6 @@ def test_a_checkpoint_of_another_query_is_refused_and_stays_usable(
     [
         ({"output_mode": "complete"}, "complete"),
         ({"output_mode": "apend"}, "apend"),
-        ({"trigger": {"processingTime": "soon"}}, "soon"),
     ],
 )
 def test_what_spark_does_not_start_is_one_line(
@@ -161,6 +165,53 @@ def test_what_spark_does_not_start_is_one_line(
     with pytest.raises(QueryError, match=f"^Spark does not start the query with checkpoint .*{told}") as caught:
         write_stream(frame, topics.create(), bootstrap=topics.bootstrap, checkpoint=tmp_path / "new", **wrong)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("trigger", [None, {"processingTime": "1 second"}])
+def test_a_query_from_a_queue_to_itself_that_would_never_end_is_refused(
+    spark: SparkSession, topics: Topics, tmp_path: Path, trigger: dict[str, Any] | None
+) -> None:
+    """It was started, and one message became six in 15 s."""
+    queue = topics.create()
+    frame = message_stream(spark, queue, bootstrap=topics.bootstrap).where("priority = 4").drop("message_id")
+    told = f"this query reads queue:{queue} and writes to it, so it would never end: write to another queue"
+    for bootstrap in [topics.bootstrap, topics.bootstrap.replace("127.0.0.1", "localhost")]:
+        with pytest.raises(OptionRefusedError, match=f"^{told}$"):
+            write_stream(frame, queue, bootstrap=bootstrap, checkpoint=tmp_path / "new", trigger=trigger)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("subscribe", "other,{queue}"),
+        ("subscribePattern", "{queue}|other"),
+        ("assign", '{{"{queue}": [0]}}'),
+    ],
+)
+def test_a_circle_through_one_of_several_sources_of_the_user_s_own_is_seen(
+    spark: SparkSession, topics: Topics, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    name, value = option
+    queue, other = topics.create(), topics.create()
+    own = spark.readStream.format("kafka").option("kafka.bootstrap.servers", topics.bootstrap)
+    own = own.option(name, value.format(queue=queue))
+    first = message_stream(spark, other, bootstrap=topics.bootstrap).select("body_bytes")
+    frame = first.union(own.load().selectExpr("value as body_bytes"))
+    with pytest.raises(OptionRefusedError, match=f"reads queue:{queue} and writes to it"):
+        write_stream(frame, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "new")
+
+
+def test_a_queue_is_copied_to_that_of_the_same_name_on_another_cluster(
+    spark: SparkSession, topics: Topics, dedicated_broker: Callable[[], LocalBroker], tmp_path: Path
+) -> None:
+    source, there = topics.create(), dedicated_broker().bootstrap
+    create_topic(there, source, partitions=1, config={"retention.ms": "-1"})
+    topics.write(source, numbered(0, 3))
+    frame = message_stream(spark, source, bootstrap=topics.bootstrap)
+    query = write_stream(frame, source, bootstrap=there, checkpoint=tmp_path / "checkpoint")
+    assert wait_until_done(query, timeout=END_S)
+    assert [number for _, number, _ in seen(Topics(there), source)] == [0, 1, 2]
 
 
 @pytest.mark.slow

@@ -1,0 +1,108 @@
+"""Which Kafka topics a stream reads, and whether it would read what it writes."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from jbm_kafka.core.destination import Destination
+from jbm_kafka.ports import KafkaClientError
+from jbm_spark.errors import OptionRefusedError
+from jbm_spark.topics import cluster_id
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """One Kafka source of a stream, as its options name it."""
+
+    subscribe: str | None
+    """A topic, as `message_stream` gives it; a user's own source may have several, with commas between."""
+    pattern: str | None
+    """A regular expression of topics, in a user's own source."""
+    assign: str | None
+    """Partitions by topic as JSON, in a user's own source."""
+    bootstrap: str
+
+    def has(self, topic: str) -> bool:
+        """Whether the topic is among those that it reads."""
+        named = [name.strip() for name in (self.subscribe or "").split(",")]
+        if self.assign is not None:
+            named += json.loads(self.assign)
+        return topic in named or (self.pattern is not None and _is_match(self.pattern, topic))
+
+
+def kafka_sources(frame: DataFrame) -> list[StreamSource] | None:
+    """The Kafka sources of a stream; None when they are not to be seen, as with Spark Connect."""
+    found: list[StreamSource] = []
+    try:
+        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+        for number in range(leaves.size()):
+            leaf = leaves.apply(number)
+            if leaf.getClass().getSimpleName() == "StreamingRelationV2" and leaf.sourceName() == "kafka":
+                found.append(_source(leaf.extraOptions().get))
+    except (PySparkException, Py4JError, AttributeError, TypeError):
+        return None
+    return found
+
+
+def topics_read(frame: DataFrame) -> list[str] | None:
+    """The Kafka topics that a stream reads; None when that is not to be seen."""
+    return sorted({each.subscribe for each in kafka_sources(frame) or () if each.subscribe is not None}) or None
+
+
+def refuse_a_circle(
+    sources: Sequence[StreamSource] | None,
+    destination: Destination,
+    *,
+    topic: str,
+    bootstrap: str,
+    kafka: Mapping[str, object],
+) -> None:
+    """Nothing, unless one of the sources is the topic that is written to.
+
+    A topic of the same name on other brokers is another one, so brokers with other addresses are asked who they are.
+    Those that do not answer count as others.
+
+    Raises:
+        OptionRefusedError: the query would read its own messages.
+    """
+    for source in sources or ():
+        if source.has(topic) and _is_same_cluster(source.bootstrap, bootstrap, kafka):
+            kind = destination.kind
+            raise OptionRefusedError(
+                f"this query reads {destination} and writes to it, so it would never end: write to another {kind}"
+            )
+
+
+def _source(option: Callable[[str], Any]) -> StreamSource:
+    return StreamSource(
+        subscribe=option("subscribe"),
+        pattern=option("subscribePattern"),
+        assign=option("assign"),
+        bootstrap=option("kafka.bootstrap.servers") or "",
+    )
+
+
+def _is_match(pattern: str, topic: str) -> bool:
+    with suppress(re.error):  # Java's patterns can do what ours cannot
+        return re.fullmatch(pattern, topic) is not None
+    return False
+
+
+def _is_same_cluster(one: str, other: str, kafka: Mapping[str, object]) -> bool:
+    if _addresses(one) & _addresses(other):
+        return True
+    try:
+        return cluster_id(one, kafka) == cluster_id(other, kafka)
+    except KafkaClientError:
+        return False
+
+
+def _addresses(bootstrap: str) -> set[str]:
+    return {each.strip() for each in bootstrap.split(",")}
