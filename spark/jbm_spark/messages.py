@@ -29,6 +29,7 @@ from jbm_spark.errors import FrameRefusedError, OptionRefusedError, QueryError, 
 from jbm_spark.kafka_properties import checked_kafka_options
 from jbm_spark.options import (
     Position,
+    check_ends,
     check_partitions,
     checked,
     ending_options,
@@ -38,7 +39,7 @@ from jbm_spark.options import (
 from jbm_spark.session import log_hint, log_path
 from jbm_spark.sink import sink_for
 from jbm_spark.streaming_query import QueryPlan, awaited
-from jbm_spark.topics import can_look, check_topics
+from jbm_spark.topics import can_look, check_topics, end_offsets
 
 
 @explained_function
@@ -78,6 +79,8 @@ def messages(
     if partitions is not None:
         check_partitions("starting", starting, partitions)
         check_partitions("ending", ending, partitions)
+        for which, position in (("starting", starting), ("ending", ending)):
+            _check_ends(which, position, topic, bootstrap, kafka)
     return _loaded(spark.read, chosen)
 
 
@@ -108,7 +111,8 @@ def message_stream(
         **_source_options(spark, topic, bootstrap, kafka, options, is_stream=True),
         **stream_starting_options(topic, starting),
     }
-    _look(source, bootstrap, namespace, kafka, options)
+    if _look(source, bootstrap, namespace, kafka, options) is not None:
+        _check_ends("starting", starting, topic, bootstrap, kafka)
     return _loaded(spark.readStream, chosen)
 
 
@@ -249,6 +253,15 @@ def _look(
         return None
     [partitions] = check_topics([source], about=f"read {source}", bootstrap=bootstrap, namespace=namespace, kafka=kafka)
     return partitions
+
+
+def _check_ends(
+    which: str, position: Position, topic: str, bootstrap: str, kafka: Mapping[str, object] | None
+) -> None:
+    """Of offsets alone; other positions cost no look."""
+    if isinstance(position, Mapping):
+        ends = end_offsets(topic, sorted(position), about=f"read {topic}", bootstrap=bootstrap, kafka=kafka)
+        check_ends(which, position, ends)
 
 
 def _checked_trigger(frame: DataFrame, trigger: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -41,6 +41,10 @@ _SAFE_VALUES = {"failondataloss": "true", "kafka.isolation.level": "read_committ
 """Saying what holds anyway is no fault."""
 
 
+_INSTANT_MAX = 2**63 - 1
+"""What Kafka's protocol has room for."""
+
+
 def checked(options: Mapping[str, str] | None, *, is_stream: bool = False) -> dict[str, str]:
     """The options, each one harmless to order and safety.
 
@@ -89,7 +93,7 @@ def starting_options(topic: str, starting: Position) -> dict[str, str]:
     """
     if isinstance(starting, int) and not isinstance(starting, bool):
         # Without the strategy a partition with nothing that late would fail the query.
-        return {"startingTimestamp": str(starting), "startingOffsetsByTimestampStrategy": "latest"}
+        return {"startingTimestamp": _instant("starting", starting), "startingOffsetsByTimestampStrategy": "latest"}
     return {"startingOffsets": _named_or_offsets(topic, starting, "starting", "earliest")}
 
 
@@ -112,7 +116,7 @@ def ending_options(topic: str, ending: Position) -> dict[str, str]:
         OptionRefusedError: "earliest", or no position at all.
     """
     if isinstance(ending, int) and not isinstance(ending, bool):
-        return {"endingTimestamp": str(ending)}
+        return {"endingTimestamp": _instant("ending", ending)}
     return {"endingOffsets": _named_or_offsets(topic, ending, "ending", "latest")}
 
 
@@ -126,6 +130,25 @@ def check_partitions(which: str, position: Position, partitions: int) -> None:
         every = "partition 0, the only one" if partitions == 1 else f"each of the partitions 0 to {partitions - 1}"
         named = ", ".join(str(partition) for partition in sorted(position))
         raise OptionRefusedError(f"{which} names partition {named}: give an offset for {every}")
+
+
+def check_ends(which: str, position: Position, ends: Mapping[int, int]) -> None:
+    """Spark says it late, in fifty lines, and of a stream that messages are gone.
+
+    Raises:
+        OptionRefusedError: an offset is beyond the end of its partition.
+    """
+    for partition, offset in sorted(position.items()) if isinstance(position, Mapping) else ():
+        if offset > ends.get(partition, offset):
+            raise OptionRefusedError(
+                f"{which}: partition {partition} ends at {ends[partition]}, not at {offset}: give an offset up to that"
+            )
+
+
+def _instant(which: str, milliseconds: int) -> str:
+    if not 0 <= milliseconds <= _INSTANT_MAX:
+        raise OptionRefusedError(f"{which}={milliseconds}: an instant is milliseconds since 1970, 0 to {_INSTANT_MAX}")
+    return str(milliseconds)
 
 
 def _named_or_offsets(topic: str, position: Position, which: str, name: str) -> str:

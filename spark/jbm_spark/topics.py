@@ -36,6 +36,20 @@ def check_topics(
         return [topics.partitions_of(destination) for destination in destinations]
 
 
+def end_offsets(
+    topic: str, wanted: Iterable[int], *, about: str, bootstrap: str, kafka: Mapping[str, object] | None = None
+) -> Mapping[int, int]:
+    """One past the last offset of each of these partitions; those that the topic has not are left out.
+
+    Raises:
+        TopicError, JMSSecurityError, InvalidSettingError: as `check_topics`.
+    """
+    with told(about), closing(ConfluentKafka(bootstrap, kafka, admin_timeout_s=TIMEOUT_S).admin()) as admin:
+        found = admin.describe([topic]).get(topic)
+        there = [each for each in wanted if found is not None and each < found.partitions]
+        return admin.end_positions(topic, there, stable=False)
+
+
 def cluster_id(bootstrap: str, kafka: Mapping[str, object] | None) -> str:
     """The name that the brokers there have for their cluster.
 

@@ -40,6 +40,16 @@ def test_offsets_of_some_partitions_only_are_told_at_once(spark: SparkSession, t
         bodies(spark, topics, topics.create(2), starting={1: 1})
 
 
+@pytest.mark.parametrize(("read", "which"), [(messages, "starting"), (messages, "ending"), (message_stream, "starting")])
+def test_an_offset_beyond_the_end_is_one_line_at_once(
+    spark: SparkSession, topics: Topics, read: Callable[..., object], which: str
+) -> None:
+    """It was a Java trace of 53 lines at the first action."""
+    topic = topics.create(2)
+    with pytest.raises(OptionRefusedError, match=f"^{which}: partition 1 ends at 0, not at 1000000000: give an offset"):
+        read(spark, topic, bootstrap=topics.bootstrap, **{which: {0: 0, 1: 10**9}})
+
+
 def test_starting_and_ending_cut_by_offset_and_by_time(spark: SparkSession, topics: Topics) -> None:
     topic = topics.create()
     topics.write(topic, [Record(value=b"%d" % n, timestamp_ms=1_700_000_000_000 + n) for n in range(5)])

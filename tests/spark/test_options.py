@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from jbm_spark.errors import OptionRefusedError
-from jbm_spark.options import Position, check_partitions, checked, ending_options, starting_options
+from jbm_spark.options import (
+    Position,
+    check_ends,
+    check_partitions,
+    checked,
+    ending_options,
+    starting_options,
+    stream_starting_options,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +78,26 @@ def test_partitions_that_are_left_out_or_not_there_are_told(position: Position, 
 @pytest.mark.parametrize("position", ["earliest", 5, {0: 1, 1: 0}])
 def test_positions_for_each_partition_are_fine(position: Position) -> None:
     check_partitions("starting", position, 2)
+
+
+@pytest.mark.parametrize("instant", [-1, 2**63])
+def test_an_instant_that_none_can_be_gave_no_rows_and_is_refused(instant: int) -> None:
+    told = f"={instant}: an instant is milliseconds since 1970, 0 to {2**63 - 1}$"
+    for which, options in [
+        ("starting", starting_options),
+        ("starting", stream_starting_options),
+        ("ending", ending_options),
+    ]:
+        with pytest.raises(OptionRefusedError, match=f"^{which}{told}"):
+            options("t", instant)
+
+
+def test_an_offset_beyond_the_end_is_told_with_the_end() -> None:
+    told = "^starting: partition 1 ends at 3, not at 4: give an offset up to that$"
+    with pytest.raises(OptionRefusedError, match=told):
+        check_ends("starting", {0: 2, 1: 4}, {0: 2, 1: 3})
+    check_ends("starting", {0: 2, 1: 3, 2: 9}, {0: 2, 1: 3})
+    check_ends("starting", "earliest", {})
 
 
 @pytest.mark.parametrize("position", ["latest", "", True, {}, {0: -1}, {"0": 1}, {0: 1.5}])
