@@ -1,7 +1,9 @@
 """Whether a frame's columns are those of messages to write. Looks at the schema only: nothing is computed."""
 
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
@@ -21,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from jbm_kafka.codec.properties import is_legal_name
+from jbm_kafka.core.likely_name import likely_name
 from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError
 
 TEXT_COLUMNS = (
@@ -39,6 +42,10 @@ PROPERTY_TYPES: Mapping[type[DataType], str] = {
     LongType: "long", FloatType: "float", DoubleType: "double",
 }  # fmt: skip
 """Spark's type -> the property's."""
+
+_BEGUN_MIN = 3
+"""Letters of a name that make it the beginning of another."""
+_OURS = ("jbm_spark", "jbm_kafka")
 
 _KAFKA_FIELDS = {"topic": StringType, "partition": IntegerType, "offset": LongType, "key": BinaryType}
 
@@ -64,13 +71,30 @@ def checked_columns(frame: DataFrame, order_by: Sequence[str] = ()) -> frozenset
             raise FrameRefusedError(f"column {name} is {held.simpleString()}: {fault}")
     ignored = sorted(fields.keys() - {*WRITTEN, *NOT_WRITTEN, *order_by})
     if ignored:
+        named = ", ".join(_with_meant_name(name, fields.keys()) for name in ignored)
         warnings.warn(
-            f"not written, for no message has such a column: {', '.join(ignored)}; what receivers shall see goes into "
-            "the body or into `properties`",
+            f"not written, for no message has such a column: {named}; what receivers shall see goes into the body or "
+            "into `properties`",
             ColumnsIgnoredWarning,
-            stacklevel=4,
+            stacklevel=_level_of_caller(),
         )
     return frozenset(fields.keys() & {*WRITTEN})
+
+
+def _with_meant_name(name: str, present: AbstractSet[str]) -> str:
+    """The name, with the column that is meant; not one that the frame has besides."""
+    lower = name.lower()
+    begun = [each for each in WRITTEN if len(lower) >= _BEGUN_MIN and each.startswith(lower)]
+    meant = begun[0] if begun else likely_name(lower, WRITTEN)
+    return name if meant is None or meant in present else f"{name} ({meant!r} is meant, probably)"
+
+
+def _level_of_caller() -> int:
+    """Of a warning, for it to point to the line that called us: wrappers lie between, by the way of the call."""
+    level, frame = 0, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _fault(name: str, held: DataType) -> str | None:
