@@ -25,6 +25,10 @@ JARS_FOLDER_VARIABLE = "JBM_SPARK_JARS"
 """Environment variable that names the jars folder when it is not the one in the user's cache."""
 
 REMEDY = "run: python -m jbm_spark.jars fetch"
+_OWN_REMEDY = (
+    f"{JARS_FOLDER_VARIABLE} names this folder, so it is not changed: put the listed jars there and no others, or "
+    f"unset {JARS_FOLDER_VARIABLE} and {REMEDY}"
+)
 
 _LIST = "jars.sha256"
 _CONNECTOR = re.compile(r"spark-sql-kafka-0-10_[0-9.]+-(?P<version>[0-9].*)\.jar")
@@ -78,38 +82,48 @@ def check(folder: Path | None = None, *, pyspark_version: str | None = None) -> 
     place = folder or jars_folder()
     digests = listed(place)
     _check_connector(digests, pyspark_version or installed_pyspark())
+    is_users = _is_users(place)
+    if is_users and not place.is_dir():
+        raise JarsError(
+            f"{JARS_FOLDER_VARIABLE} names {place}, and there is no such folder: correct it, or unset it and {REMEDY}"
+        )
     present = {path.name for path in place.glob("*.jar")}
+    remedy = _OWN_REMEDY if is_users else REMEDY
     for name in sorted(digests.keys() - present):
-        raise JarsError(f"the Spark jar {name} is missing from {place}: {REMEDY}")
+        raise JarsError(f"the Spark jar {name} is missing from {place}: {remedy}")
     for name in sorted(present - digests.keys()):
-        raise JarsError(f"the jar {name} in {place} is not in {_LIST}: {REMEDY}, it removes strangers")
+        strangers = "" if is_users else ", it removes strangers"
+        raise JarsError(f"the jar {name} in {place} is not in {_LIST}: {remedy}{strangers}")
     for name, digest in digests.items():
         if _digest(place / name) != digest:
-            raise JarsError(f"the Spark jar {name} in {place} is damaged or another build: {REMEDY}")
+            raise JarsError(f"the Spark jar {name} in {place} is damaged or another build: {remedy}")
     return [place / name for name in digests]
 
 
 def ready() -> list[Path]:
-    """What `check` gives, after fetching what is missing, unless JBM_SPARK_JARS names the folder: that is the user's.
+    """What `check` gives, after `fetch`.
 
     Raises:
         JarsError: as `check` and `fetch`.
     """
-    if not os.environ.get(JARS_FOLDER_VARIABLE):
-        fetch()
+    fetch()
     return check()
 
 
 def fetch(folder: Path | None = None, *, pyspark_version: str | None = None) -> bool:
     """Make `check` pass: remove wrong jars and let Maven copy what is missing. False: all was there already.
 
-    Processes that fetch at once do it one after the other.
+    The folder that JBM_SPARK_JARS names is the user's: it is checked, and nothing is changed there. Processes that
+    fetch at once do it one after the other.
 
     Raises:
         JarsError: Maven is missing or failed, what it brought is not what the list says, or PySpark is another's.
     """
     place = folder or jars_folder()
     wanted = pyspark_version or installed_pyspark()
+    if _is_users(place):
+        check(place, pyspark_version=wanted)
+        return False
     digests = listed(place)
     _check_connector(digests, wanted)
     if _is_right(place, wanted):
@@ -124,6 +138,11 @@ def fetch(folder: Path | None = None, *, pyspark_version: str | None = None) -> 
             raise JarsError(str(error)) from error
         check(place, pyspark_version=wanted)
     return True
+
+
+def _is_users(folder: Path) -> bool:
+    named = os.environ.get(JARS_FOLDER_VARIABLE)
+    return bool(named) and Path(str(named)) == folder
 
 
 def _is_right(folder: Path, pyspark_version: str) -> bool:

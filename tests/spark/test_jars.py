@@ -90,6 +90,30 @@ def test_a_folder_that_the_user_named_is_not_changed(folder: Path, monkeypatch: 
     assert (folder / CONNECTOR).read_bytes() == b"another build"
 
 
+def test_a_folder_that_the_user_named_and_that_is_not_there_is_not_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`fetch` made it and loaded 10 MB into it, so a misspelt path worked with another folder."""
+    place = tmp_path / "jbm" / "jars"
+    monkeypatch.setenv(jars.JARS_FOLDER_VARIABLE, str(place))
+    for action in ("fetch", "check"):
+        assert jars.main([action]) == 1
+        told = capsys.readouterr().err
+        assert told == (
+            f"JBM_SPARK_JARS names {place}, and there is no such folder: correct it, or unset it and run: "
+            "python -m jbm_spark.jars fetch\n"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fetch_changes_nothing_in_a_folder_that_the_user_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(jars.JARS_FOLDER_VARIABLE, str(folder))
+    (folder / "stranger.jar").write_bytes(b"")
+    with pytest.raises(JarsError, match=r"stranger\.jar .* JBM_SPARK_JARS names this folder, so it is not changed"):
+        jars.fetch(pyspark_version="4.1.1")
+    assert (folder / "stranger.jar").exists()
+
+
 def test_without_pyspark_it_is_told_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
