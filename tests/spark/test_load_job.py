@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jbm_spark.cli.job_command import main
+from jbm_spark.errors import SparkJobError
 from jbm_spark.jobs.load_file import rows_of
 from jbm_spark.messages import write_messages
 from tests.spark.conftest import Topics
@@ -44,6 +45,29 @@ def test_each_line_of_a_text_is_a_message(spark: SparkSession, tmp_path: Path) -
     file = tmp_path / "lines.txt"
     file.write_text("one\ntwo\n")
     assert [row["body_text"] for row in rows_of(spark, file, "text").collect()] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("bad.json", '{"body_text": "a"}\n\nnot json\n', ", line 3: it is not a JSON object: write one a line, as in"),
+        (
+            "bad.json",
+            "[1, 2]\n",
+            r', line 1: it is not a JSON object: write one a line, as in \{"body_text": "hello"\}$',
+        ),
+        ("bad.parquet", "zzz", " cannot be read as parquet: RuntimeException: .* is not a Parquet file"),
+    ],
+)
+def test_a_file_that_is_not_what_it_should_be_is_named_with_its_line(
+    spark: SparkSession, tmp_path: Path, name: str, content: str, told: str
+) -> None:
+    """It was "Spark failed: JsonParseException: Unrecognized token", with no word of which file."""
+    file = tmp_path / name
+    file.write_text(content)
+    with pytest.raises(SparkJobError, match=rf"^{file}{told}") as raised:
+        rows_of(spark, file, file.suffix[1:])
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.slow

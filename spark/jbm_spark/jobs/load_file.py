@@ -5,6 +5,7 @@
 Columns are those of a message (docs/spark.md). Run again after a failure, the same rows have the same ids.
 """
 
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +19,8 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import as_queue
 from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.core.destination import Queue
-from jbm_spark.errors import ColumnsIgnoredWarning, SparkJobError
+from jbm_spark.causes import cause_line
+from jbm_spark.errors import ColumnsIgnoredWarning, SparkJobError, WriteError
 from jbm_spark.jars import installed_pyspark
 from jbm_spark.topics import check_topics
 
@@ -41,13 +43,49 @@ class Loaded:
 
 
 def rows_of(spark: "SparkSession", path: Path, file_format: str) -> "DataFrame":
-    """The rows of a file or of a folder of files; what cannot be read ends the job and is not left out."""
+    """The rows of a file or of a folder of files; what cannot be read ends the job and is not left out.
+
+    Raises:
+        SparkJobError: it names the file, and of JSON the line.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        return _rows(spark, path, file_format)
+    except (PySparkException, Py4JError) as error:
+        fault = _json_fault(path) if file_format == "json" else None
+        raise SparkJobError(fault or f"{path} cannot be read as {file_format}: {cause_line(error)}") from None
+
+
+def _rows(spark: "SparkSession", path: Path, file_format: str) -> "DataFrame":
     if file_format == "text":
         return spark.read.text(str(path)).withColumnRenamed("value", "body_text")
     reader = spark.read.option("mode", "FAILFAST")
     if file_format == "csv":
         return reader.option("header", "true").option("inferSchema", "true").csv(str(path))
     return reader.format(file_format).load(str(path))
+
+
+def _json_fault(path: Path) -> str | None:
+    """The first line that is not an object, which Spark does not tell; None where that is not to be seen."""
+    files = sorted(each for each in path.iterdir() if each.name[0] not in "._") if path.is_dir() else [path]
+    for file in files:
+        try:
+            with file.open(encoding="utf-8") as lines:
+                number = next((at for at, line in enumerate(lines, start=1) if not _is_object(line)), None)
+        except (OSError, UnicodeDecodeError):  # perhaps it is compressed
+            continue
+        if number is not None:
+            return f'{file}, line {number}: it is not a JSON object: write one a line, as in {{"body_text": "hello"}}'
+    return None
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return not line.strip() or isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
 
 
 def run(
@@ -71,8 +109,11 @@ def run(
         if is_dry_run:
             checked_columns(frame, order_by)
         else:
-            write_messages(frame, queue, bootstrap=cluster.bootstrap, namespace=cluster.namespace,
-                           kafka=cluster.kafka, order_by=order_by, job=job)  # fmt: skip
+            try:
+                write_messages(frame, queue, bootstrap=cluster.bootstrap, namespace=cluster.namespace,
+                               kafka=cluster.kafka, order_by=order_by, job=job)  # fmt: skip
+            except WriteError as error:
+                raise WriteError(f"{path}: {error}") from None
         return Loaded(queue.name, frame.count(), job, is_dry_run)
 
 
