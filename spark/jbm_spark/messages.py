@@ -255,9 +255,7 @@ def _look(
     return partitions
 
 
-def _check_ends(
-    which: str, position: Position, topic: str, bootstrap: str, kafka: Mapping[str, object] | None
-) -> None:
+def _check_ends(which: str, position: Position, topic: str, bootstrap: str, kafka: Mapping[str, object] | None) -> None:
     """Of offsets alone; other positions cost no look."""
     if isinstance(position, Mapping):
         ends = end_offsets(topic, sorted(position), about=f"read {topic}", bootstrap=bootstrap, kafka=kafka)

@@ -5,6 +5,7 @@ sees the job's output and, if it fails, one line that names the file.
 """
 
 import atexit
+import logging
 import os
 import sys
 import tempfile
@@ -18,24 +19,30 @@ try:
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException, PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 except ModuleNotFoundError as error:
     raise pyspark_missing(error) from None
 from py4j.protocol import Py4JError
 
+from jbm_kafka.core.call_arguments import explained_function
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.devbroker.errors import LocalBrokerError
 from jbm_kafka.devbroker.java import find_java
 from jbm_spark import jars
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import SessionError
+from jbm_spark.session_arguments import check_master, check_memory, checked_settings
 
 LOG_PATH = "spark.jbm.logPath"
 """Setting of a session made here: the file with what the JVM had to say."""
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_MEMORY = "spark.driver.memory"
 _HARMLESS = "WARNING: Using incubator modules"
 
 
+@explained_function
 def build_session(
     app_name: str,
     *,
@@ -53,12 +60,20 @@ def build_session(
 
     Raises:
         JarsError: the jars are missing or wrong, and cannot be fetched.
-        SessionError: no Java 17, a JVM that does not start, a session that runs already, a setting that is fixed.
+        SessionError: an argument that cannot be, no Java 17, a JVM that does not start, a session that runs already, a
+            setting that is fixed.
     """
     if SparkContext._active_spark_context is not None:
         raise SessionError("a Spark session runs in this process already: use it, or stop() it first")
+    if not isinstance(app_name, str) or not app_name:
+        raise SessionError(f"app_name={shown(app_name)}: it is a name, as in build_session('invoices')")
+    check_master(master)
+    check_memory("driver_memory", driver_memory)
+    given = checked_settings(settings)
+    if _MEMORY in given:
+        check_memory(_MEMORY, given[_MEMORY])
     fixed = _fixed_settings(app_name, master, starts_fast)
-    for name in (settings or {}).keys() & fixed.keys():
+    for name in given.keys() & fixed.keys():
         raise SessionError(f"the Spark setting {name} is fixed to {fixed[name]!r} here: leave it out")
     java_needed()
     # Else workers take whatever `python3` the PATH has, without our packages.
@@ -67,9 +82,10 @@ def build_session(
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     log = log_path or _temporary_log()
     configuration = SparkConf(loadDefaults=False)
-    chosen = {"spark.driver.memory": driver_memory, "spark.sql.shuffle.partitions": "2"} | dict(settings or {})
+    chosen = {_MEMORY: driver_memory, "spark.sql.shuffle.partitions": "2"} | given
     for name, value in (chosen | fixed | {LOG_PATH: str(log)}).items():
         configuration.set(name, value)
+    _silence_errors_that_are_raised()
     return _start(configuration, log)
 
 
@@ -100,6 +116,13 @@ def java_needed() -> None:
         find_java("Spark")
     except LocalBrokerError as error:
         raise SessionError(str(error)) from None
+
+
+def _silence_errors_that_are_raised() -> None:
+    """PySpark writes an error of analysis to the console besides raising it: 23 kB of JSON for a misspelt column."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        # Made by their own class: they are called with arguments that Python's loggers do not know.
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _fixed_settings(app_name: str, master: str, starts_fast: bool) -> dict[str, str]:

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_kafka.core.errors import InvalidSettingError
 from jbm_spark.columns import PropertyType, property_column
 from jbm_spark.messages import messages
 from tests.spark.records import Record
@@ -158,9 +159,28 @@ def test_a_property_reads_as_a_type_or_is_null(
     assert properties(name, type_name) == expected
 
 
-def test_a_property_type_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="decimal"):
-        property_column("x", "decimal")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            ("x", "integer"),
+            "type is 'integer': it is one of string, boolean, byte, short, int, long, float, double; 'int'",
+        ),
+        (("x", "Integer"), "double; 'int' is meant, probably"),
+        (("x", "bigint"), "double; 'long' is meant, probably"),
+        (("x", "strng"), "double; 'string' is meant, probably"),
+        (("x", int), "double; 'int' is meant, probably"),
+        (("x", []), "type is []: it is one of"),
+        ((5, "int"), "name is 5: it is the name of a property, a str"),
+        (("x", "int", "int"), "property_column() takes 2 arguments by position"),
+    ],
+)
+def test_a_property_column_that_cannot_be_is_told_with_what_is_meant(call: Any, told: str) -> None:
+    """A name that is no text gave a column of nulls, and a type Python's own error."""
+    with pytest.raises(InvalidSettingError) as raised:
+        property_column(*call)
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
 
 
 def test_properties_serve_in_a_filter(spark: SparkSession, bootstrap: str, written: Written) -> None:

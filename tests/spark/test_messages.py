@@ -40,7 +40,9 @@ def test_offsets_of_some_partitions_only_are_told_at_once(spark: SparkSession, t
         bodies(spark, topics, topics.create(2), starting={1: 1})
 
 
-@pytest.mark.parametrize(("read", "which"), [(messages, "starting"), (messages, "ending"), (message_stream, "starting")])
+@pytest.mark.parametrize(
+    ("read", "which"), [(messages, "starting"), (messages, "ending"), (message_stream, "starting")]
+)
 def test_an_offset_beyond_the_end_is_one_line_at_once(
     spark: SparkSession, topics: Topics, read: Callable[..., object], which: str
 ) -> None:

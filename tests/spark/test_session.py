@@ -1,12 +1,17 @@
 """What a session made by build_session is, and how it says that it cannot be."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
+from jbm_kafka.core.errors import JMSError
 from jbm_spark import session
 from jbm_spark.errors import JarsError, SessionError
+from jbm_spark.session_arguments import check_master, check_memory
 
 
 def test_the_session_has_the_settings_that_matter(spark: SparkSession) -> None:
@@ -49,6 +54,58 @@ def test_a_fixed_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     with pytest.raises(SessionError, match="mapKeyDedupPolicy is fixed"):
         session.build_session("x", settings={"spark.sql.mapKeyDedupPolicy": "EXCEPTION"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"driver_memory": "lots"}, "driver_memory='lots': write '2g', or '600m'; Spark needs 450m or more"),
+        ({"driver_memory": "2gb"}, "driver_memory='2gb': write '2g'"),
+        ({"driver_memory": "2048"}, "driver_memory='2048': write '2g'"),
+        ({"driver_memory": "100m"}, "driver_memory='100m': write '2g', or '600m'; Spark needs 450m or more"),
+        ({"driver_memory": 2}, "driver_memory=2: write '2g'"),
+        ({"settings": {"spark.driver.memory": "2 g"}}, "spark.driver.memory='2 g': write '2g'"),
+        ({"master": "locl[2]"}, "master='locl[2]': write 'local[2]' for two tasks at once on this machine"),
+        ({"master": "local[2"}, "master='local[2': write 'local[2]'"),
+        ({"master": "local[0]"}, "master='local[0]': write 'local[2]'"),
+        ({"master": None}, "master=None: write 'local[2]'"),
+        ({"settings": ["x"]}, "settings=['x']: it is a dict"),
+        ({"settings": {"spark.x": None}}, "settings: 'spark.x': None: name and value are texts"),
+        ({"setting": {}}, "build_session() has no argument 'setting'; 'settings' is meant, probably; it has app_name"),
+        ({"app_name": ""}, "app_name='': it is a name"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_named_and_not_taken_for_missing_java(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], told: str
+) -> None:
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
+    with pytest.raises(JMSError) as raised:
+        session.build_session(**{"app_name": "x", **arguments})
+    assert str(raised.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    "master", ["local", "local[*]", "local[2]", "local[4, 3]", "local-cluster[1,1,1024]", "spark://h:7077", "yarn"]
+)
+def test_a_master_of_spark_s_own_is_taken(master: str) -> None:
+    check_master(master)
+
+
+@pytest.mark.parametrize("memory", ["1g", "512M", "2G", "460800k", "1t"])
+def test_a_memory_that_the_jvm_takes_is_taken(memory: str) -> None:
+    check_memory("driver_memory", memory)
+
+
+def test_a_misspelt_column_is_raised_and_writes_nothing_to_the_console(
+    spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """PySpark wrote it to standard error besides, as 23 kB of JSON."""
+    frame = spark.range(1)
+    with pytest.raises(AnalysisException, match="unit"):
+        frame.where("unit = 'x'")
+    with pytest.raises(AnalysisException, match="unit"):
+        frame.select(F.col("unit"))
+    assert capfd.readouterr() == ("", "")
 
 
 def test_missing_jars_are_told_before_a_jvm_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
