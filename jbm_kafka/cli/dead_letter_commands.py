@@ -12,7 +12,8 @@ from jbm_kafka.cli.browse import first_rows, print_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_destination, as_letters_queue
-from jbm_kafka.cli.options import Seconds, Whole, check_id, check_unit, json_option, selector_option
+from jbm_kafka.cli.lazy import HintingGroup
+from jbm_kafka.cli.options import ID_PREFIX, Seconds, Whole, check_id, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import JMSError
@@ -50,7 +51,7 @@ def _filters(function: Function) -> Function:
     return function
 
 
-@click.group(name="dead-letters")
+@click.group(name="dead-letters", cls=HintingGroup)
 def dead_letters() -> None:
     """Messages that were given up: list them, or send them again to where they came from."""
 
@@ -115,7 +116,7 @@ def retry(
     """Send dead letters to where they came from, with attempts counted from zero.
 
     Each leaves the dead-letter queue in the transaction that sends it: it is never in both, nor in none. What cannot be
-    sent stays, with the reason; then the exit code is 1.
+    sent stays, with the reason; then the exit code is 1, as where a unit or id that was named is not there.
     """
     with admin_of(cluster) as admin:
         report = admin.retry_dead_letters(
@@ -126,8 +127,12 @@ def retry(
             click.echo(json_line(_report_values(report)))
         elif report.letters or report.kept or report.taken:
             _print_report(report)
-        else:
-            click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector)))
+        if not (report.letters or report.kept or report.taken):
+            said = _none_found(admin, source, _asked(origin, reason, unit, message_id, selector))
+            if unit is not None or message_id is not None:
+                raise JMSError(_with_id_form(said, message_id))
+            if not as_json:
+                click.echo(said)
     if report.kept:
         raise click.exceptions.Exit(1)
 
@@ -153,6 +158,11 @@ def _none_found(admin: Admin, source: Queue, asked: str) -> str:
         return f"{said}; another dead-letter queue is named with --from"
     more = f" and {len(queues) - NAMED} more" if len(queues) > NAMED else ""
     return f"{said}; there are some in {', '.join(queues[:NAMED])}{more}: name one with --from {queues[0]}"
+
+
+def _with_id_form(said: str, message_id: str | None) -> str:
+    is_id = message_id is None or message_id.startswith(ID_PREFIX)
+    return said if is_id else f"{said}; ids begin with {ID_PREFIX}"
 
 
 def _print_report(report: RetryReport) -> None:

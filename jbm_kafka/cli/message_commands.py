@@ -17,6 +17,7 @@ from jbm_kafka.cli.options import (
     check_id,
     check_unit,
     json_option,
+    not_found,
     selector_option,
     subscription_options,
 )
@@ -123,7 +124,7 @@ def move(
             report = admin.move(name, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
         except OrderError as error:
             raise JMSError(str(error).replace("split_units=True (--split-units)", "--split-units")) from None
-    _print_report(report, as_json=as_json)
+    _print_report(report, asked, as_json=as_json)
 
 
 @click.command(short_help="Remove messages for good.")
@@ -142,7 +143,7 @@ def remove(name: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool,
             if not click.confirm(f"remove {_several(len(report.messages))} of {report.queue} for good?"):
                 raise JMSError(f"{report.queue}: nothing was removed")
             report = admin.remove(name, **asked)
-    _print_report(report, as_json=as_json)
+    _print_report(report, asked, as_json=as_json)
 
 
 @click.command(short_help="Let messages expire now.")
@@ -195,17 +196,17 @@ def give_up(name: str, dead_letter_address: str, dry_run: bool, cluster: Cluster
 def _print_after(
     cluster: Cluster, act: Callable[[Admin], MessagesReport], choice: dict[str, Any], *, as_json: bool
 ) -> None:
-    _asked(**choice)  # wrong usage before anybody is asked
+    asked = _asked(**choice)  # wrong usage before anybody is asked
     with admin_of(cluster) as admin:
         report = act(admin)
-    _print_report(report, as_json=as_json)
+    _print_report(report, asked, as_json=as_json)
 
 
-def _print_report(report: MessagesReport, *, as_json: bool) -> None:
-    """Print the report; what is meant and stayed for a reason of its own is a failure.
+def _print_report(report: MessagesReport, asked: dict[str, Any], *, as_json: bool) -> None:
+    """Print the report; what is meant and stayed for a reason of its own is a failure, and what is not there, too.
 
     Raises:
-        JMSError: something stayed.
+        JMSError: something stayed, or a unit or id that was named is not there.
     """
     if as_json:
         click.echo(json_line(_values(report)))
@@ -214,6 +215,17 @@ def _print_report(report: MessagesReport, *, as_json: bool) -> None:
     if report.kept:
         whys = sorted({kept.why for kept in report.kept})
         raise JMSError(f"{report.queue}: {_several(len(report.kept))} stayed: {'; '.join(whys)}")
+    _check_found(report, asked["unit"], asked["message_id"] or ())
+
+
+def _check_found(report: MessagesReport, unit: str | None, ids: Sequence[str]) -> None:
+    """Raises JMSError where something was named and is not there: a script has no other way to see it."""
+    found = [*report.messages, *report.in_hand, *report.gone]
+    if not found and (unit is not None or ids):
+        raise JMSError(f"{report.queue}: {not_found(unit, ids)}")
+    missing = [] if report.left_out else [each for each in ids if each not in {row.message_id for row in found}]
+    if missing:
+        raise JMSError(f"{report.queue}: {not_found(None, missing)}; the others were found")
 
 
 def _print(report: MessagesReport) -> None:

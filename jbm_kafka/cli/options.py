@@ -1,7 +1,7 @@
 """Options that every command spells the same way."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Any, TypeVar
@@ -12,6 +12,8 @@ from jbm_kafka.core.errors import InvalidSelectorError
 from jbm_kafka.core.selectors.selector import parse_selector
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+ID_PREFIX = "ID:"
+"""Of every message id that a send or a record's place makes."""
 
 
 class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
@@ -33,12 +35,12 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in the newe
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]
-    """A whole number of a size."""
+    """A whole number of a size; `unit` says of what, and how it is written, where the option alone does not."""
 
     name = "number"
 
-    def __init__(self, least: int, most: int | None = None) -> None:
-        self._least, self._most = least, most
+    def __init__(self, least: int, most: int | None = None, *, unit: str = "") -> None:
+        self._least, self._most, self._unit = least, most, unit
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number; wrong usage for any other text."""
@@ -47,7 +49,8 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
             if number >= self._least and (self._most is None or number <= self._most):
                 return number
         reach = f"of at least {self._least}" if self._most is None else f"from {self._least} to {self._most}"
-        raise click.BadParameter(f"{value!r} is not a whole number {reach}", ctx, param)
+        of = f": {self._unit}" if self._unit else ""
+        raise click.BadParameter(f"{value!r} is not a whole number {reach}{of}", ctx, param)
 
 
 def check_unit(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -66,6 +69,15 @@ def check_id(context: click.Context, parameter: click.Parameter, value: str | No
     if value == "":
         raise click.BadParameter("an id is not empty; leave it out for any", context, parameter)
     return value
+
+
+def not_found(unit: str | None, ids: Sequence[str], *, where: str = "there") -> str:
+    """That nothing of the unit or with the ids is there, for people; an id that none can be is told as such."""
+    of = [] if unit is None else [f"of unit {unit!r}"]
+    if ids:
+        of.append(f"with id {', '.join(map(repr, ids))}")
+    text = f"no message {' '.join(of)} is {where}"
+    return text if all(each.startswith(ID_PREFIX) for each in ids) else f"{text}; ids begin with {ID_PREFIX}"
 
 
 def check_selector(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

@@ -9,9 +9,17 @@ from jbm_kafka.admin import HeldMessage, ReleaseReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_address, as_queue
-from jbm_kafka.cli.options import answer_timeout_option, check_id, check_unit, json_option, subscription_options
+from jbm_kafka.cli.options import (
+    answer_timeout_option,
+    check_id,
+    check_unit,
+    json_option,
+    not_found,
+    subscription_options,
+)
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.errors import JMSError
 
 
 @click.command(short_help="Let units go on that are on hold.")
@@ -52,8 +60,10 @@ def release(
     The messages that hold them leave for the dead-letter address. Processes that receive from the queue do it; if there
     are none, this command does.
     """
-    if all_units == (unit is not None or message_id is not None):
-        raise click.UsageError("say which: --unit U, --id ID, or --all")
+    is_narrowed = unit is not None or message_id is not None
+    if all_units == is_narrowed:
+        raise click.UsageError("give one of --unit, --id, --all" if is_narrowed else
+                               "say which: --unit U, --id ID, or --all")  # fmt: skip
     with admin_of(cluster) as admin:
         report = admin.release(
             queue if subscription is None else queue.name,
@@ -69,6 +79,9 @@ def release(
         )
     if as_json:
         click.echo(json_line(_values(report)))
+    if is_narrowed and not (report.messages or report.gone):
+        raise JMSError(f"{queue}: {not_found(unit, [] if message_id is None else [message_id], where='on hold')}")
+    if as_json:
         return
     if not report.messages:
         click.echo(f"{queue}: nothing of that is on hold")

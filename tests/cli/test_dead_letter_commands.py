@@ -224,3 +224,16 @@ def test_a_dead_letter_address_that_is_a_topic_is_recorded_as_text(kafka: Run, k
     assert said.code == 2
     assert "dead_letter_address is 'topic://news': write 'topic:news'" in " ".join(said.err.split())
     assert kafka("settings", "unset", kafka_name).code == 0
+
+
+def test_a_letter_that_is_named_and_not_there_is_a_failure(kafka: Run, queue: str) -> None:
+    """Nothing was sent, and a script could not see it."""
+    of = ("--from", queue)
+    for options, told in ((("--id", "ID:none"), "with id ID:none"), (("--unit", "eve"), "of unit eve")):
+        said = kafka("dead-letters", "retry", *of, *options)
+        assert (said.code, said.out) == (1, "")
+        assert said.err.startswith(f"jbm-kafka: no dead letters in queue:{queue} {told}")
+    said = kafka("dead-letters", "retry", *of, "--id", "x", "--json")
+    assert (said.code, json.loads(said.out)["letters"]) == (1, [])
+    assert said.err.endswith("; ids begin with ID:\n")
+    assert kafka("dead-letters", "retry", *of).code == 0, "it names none"

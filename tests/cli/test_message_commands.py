@@ -35,6 +35,26 @@ def test_messages_are_moved_removed_and_given_up(kafka: Run, queue: str) -> None
     assert (said.code, said.out) == (0, f"queue:{queue}: 0 messages expired\n")
 
 
+def test_a_unit_or_an_id_that_is_not_there_is_a_failure(kafka: Run, queue: str) -> None:
+    """Nothing was done, and a script could not see it."""
+    kafka("send", queue, "--text", "x", "--unit", "joe")
+    sent = json.loads(kafka("browse", queue, "--json").out)["message_id"]
+    for options, told in (
+        (("--id", "x"), "no message with id 'x' is there; ids begin with ID:"),
+        (("--id", "ID:none", "--unit", "joe"), "no message of unit 'joe' with id 'ID:none' is there"),
+        (("--unit", "eve"), "no message of unit 'eve' is there"),
+        (
+            ("--id", sent, "--id", "ID:none", "--dry-run"),
+            "no message with id 'ID:none' is there; the others were found",
+        ),
+    ):
+        said = kafka("give-up", queue, *options)
+        assert (said.code, said.err) == (1, f"jbm-kafka: queue:{queue}: {told}\n")
+    said = kafka("remove", queue, "--unit", "eve", "--yes", "--json")
+    assert (said.code, json.loads(said.out)["messages"], said.err.count("\n")) == (1, [], 1)
+    assert kafka("remove", queue, "--selector", "qty = 1", "--yes").code == 0, "it chooses; it names nothing"
+
+
 @pytest.mark.parametrize("command", [("move", "--to", "other"), ("remove", "--yes"), ("expire",), ("give-up",)])
 def test_which_are_meant_must_be_said(run: Run, command: tuple[str, ...]) -> None:
     say_which = "say which: --unit U, --id ID or --selector S, or else --all"

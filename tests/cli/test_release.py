@@ -1,6 +1,7 @@
 """`jbm-kafka release`: what is on hold is shown, and let go on."""
 
 import json
+import shlex
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from tests.cli.conftest import Run
@@ -18,7 +19,12 @@ def test_a_unit_on_hold_is_shown_and_released(kafka: Run, queue: str, bootstrap:
     assert said.out.splitlines()[-1] == (
         f"queue:{queue}: 1 message would be released, to leave for the dead-letter address"
     )
-    assert json.loads(kafka("release", queue, "--unit", "jane", "--json").out)["messages"] == []
+    for said in (kafka("release", queue, "--unit", "jane"), kafka("release", queue, "--unit", "jane", "--dry-run")):
+        assert (said.code, said.out) == (1, "")
+        assert said.err == f"jbm-kafka: queue:{queue}: no message of unit 'jane' is on hold\n"
+    said = kafka("release", queue, "--id", "x", "--json")
+    assert (said.code, json.loads(said.out)["messages"]) == (1, [])
+    assert said.err == f"jbm-kafka: queue:{queue}: no message with id 'x' is on hold; ids begin with ID:\n"
     said = kafka("release", queue, "--unit", "joe", "--again")
     assert (said.code, said.out.splitlines()[-1]) == (0, f"queue:{queue}: 1 message released, to be tried again")
     assert kafka("receive", queue).out == "x\n"
@@ -27,7 +33,32 @@ def test_a_unit_on_hold_is_shown_and_released(kafka: Run, queue: str, bootstrap:
 
 
 def test_which_are_meant_must_be_said(run: Run) -> None:
-    for options in ((), ("--all", "--unit", "joe")):
+    for options, error in (
+        ((), "say which: --unit U, --id ID, or --all"),
+        (("--all", "--unit", "joe"), "give one of --unit, --id, --all"),
+    ):
         said = run("release", "orders", *options)
         assert said.code == 2
-        assert said.err.endswith("Error: say which: --unit U, --id ID, or --all\n")
+        assert said.err.endswith(f"Error: {error}\n")
+
+
+def test_the_release_that_explain_and_show_print_can_be_typed(kafka: Run, queue: str, bootstrap: str) -> None:
+    """They printed `jbm-kafka release` alone, which is refused."""
+    for unit in ("joe's books", "-x"):
+        kafka("send", queue, "--text", "x", f"--unit={unit}")
+    with ConnectionFactory(bootstrap, address_settings=HOLD).create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        consumer = session.create_consumer(Queue(queue))
+        for _ in range(2):
+            receive(consumer).nack()
+    shown = kafka("show", queue).out
+    assert (
+        f"2 are out of attempts and held, each with its unit (on_dead_letter='hold'); jbm-kafka release {queue} --all"
+        in shown
+    )
+    printed = [line for line in kafka("explain", queue).out.splitlines() if " release " in line]
+    assert len(printed) == 2
+    for line in printed:
+        command, *rest = shlex.split(line.removesuffix(" lets it go on"))
+        assert (command, kafka(*rest).code) == ("jbm-kafka", 0), line
+    assert kafka("release", queue, "--all").out == f"queue:{queue}: nothing of that is on hold\n"
