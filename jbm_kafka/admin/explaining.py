@@ -7,11 +7,11 @@ what is held; and who has the partitions, for what only he knows. Where one cann
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from jbm_kafka.admin import reasons
+from jbm_kafka.admin import commands, reasons
 from jbm_kafka.admin.asking_present import PresentOwners, Told
 from jbm_kafka.admin.explanation import (
     ExplainedMessage,
@@ -118,7 +118,7 @@ class _Explaining:
             group=self._group.group_id,
             members=len(seen.members),
             idle_members=tuple(_name(each) for each in seen.members if not each.partitions),
-            reasons=(*self._of_all(seen), *whole),
+            reasons=(*self._of_all(held, seen), *whole),
             messages=tuple(messages),
             partitions=tuple(self._partitions(held, messages, told, seen)),
             receivers=tuple(_receivers(told)),
@@ -220,18 +220,25 @@ class _Explaining:
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
-    def _of_all(self, seen: FromKafka) -> Iterable[Reason]:
+    def _of_all(self, held: Held, seen: FromKafka) -> Iterable[Reason]:
         if self._pause.consumption is not None:
-            yield reasons.paused(self._pause.consumption)
+            yield reasons.with_remedy(reasons.paused(self._pause.consumption), commands.resume(self._group))
         if not seen.members:
-            yield reasons.reason(Rule.NOBODY_RECEIVES)
+            nobody = reasons.reason(Rule.NOBODY_RECEIVES)
+            yield nobody if held.by_partition else replace(nobody, remedy="")  # nothing is held: nobody need receive
 
     def _explained(self, row: HeldMessageRow, held: Held, told: Told, seen: FromKafka) -> ExplainedMessage:
         first = self._first_of(row, held)
         found = [self._why(row, first, told, seen)]
         if first is not row and found[0].rule is Rule.BEHIND:
             found.append(self._why(first, first, told, seen))
-        return _message(row, tuple(found))
+        return _message(row, tuple(self._with_command(each, first) for each in found))
+
+    def _with_command(self, why: Reason, first: HeldMessageRow) -> Reason:
+        """With the command that ends it, where there is one."""
+        if why.rule is Rule.ON_HOLD:
+            return reasons.with_remedy(why, commands.release(self._group, first.unit, first.message_id))
+        return reasons.with_remedy(why, commands.resume(self._group)) if why.rule is Rule.PAUSED else why
 
     def _why(self, row: HeldMessageRow, first: HeldMessageRow, told: Told, seen: FromKafka) -> Reason:
         answer = told.results.get(row.partition)

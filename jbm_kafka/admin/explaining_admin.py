@@ -7,7 +7,7 @@ from jbm_kafka.admin.explanation import Explanation
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.unit_places import UnitPlaces
-from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import checked_seconds
 
 EXPLAIN_TIMEOUT_S = 10.0
@@ -31,7 +31,7 @@ class ExplainingAdmin(Asking):
         """Why this unit, this message, or what waits longest does not move: who has it, since when, by which rule.
 
         Nothing is changed. Who has the partitions is asked; of those who do not answer what topic, changelog and group
-        tell is told.
+        tell is told. Of `unit` and `message_id` one at most is given.
 
         Args:
             subscription: of a topic, the name of the one that is meant, with its `client_id`.
@@ -40,6 +40,7 @@ class ExplainingAdmin(Asking):
 
         Raises:
             InvalidDestinationError: there is no such queue, topic or subscription.
+            InvalidSettingError: both a unit and a message are given.
         """
         older_than_s = checked_seconds("older_than_s", older_than_s)
         timeout_s = checked_seconds("timeout_s", timeout_s)
@@ -48,6 +49,8 @@ class ExplainingAdmin(Asking):
                 raise wrong_type(name, text, "it is a str, or None for any")
             if text == "":
                 raise wrong_value(name, text, "it is not empty; leave it out, or set None, for any")
+        if unit is not None and message_id is not None:
+            raise wrong_value("message_id", message_id, f"give one of unit and message_id: unit is {shown(unit)} here")
         with self._asking(f"explain {destination}"):
             found = self._found.named(destination)
             described = self._found.described(found)

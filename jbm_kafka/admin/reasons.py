@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from jbm_kafka.admin.explanation import Holder, Reason
@@ -34,14 +35,17 @@ _TEXTS: Final[Mapping[Rule, str]] = {
 }
 _REMEDIES: Final[Mapping[Rule, str]] = {
     Rule.IN_HAND: "a receiver that hangs keeps it as long as its process lives: stop that",
-    Rule.ON_HOLD: "jbm-kafka release lets it go on",
     Rule.NOT_SELECTED: "receive with a selector that chooses it, or with none",
     Rule.NOBODY_RECEIVES: "start a receiver",
-    Rule.PAUSED: "jbm-kafka resume lets it go on",
     Rule.OWNER_SILENT: "see the log of that process; one of an older version cannot say, and one that hangs is to be "
     "stopped",
     Rule.CLOSED: "see the log of that process",
 }
+
+
+def with_remedy(found: Reason, command: str) -> Reason:
+    """The reason, with the command that ends it."""
+    return replace(found, remedy=f"{command} lets it go on")
 
 
 def reason(rule: Rule, *, text: str = "", since_ms: int | None = None, until_ms: int | None = None) -> Reason:

@@ -51,6 +51,8 @@ def explain(
     With --unit or --id that unit or message; else the units that wait longest, and what each partition and each
     receiver does.
     """
+    if unit is not None and message_id is not None:
+        raise click.UsageError("--unit and --id: give one of them")
     with admin_of(cluster) as admin:
         found = admin.explain(
             _destination(destination),
@@ -100,7 +102,7 @@ def _show(found: Explanation, *, is_all: bool) -> None:
 
 def _show_message(message: ExplainedMessage) -> None:
     unit = "a message without a unit" if message.unit is None else f"unit {printable(message.unit)}"
-    tries = f", delivered {message.attempts} times" if message.attempts else ""
+    tries = f", delivered {message.attempts} time{'' if message.attempts == 1 else 's'}" if message.attempts else ""
     behind = f", {message.behind} behind it" if message.behind else ""
     click.echo(
         f"{unit}: partition {message.partition} offset {message.offset}, {printable(message.message_id)}, "

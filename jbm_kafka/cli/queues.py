@@ -6,6 +6,7 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import PartitionCounts, QueueCounts
+from jbm_kafka.admin.commands import of_subscription
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of, as_queue
@@ -58,7 +59,8 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
         click.echo(json_line(values))
         return
     if not destinations:
-        click.echo(f"no queues or topics at {cluster.bootstrap}; make one with: jbm-kafka create NAME")
+        within = f" in namespace {cluster.namespace!r}" if cluster.namespace else ""
+        click.echo(f"no queues or topics{within} at {cluster.bootstrap}; make one with: jbm-kafka create NAME")
         return
     rows: list[Sequence[object]] = [
         (c.name, "queue", len(c.partitions), _held(c), c.delayed, c.retried, c.members, when(c.oldest_at_ms))
@@ -110,12 +112,15 @@ def show(
     if counts.pause != NOTHING:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {queue.name}")
     if counts.for_operator:
+        are = "is out of attempts and held" if counts.for_operator == 1 else "are out of attempts and held, each"
+        of = "" if subscription is None else of_subscription(subscription, client_id)
         click.echo(
-            f"{counts.for_operator} are out of attempts and held, each with its unit (on_dead_letter='hold'); "
-            f"jbm-kafka release {queue.name} lets them go on"
+            f"{counts.for_operator} {are} with its unit (on_dead_letter='hold'); "
+            f"jbm-kafka release {queue.name} --all{of} lets {'it' if counts.for_operator == 1 else 'them'} go on"
         )
     if counts.expired:
-        click.echo(f"{counts.expired} have expired, and leave for the expiry address as soon as somebody receives")
+        have = "has expired, and leaves" if counts.expired == 1 else "have expired, and leave"
+        click.echo(f"{counts.expired} {have} for the expiry address as soon as somebody receives")
     if counts.without_owner:
         click.echo(
             f"partitions {', '.join(map(str, counts.without_owner))} hold messages and no process has them; "
@@ -124,8 +129,9 @@ def show(
     if counts.idle_members:
         click.echo(f"{counts.idle_members} of the receivers have no partition")
     if counts.misplaced:
+        are = "is" if counts.misplaced == 1 else "are"
         click.echo(
-            f"{counts.misplaced} are in another partition than their unit's hash says: a client hashes keys otherwise, "
+            f"{counts.misplaced} {are} in another partition than the unit's hash says: a client hashes keys otherwise, "
             f"and its units are processed beside ours; set partitioner=murmur2_random there (README)"
         )
     _show_partitions(counts.partitions if all_partitions else [p for p in counts.partitions if p.held_at_most], counts)

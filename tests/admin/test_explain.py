@@ -10,7 +10,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ExplainedMessage, Explanation, Rule
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.jms.connection import Connection
 from tests.jms.support import receive
 
@@ -122,7 +122,7 @@ def test_a_unit_on_hold_tells_how_it_is_released(admin: Admin, connection: Conne
         receive(consumer).nack(delay_ms=0)
     found = only(until(lambda: admin.explain(orders, message_id=last.message_id), lambda found: True))
     assert rules(found) == [Rule.BEHIND, Rule.ON_HOLD]
-    assert "jbm-kafka release" in found.reasons[1].remedy
+    assert found.reasons[1].remedy == f"jbm-kafka release {orders.name} --unit joe lets it go on"
     connection.close()
     assert rules(only(admin.explain(orders, message_id=last.message_id))) == [Rule.BEHIND, Rule.ON_HOLD]
 
@@ -160,6 +160,8 @@ def test_without_receivers_topic_and_changelog_tell(admin: Admin, connection: Co
         ),
     )
     assert only(admin.explain(orders, unit="joe")).reasons[0].remedy == "start a receiver"
+    with pytest.raises(InvalidSettingError, match="give one of unit and message_id"):
+        admin.explain(orders, unit="joe", message_id="ID:none")
     assert not admin.explain(orders, unit="eve").messages
     assert not admin.explain(orders, message_id="ID:none").messages
     assert not admin.explain(orders, older_than_s=3_600).messages

@@ -36,6 +36,10 @@ def test_who_has_a_unit_is_told(kafka: Run, queue: str, bootstrap: str) -> None:
         message.acknowledge()
 
 
+def test_an_empty_queue_needs_no_receiver(kafka: Run, queue: str) -> None:
+    assert "start a receiver" not in kafka("explain", queue).out
+
+
 def test_what_is_not_held_is_told_in_one_line(kafka: Run, queue: str) -> None:
     assert kafka("explain", queue, "--unit", "eve").out.splitlines()[-1] == NOT_HELD
     said = kafka("explain", f"topic:{queue}")

@@ -117,3 +117,14 @@ def test_partitions_that_hold_nothing_are_counted_not_shown(kafka: Run, queue: s
     assert [line.split()[1] for line in one[3:-2]] == ["1"]  # held
     both = kafka("show", queue, "--all-partitions").out.splitlines()
     assert sorted(line.split()[1] for line in both[3:-1]) == ["0", "1"]
+
+
+def test_a_namespace_without_anything_is_named(kafka: Run, kafka_name: str) -> None:
+    """A misspelt one looked like an empty cluster."""
+    said = kafka("list", "--namespace", kafka_name)
+    assert (said.code, said.out.startswith(f"no queues or topics in namespace '{kafka_name}' at ")) == (0, True)
+
+
+def test_a_queue_that_is_named_as_a_topic_is_told_as_it_is_typed(kafka: Run, queue: str) -> None:
+    said = kafka("send", f"topic:{queue}", "--text", "x")
+    assert (said.code, said.err) == (1, f"jbm-kafka: '{queue}' is a queue: jbm-kafka send {queue}\n")
