@@ -24,6 +24,8 @@ class LazyCommand:
     """Its line in `jbm-kafka --help`; kept here so that help imports nothing."""
     section: str = "Commands"
     """Under which heading it stands there."""
+    is_hidden: bool = False
+    """It is for those who work on jbm-kafka, and does not stand there."""
 
     def load(self) -> click.Command:
         """The command itself; imports its module."""
@@ -33,7 +35,30 @@ class LazyCommand:
         return command
 
 
-class LazyGroup(click.Group):
+class HintingGroup(click.Group):
+    """A group that says which command is meant, probably, where there is none of the name."""
+
+    other_words: Mapping[str, str] = MappingProxyType({})
+    """What the tools of other brokers call a command, and how it is written here."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; wrong usage with the likely one when there is none of that name."""
+        name = args[0]
+        if name not in self.list_commands(ctx) and not name.startswith("-"):
+            ctx.fail(f"there is no command {name!r}; {self._hint(ctx, name)}")
+        return super().resolve_command(ctx, args)
+
+    def _hint(self, ctx: click.Context, name: str) -> str:
+        # A word of other brokers first: by its letters `purge` would be taken for `pause`.
+        if name in self.other_words:
+            return f"that is: {ctx.command_path} {self.other_words[name]}"
+        likely = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+        return f"{likely[0]!r} is meant, probably" if likely else f"see {ctx.command_path} --help"
+
+
+class LazyGroup(HintingGroup):
     """Lists its commands from a table, in its order, and loads the one that is called."""
 
     def __init__(
@@ -60,29 +85,12 @@ class LazyGroup(click.Group):
         entry = self.table.get(cmd_name)
         return entry.load() if entry is not None else None
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command; wrong usage with the likely one when there is none of that name."""
-        name = args[0]
-        if name not in self.table and not name.startswith("-"):
-            ctx.fail(f"there is no command {name!r}; {self._hint(ctx, name)}")
-        return super().resolve_command(ctx, args)
-
-    def _hint(self, ctx: click.Context, name: str) -> str:
-        # A word of other brokers first: by its letters `purge` would be taken for `pause`.
-        if name in self.other_words:
-            return f"that is: {ctx.info_name} {self.other_words[name]}"
-        likely = difflib.get_close_matches(name, self.table, n=1)
-        return f"{likely[0]!r} is meant, probably" if likely else f"see {ctx.info_name} --help"
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the table's summaries; click's own way would import every module."""
-        for section in dict.fromkeys(entry.section for entry in self.table.values()):
+        shown = {name: entry for name, entry in self.table.items() if not entry.is_hidden}
+        for section in dict.fromkeys(entry.section for entry in shown.values()):
             with formatter.section(section):
-                formatter.write_dl(
-                    [(name, entry.summary) for name, entry in self.table.items() if entry.section == section]
-                )
+                formatter.write_dl([(name, entry.summary) for name, entry in shown.items() if entry.section == section])
 
 
 def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:

@@ -9,9 +9,10 @@ import click
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of
+from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.cli.render import json_line, printable, table
-from jbm_kafka.core.address_pattern import check_pattern
+from jbm_kafka.core.address_pattern import ANY_WORDS, check_pattern, matches
 from jbm_kafka.core.address_settings import AddressSettings, check_setting_name
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Queue, Topic
@@ -22,6 +23,7 @@ from jbm_kafka.core.setting_rules import TYPES
 NOTHING = "nothing"
 """What an empty value is shown as."""
 FROM_NOW_ON = "partitions: of queues that are created from now on; those that are there keep theirs"
+FOR_NONE_YET = "no queue or topic matches yet; if it is not misspelt, it holds for one from its creation on"
 
 
 def _as_pattern(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -72,7 +74,7 @@ def _as_names(context: click.Context, parameter: click.Parameter, names: Sequenc
     return names
 
 
-@click.group()
+@click.group(cls=HintingGroup)
 def settings() -> None:
     """Settings of queues and topics by pattern, for all processes and while they run.
 
@@ -118,9 +120,12 @@ def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) 
         admin.set_address_settings(pattern, given)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
         missing = [each for each in _addresses(given) if not admin.exists(each[1].name)]
+        is_for_none = pattern != ANY_WORDS and not any(matches(pattern, each.name) for each in admin.destinations())
     _print_settings(pattern, now, as_json=as_json)
     if "partitions" in given.given():
         click.echo(FROM_NOW_ON, err=True)
+    if is_for_none:
+        click.echo(f"{pattern}: {FOR_NONE_YET}", err=True)
     for name, address in missing:
         click.echo(f"{name}: {address} is not there; if it is not misspelt: jbm-kafka {_to_make(address)}", err=True)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from jbm_kafka.cli.settings_commands import FOR_NONE_YET
 from tests.cli.conftest import Run, Said
 
 Settings = Callable[..., Said]
@@ -24,7 +25,8 @@ def test_settings_are_recorded_listed_and_taken_back(settings: Settings) -> None
     )  # fmt: skip
     said = settings("set", "orders.#", "max_delivery_attempts=3", "dead_letter_address=", "redelivery_delay_ms=250")
     assert (said.code, said.out, said.err) == (
-        0, "orders.#: max_delivery_attempts=3, redelivery_delay_ms=250, dead_letter_address=nothing\n", "",
+        0, "orders.#: max_delivery_attempts=3, redelivery_delay_ms=250, dead_letter_address=nothing\n",
+        f"orders.#: {FOR_NONE_YET}\n",
     )  # fmt: skip
     said = settings("set", "#", "default_unit_of_order=SYSTEM_GENERATED", "partitions=4", "--json")
     assert json.loads(said.out) == {
@@ -44,13 +46,24 @@ def test_settings_are_recorded_listed_and_taken_back(settings: Settings) -> None
 
 def test_an_address_that_is_not_there_is_told_and_recorded(settings: Settings, queue: str) -> None:
     """A misspelt one would be made by the first letter, and nobody would look there."""
-    said = settings("set", "orders", f"dead_letter_address=topic:{queue}-x", f"expiry_address={queue}-y")
-    assert (said.code, said.out) == (0, f"orders: dead_letter_address=topic:{queue}-x, expiry_address={queue}-y\n")
+    said = settings("set", "#", f"dead_letter_address=topic:{queue}-x", f"expiry_address={queue}-y")
+    assert (said.code, said.out) == (0, f"#: dead_letter_address=topic:{queue}-x, expiry_address={queue}-y\n")
     assert said.err.splitlines() == [
         f"dead_letter_address: topic:{queue}-x is not there; if it is not misspelt: jbm-kafka create {queue}-x --topic",
         f"expiry_address: queue:{queue}-y is not there; if it is not misspelt: jbm-kafka create {queue}-y",
     ]
-    assert settings("set", "orders", f"expiry_address={queue}").err == ""
+    assert settings("set", "#", f"expiry_address={queue}").err == ""
+
+
+def test_a_pattern_that_nothing_matches_is_told_and_recorded(kafka: Run, queue: str) -> None:
+    """A misspelt one was recorded without a word."""
+    for pattern, is_told in ((f"{queue}x", True), (f"{queue}.*", True), (queue, False), (f"{queue}.#", False)):
+        try:
+            said = kafka("settings", "set", pattern, "max_delivery_attempts=3")
+            assert (said.code, said.out) == (0, f"{pattern}: max_delivery_attempts=3\n")
+            assert said.err == (f"{pattern}: {FOR_NONE_YET}\n" if is_told else "")
+        finally:
+            kafka("settings", "unset", pattern)
 
 
 @pytest.mark.parametrize(
