@@ -5,6 +5,7 @@ from __future__ import annotations
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 from jbm_kafka.ports import TopicDescription
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.registry_log import RegistryLog
@@ -43,13 +44,13 @@ def _record(topic: Topic, registry: RegistryLog, name: str | None, client_id: st
     for record in records:
         if (record.subscription.name, record.subscription.client_id) == (name, client_id) and not record.is_ending:
             return record
-    known = ", ".join(sorted(repr(record.subscription.full_name) for record in records)) or "none"
+    known = ", ".join(sorted(repr(record.subscription.full_name) for record in records if not record.is_ending))
+    told = f"there is no subscription {name!r} with {f'client id {client_id!r}' if client_id else 'no client id'}"
     if name is None:
-        told = "its messages are its subscriptions': say which is meant"
-    else:
-        told = f"there is no subscription {name!r} with " + (
-            f"client id {client_id!r}" if client_id else "no client id"
-        )
+        told = f"it is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}"
+    has = f"it has {known} (client id before the /)" if known else "it has none now"
     raise InvalidDestinationError(
-        f"{topic}: {told} (<client id>/<name>, or <name>: {known})", destination=topic.name, subscription=name
+        f"{topic}: {told}; {has}; jbm-kafka subscriptions list {topic.name} shows them",
+        destination=topic.name,
+        subscription=name,
     )

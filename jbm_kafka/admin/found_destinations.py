@@ -9,7 +9,7 @@ from jbm_kafka.admin.asked import letters_in_topic
 from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError
-from jbm_kafka.core.subscription import Subscription
+from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT, Subscription
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
@@ -151,8 +151,7 @@ class FoundDestinations:
         self._registry.refresh()
         if self._registry.is_topic(queue.name, described.topic_id):
             raise InvalidDestinationError(
-                f"{queue}: {queue.name!r} is a topic, and this is for queues; Admin.subscriptions({queue.name!r}) "
-                f"tells what its subscriptions hold; what works on one is told which by subscription=… "
-                f"(--subscription)",
+                f"{queue}: {queue.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; "
+                f"jbm-kafka subscriptions list {queue.name} shows them",
                 destination=queue.name,
             )

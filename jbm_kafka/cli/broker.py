@@ -6,9 +6,11 @@ from typing import Any, TypeVar
 
 import click
 
+from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.options import Whole, emit, json_option
 from jbm_kafka.devbroker import LocalBroker, LocalBrokerError
 from jbm_kafka.devbroker.broker import BrokerStatus
+from jbm_kafka.devbroker.ports import is_free
 from jbm_kafka.devbroker.running import running_brokers
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -43,7 +45,7 @@ def no_cluster_options(function: Function) -> Function:
     return function
 
 
-@click.group()
+@click.group(cls=HintingGroup)
 def broker() -> None:
     """A local Apache Kafka (one node) for development; what it stores survives stop and start."""
 
@@ -56,11 +58,15 @@ def broker() -> None:
 def start(port: int | None, data_dir: Path | None, as_json: bool) -> None:
     """Start it, and return when it answers. One that runs already is left alone."""
     local = LocalBroker(data_dir)
+    is_usual_free = is_free(USUAL_PORT)
     is_new = local.start(port, preferred_port=USUAL_PORT)
     status = local.status()
     word = "started" if is_new else "running already"
     text = f"Kafka {word} at {status.bootstrap} (process {status.pid}, data in {status.data_dir})"
     emit({"started": is_new, **_values(status)}, text, as_json=as_json)
+    if port is None and status.bootstrap is not None and status.bootstrap != f"127.0.0.1:{USUAL_PORT}":
+        why = "it keeps the port of its last run" if is_usual_free else f"port {USUAL_PORT} is taken by another program"
+        click.echo(f"{why}; for programs: export JBM_BOOTSTRAP={status.bootstrap}", err=True)
 
 
 @broker.command()

@@ -197,6 +197,10 @@ def settle(sources: Iterable[Source], otherwise: str) -> Cluster:
 
 
 def _checked_bootstrap(given: Given) -> str:
+    if given.value.startswith("memory:"):
+        raise SettingsFault(
+            f"{given.origin} is {given.value!a}: a memory:// world is inside one process; no command reaches it"
+        )
     try:
         return checked_bootstrap(given.origin, given.value)
     except InvalidSettingError as error:

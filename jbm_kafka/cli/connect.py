@@ -1,6 +1,7 @@
 """How commands get at a cluster and name a queue."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -79,6 +80,19 @@ def connect(cluster: Cluster, *, client_id: str = "") -> Connection:
     """A connection that makes no queues: a misspelt name is an error. Raises as `admin_of` does."""
     contact(cluster)
     return factory_of(cluster, auto_create=False, client_id=client_id or None).create_connection()
+
+
+@contextmanager
+def of_its_kind(destination: Queue | Topic, command: str) -> Iterator[None]:
+    """What a topic that is named as a queue raises, or a queue as a topic, says what to type."""
+    try:
+        yield
+    except InvalidDestinationError as error:
+        other = Queue(destination.name) if isinstance(destination, Topic) else Topic(destination.name)
+        if f"{destination.name!r} is a {other.kind}" not in str(error):
+            raise
+        shown = f"topic:{other.name}" if isinstance(other, Topic) else other.name
+        raise JMSError(f"{destination.name!r} is a {other.kind}: jbm-kafka {command} {shown}") from None
 
 
 def factory_of(cluster: Cluster, **settings: Any) -> ConnectionFactory:

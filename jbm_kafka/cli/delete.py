@@ -30,10 +30,10 @@ def delete(queue: Queue, yes: bool, force: bool, dry_run: bool, cluster: Cluster
     With it go its changelog, its consumer group and its record in the registry, in this namespace. A queue that is made
     anew under the name knows nothing of it. Processes with auto_create that go on make it again.
     """
-    if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
-        raise click.UsageError(NOBODY_TO_ASK)
     with admin_of(cluster) as admin:
         report = _deleted(admin, queue, force=force, dry_run=dry_run or not yes)
+        if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
+            raise click.UsageError(NOBODY_TO_ASK)
         if not (yes or dry_run):
             for line in _listed(report):
                 click.echo(line)

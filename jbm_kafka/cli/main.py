@@ -12,6 +12,7 @@ import click
 
 from jbm_kafka.cli.lazy import LazyCommand, LazyGroup
 from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 
@@ -77,6 +78,7 @@ COMMANDS = {
         "jbm_kafka.bench.instructions_command:bench_instructions",
         "Instructions per message, beside earlier ones.",
         _TRYING,
+        is_hidden=True,
     ),
 }
 
@@ -148,7 +150,7 @@ def describe(error: Exception) -> str:
 
     match error:
         case JMSError():
-            return str(error).replace(IN_KAFKA, IN_SETTINGS)
+            return str(error).replace(IN_KAFKA, IN_SETTINGS).replace(SUBSCRIPTION_ARGUMENT, "--subscription NAME")
         case OSError() if error.strerror:
             return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
         case OSError():

@@ -11,7 +11,19 @@ from jbm_kafka.cli.connect import admin_of
 from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.cli.render import printable, when
 
-WHAT = click.option("--only", type=click.Choice(["production", "consumption"]), help="Only sending, or only receiving.")
+PARTS = {"sending": "production", "receiving": "consumption"}
+"""What people call them, and what `Admin` does; the command takes both."""
+
+
+def _as_part(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    if value is None:
+        return "both"
+    if value not in (*PARTS, *PARTS.values()):
+        raise click.BadParameter(f"{value!r}: it is sending or receiving", context, parameter)
+    return PARTS.get(value, value)
+
+
+WHAT = click.option("--only", "what", metavar="sending|receiving", callback=_as_part, help="One of both. [both]")
 
 
 @click.command(short_help="Stop sending to and receiving from a queue or topic.")
@@ -20,13 +32,13 @@ WHAT = click.option("--only", type=click.Choice(["production", "consumption"]), 
 @click.option("--by", metavar="WHO", help="Who does, for people. [user@host]")
 @cluster_options
 @json_option
-def pause(name: str, only: str | None, by: str | None, cluster: Cluster, as_json: bool) -> None:
+def pause(name: str, what: str, by: str | None, cluster: Cluster, as_json: bool) -> None:
     """Stop sending to and receiving from a queue or topic, in all processes, until `jbm-kafka resume`.
 
     Sends fail with an error that says so. Receivers get nothing more; what they have in hand they go on with.
     """
     with admin_of(cluster) as admin:
-        made = admin.pause(name, only or "both", by=by)
+        made = admin.pause(name, what, by=by)
     emit(pause_values(name, made), f"{name}: {pause_text(made)}", as_json=as_json)
 
 
@@ -35,10 +47,10 @@ def pause(name: str, only: str | None, by: str | None, cluster: Cluster, as_json
 @WHAT
 @cluster_options
 @json_option
-def resume(name: str, only: str | None, cluster: Cluster, as_json: bool) -> None:
+def resume(name: str, what: str, cluster: Cluster, as_json: bool) -> None:
     """Let a paused queue or topic go on. Processes hear it within a second or two."""
     with admin_of(cluster) as admin:
-        left = admin.resume(name, only or "both")
+        left = admin.resume(name, what)
     emit(pause_values(name, left), f"{name}: {pause_text(left)}", as_json=as_json)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import click
 
@@ -9,9 +10,9 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of, as_destination, connect
+from jbm_kafka.cli.connect import admin_of, as_destination, connect, of_its_kind
 from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option, selector_option, subscription_options
-from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable
+from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.errors import JMSError
 from jbm_kafka.jms.consumer import MessageConsumer
@@ -69,7 +70,11 @@ def receive(
         raise click.UsageError("--unit is for queues; of a topic leave it out")
     write = _write_raw if is_raw else _print_json if as_json else _print
     mode = AcknowledgeMode.CLIENT if unit is None else AcknowledgeMode.INDIVIDUAL
-    with connect(cluster, client_id=client_id) as connection, connection.create_session(mode) as session:
+    with (
+        of_its_kind(destination, "receive"),
+        connect(cluster, client_id=client_id) as connection,
+        connection.create_session(mode) as session,
+    ):
         if unit is None:
             consumer = session.create_consumer(destination, selector) if durable is None else _taken(session, durable)
             printed = _print_all(consumer.receive, count, timeout, write)
@@ -83,7 +88,17 @@ def receive(
             f" of unit {unit!r}" if unit is not None else " that the selector chooses" if selector is not None else ""
         )
         came = f"no message{which} came" if printed == 0 else f"only {printed} of {count} messages{which} came"
-        raise JMSError(f"{destination}: {came} within {timeout:g} s")
+        raise JMSError(f"{destination}: {came} within {timeout:g} s{_why_none(cluster, destination)}")
+
+
+def _why_none(cluster: Cluster, destination: Queue | Topic) -> str:
+    """That receiving is paused, if it is; behind a failure that is told already, so it raises nothing."""
+    with suppress(JMSError), admin_of(cluster) as admin:
+        halt = admin.paused(destination).consumption
+        if halt is not None:
+            since = f"receiving is paused by {printable(halt.by)} since {when(halt.since_ms)} UTC"
+            return f": {since}; jbm-kafka resume {destination.name} lets it go on"
+    return ""
 
 
 def _durable(cluster: Cluster, topic: str, name: str, client_id: str) -> SubscriptionCounts:

@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO, cast
+from shlex import quote
+from typing import Any, BinaryIO, cast
 
 import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import as_destination, connect
+from jbm_kafka.cli.connect import as_destination, connect, of_its_kind
 from jbm_kafka.cli.options import Whole, check_unit, emit, json_option
 from jbm_kafka.codec.object_codecs import read_json
 from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_property
@@ -24,6 +25,18 @@ from jbm_kafka.jms.stream_message import StreamMessage
 
 Typed = tuple[str, PropertyType, str]
 """Name, type, text of a property."""
+MILLISECONDS = "milliseconds, as in 5000"
+
+
+class _BodyFile(click.File):
+    """A file to send; what is none was meant as a text, more often than not."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The open file; wrong usage, with how a text is sent, where there is none."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{error.message}; for a text: --text {quote(str(value))}", ctx, param) from None
 
 
 def as_properties(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[Typed, ...]:
@@ -52,7 +65,7 @@ def _property(value: str) -> Typed:
 
 @click.command(epilog="Example: jbm-kafka send orders --unit joe --property qty:int=2 --text '2 books'")
 @click.argument("destination", callback=as_destination, metavar="DEST")
-@click.argument("file", required=False, type=click.File("rb"), metavar="[FILE|-]")
+@click.argument("file", required=False, type=_BodyFile("rb"), metavar="[FILE|-]")
 @click.option("--text", help="The body.")
 @click.option("--lines", is_flag=True, help="One message for each line of the file.")
 @click.option("--kind", type=click.Choice(["text", "bytes", "map", "stream", "object"]),
@@ -63,11 +76,12 @@ def _property(value: str) -> Typed:
               help="A property, as text; K:int=3 for other types. Again for more.")  # fmt: skip
 @click.option("--priority", type=Whole(0, 9), metavar="0..9", default=4, show_default=True,
               help="The higher first, between units.")  # fmt: skip
-@click.option("--delay-ms", metavar="MS", type=Whole(0, LONGEST_MS), default=0, help="Not to be received earlier.")
+@click.option("--delay-ms", metavar="MS", type=Whole(0, LONGEST_MS, unit=MILLISECONDS), default=0,
+              help="Not to be received earlier.")  # fmt: skip
 @click.option(
     "--time-to-live-ms",
     metavar="MS",
-    type=Whole(0, LONGEST_MS),
+    type=Whole(0, LONGEST_MS, unit=MILLISECONDS),
     default=0,
     help="Expires after that; 0: never.",
 )
@@ -101,7 +115,7 @@ def send(
         raise click.UsageError("--lines needs a file, or - for standard input")
     bodies = _bodies(file, text, lines=lines)
     sender = _Sender(unit, properties, kind)
-    with connect(cluster) as connection:
+    with of_its_kind(destination, "send"), connect(cluster) as connection:
         with connection.create_session() as session:
             producer = session.create_producer(destination)
             producer.priority, producer.delivery_delay_ms = priority, delay_ms

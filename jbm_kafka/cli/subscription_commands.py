@@ -1,19 +1,24 @@
 """`jbm-kafka subscriptions list | delete`: who gets what is sent to topics."""
 
+import sys
 from dataclasses import asdict
 
 import click
 
 from jbm_kafka.admin import SubscriptionCounts
+from jbm_kafka.admin.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import admin_of
-from jbm_kafka.cli.delete import NOBODY_TO_ASK
+from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.cli.render import json_line, printable, table, when
+from jbm_kafka.core.errors import JMSError
+
+NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes"
 
 
-@click.group(name="subscriptions")
+@click.group(name="subscriptions", cls=HintingGroup)
 def subscriptions() -> None:
     """Subscriptions of topics: list them, or end a durable one that nobody needs any more."""
 
@@ -48,11 +53,13 @@ def list_subscriptions(topic: str | None, cluster: Cluster, as_json: bool) -> No
 @json_option
 def delete(name: str, client_id: str, yes: bool, cluster: Cluster, as_json: bool) -> None:
     """End a durable subscription for good: what it had not received it never will. Nobody may receive from it."""
-    if not yes and as_json:
-        raise click.UsageError(NOBODY_TO_ASK)
-    if not yes:
-        click.confirm(f"end the durable subscription {name!r}?", abort=True)
     with admin_of(cluster) as admin:
+        if not yes:
+            meant = durable_of(admin.subscriptions(), name, client_id)
+            if as_json or not sys.stdin.isatty():
+                raise click.UsageError(NOBODY_TO_ASK)
+            if not click.confirm(f"end the durable subscription {name!r} of {meant.topic}?"):
+                raise JMSError(f"{name} of {meant.topic}: it was not ended")
         ended = admin.unsubscribe(name, client_id=client_id)
     text = f"{name} of {ended.topic} ended, with up to {ended.held_at_most} messages that it had not received"
     emit(_values(ended), text, as_json=as_json)

@@ -10,6 +10,8 @@ from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, Inval
 from jbm_kafka.core.wrong_values import shown
 
 NAME_LENGTH_MAX = 200
+SUBSCRIPTION_ARGUMENT = "subscription=NAME"
+"""How a caller of `Admin` names one, as its errors tell it; a command says that its own way."""
 
 
 class SubscriptionKind(Enum):

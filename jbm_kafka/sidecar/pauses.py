@@ -32,13 +32,13 @@ class Pauses:
         """Return when messages may be sent there.
 
         Raises:
-            IllegalStateError: producing is paused.
+            IllegalStateError: sending is paused.
         """
         halt = self.of(destination.name).production
         if halt is not None:
             since = datetime.fromtimestamp(halt.since_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
             raise IllegalStateError(
-                f"{destination}: producing is paused by {halt.by} since {since} UTC, and nothing was sent; when it may "
+                f"{destination}: sending is paused by {halt.by} since {since} UTC, and nothing was sent; when it may "
                 f"go on: jbm-kafka resume {destination.name}",
                 destination=destination.name,
                 by=halt.by,

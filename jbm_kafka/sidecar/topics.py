@@ -308,7 +308,7 @@ class Topics:
         """Return when messages may be sent to a destination that is known.
 
         Raises:
-            IllegalStateError: producing is paused.
+            IllegalStateError: sending is paused.
         """
         if self._registry is not None:
             self._registry.pauses.check_sendable(destination)

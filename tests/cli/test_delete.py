@@ -52,6 +52,9 @@ def test_without_a_terminal_it_wants_yes(kafka: Run, queue: str) -> None:
         assert said.err.splitlines()[-1] == (
             "Error: nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
         )
+    said = kafka("delete", f"{queue}x")
+    assert said.code == 1, "first it is looked for"
+    assert "there is no such queue" in said.err
     dry = kafka("delete", queue, "--dry-run")
     last = f"queue:{queue} would be deleted, with 0 messages that nobody received"
     assert (dry.code, dry.out.splitlines()) == (0, [*parts(queue), last])

@@ -1,12 +1,16 @@
 """Mistakes at the command line: exit code 2, and a last line that names the option, its value and what it should be."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
 from jbm_kafka.cli.main import COMMANDS, OTHER_WORDS
 from jbm_kafka.core.setting_rules import TYPES
 from tests.cli.conftest import Run
+
+MILLISECONDS = "milliseconds, as in 5000"
 
 # fmt: off
 MISTAKES: list[tuple[list[str], str]] = [
@@ -23,7 +27,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["send", "q"],
      "Error: give the body: either --text TEXT, or a file, or - for standard input"),
     (["send", "q", "nofile.txt"],
-     "Error: Invalid value for '[FILE|-]': 'nofile.txt': No such file or directory"),
+     "Error: Invalid value for '[FILE|-]': 'nofile.txt': No such file or directory; for a text: --text nofile.txt"),
     (["send", "q", "--lines", "--text", "a"],
      "Error: --lines needs a file, or - for standard input"),
     (["send", "a b", "--text", "x"],
@@ -59,13 +63,14 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["send", "q", "--text", "x", "--priority", "high"],
      "Error: Invalid value for '--priority': 'high' is not a whole number from 0 to 9"),
     (["send", "q", "--text", "x", "--delay-ms", "-1"],
-     "Error: Invalid value for '--delay-ms': '-1' is not a whole number from 0 to 3162240000000"),
+     "Error: Invalid value for '--delay-ms': '-1' is not a whole number from 0 to 3162240000000: " + MILLISECONDS),
     (["send", "q", "--text", "x", "--delay-ms", "1.5"],
-     "Error: Invalid value for '--delay-ms': '1.5' is not a whole number from 0 to 3162240000000"),
+     "Error: Invalid value for '--delay-ms': '1.5' is not a whole number from 0 to 3162240000000: " + MILLISECONDS),
     (["send", "q", "--text", "x", "--delay-ms", "1s"],
-     "Error: Invalid value for '--delay-ms': '1s' is not a whole number from 0 to 3162240000000"),
+     "Error: Invalid value for '--delay-ms': '1s' is not a whole number from 0 to 3162240000000: " + MILLISECONDS),
     (["send", "q", "--text", "x", "--time-to-live-ms", "-5"],
-     "Error: Invalid value for '--time-to-live-ms': '-5' is not a whole number from 0 to 3162240000000"),
+     "Error: Invalid value for '--time-to-live-ms': '-5' is not a whole number from 0 to 3162240000000: "
+     + MILLISECONDS),
     (["send", "q", "--text", "x", "--count", "0"],
      "Error: Invalid value for '--count': '0' is not a whole number of at least 1"),
     (["send", "q", "--text", "x", "--count", "x"],
@@ -91,7 +96,23 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["send", "q", "--text", "x", "--config", "nofile.toml"],
      "jbm-kafka: nofile.toml: No such file or directory; name a config file that can be read"),
     (["send", "q", "r", "--text", "x"],
-     "Error: Invalid value for '[FILE|-]': 'r': No such file or directory"),
+     "Error: Invalid value for '[FILE|-]': 'r': No such file or directory; for a text: --text r"),
+    (["send", "q", "hello joe"],
+     "Error: Invalid value for '[FILE|-]': 'hello joe': No such file or directory; for a text: --text 'hello joe'"),
+    (["explain", "q", "--unit", "joe", "--id", "ID:x"],
+     "Error: --unit and --id: give one of them"),
+    (["release", "q", "--unit", "joe", "--all"],
+     "Error: give one of --unit, --id, --all"),
+    (["pause", "q", "--only", "writing"],
+     "Error: Invalid value for '--only': 'writing': it is sending or receiving"),
+    (["list", "--bootstrap", "memory://x"],
+     "jbm-kafka: --bootstrap is 'memory://x': a memory:// world is inside one process; no command reaches it"),
+    (["dead-letters", "lst"],
+     "Error: there is no command 'lst'; 'list' is meant, probably"),
+    (["broker", "stat"],
+     "Error: there is no command 'stat'; 'start' is meant, probably"),
+    (["settings", "nosuch"],
+     "Error: there is no command 'nosuch'; see jbm-kafka settings --help"),
     (["move", "q", "--to", "r"],
      "Error: say which: --unit U, --id ID or --selector S, or else --all"),
     (["remove", "q", "--all", "--unit", "joe"],
@@ -173,8 +194,6 @@ OF_CLICK: list[list[str]] = [
     ["browse", "q", "--al"],
     ["create"],
     ["admit-partitions", "q", "--forse"],
-    ["dead-letters", "lst"],
-    ["broker", "stat"],
     ["bench", "--messages", "x"],
 ]
 """What click itself tells, in words that differ from version to version."""
@@ -226,6 +245,17 @@ def test_the_commands_stand_under_what_they_are_for(run: Run) -> None:
     headings = ["Queues and topics:", "Messages:", "When something does not move:", "Trying it out:"]
     assert [line for line in said.splitlines() if line in headings] == headings
     assert "\nCommands:" not in said
+
+
+def test_the_help_leaves_out_what_only_we_need(run: Run) -> None:
+    assert "bench-instructions" not in run("--help").out
+    assert run("bench-instructions", "--help").code == 0
+
+
+def test_python_runs_the_package_as_the_command() -> None:
+    """It said that 'jbm_kafka' is a package and cannot be directly executed."""
+    done = subprocess.run([sys.executable, "-m", "jbm_kafka", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("jbm-kafka ")
 
 
 def test_the_words_of_other_brokers_lead_to_commands_that_there_are() -> None:

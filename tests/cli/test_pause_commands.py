@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.cli.conftest import Run
 
 
@@ -12,13 +14,26 @@ def test_a_pause_is_made_shown_and_ended(kafka: Run, queue: str) -> None:
     assert ", receiving paused by ann since " in said.out
     refused = kafka("send", queue, "--text", "x")
     assert refused.code == 1
-    assert "producing is paused by ann since" in refused.err
+    assert "sending is paused by ann since" in refused.err
     assert refused.err.endswith(f"jbm-kafka resume {queue}\n")
     assert f"it goes on with: jbm-kafka resume {queue}\n" in kafka("show", queue).out
     assert f"{queue}: sending paused by ann since" in kafka("list").out
+    refused = kafka("receive", queue, "--timeout", "0")
+    assert refused.code == 1
+    assert ": no message came within 0 s: receiving is paused by ann since " in refused.err
+    assert refused.err.endswith(f"; jbm-kafka resume {queue} lets it go on\n")
     left = json.loads(kafka("resume", queue, "--only", "production", "--json").out)
     assert (left["production"], left["consumption"]["by"]) == (None, "ann")
     assert kafka("send", queue, "--text", "x").code == 0
     assert json.loads(kafka("show", queue, "--json").out)["paused"]["consumption"] == left["consumption"]
     assert kafka("resume", queue).out == f"{queue}: not paused\n"
     assert kafka("receive", queue).out == "x\n"
+
+
+@pytest.mark.parametrize(("only", "told"), [("sending", "production"), ("receiving", "consumption")])
+def test_what_is_paused_has_the_words_that_are_shown(kafka: Run, queue: str, only: str, told: str) -> None:
+    """`--only` took other words than `pause` itself printed; they still work."""
+    said = kafka("pause", queue, "--only", only, "--by", "ann")
+    assert said.out.startswith(f"{queue}: {only} paused by ann since ")
+    assert ", " not in said.out
+    assert kafka("resume", queue, "--only", told).out == f"{queue}: not paused\n"

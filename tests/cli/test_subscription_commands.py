@@ -36,6 +36,19 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
         said = kafka("subscriptions", "delete", kafka_name, "--client-id", "other", "--yes")
         assert said.code == 1
         assert "one of this name has client id none" in said.err
+        said = kafka("subscriptions", "delete", f"{kafka_name}x")
+        assert (said.code, said.err.startswith("jbm-kafka: there is no durable subscription ")) == (1, True)
+        said = kafka("subscriptions", "delete", kafka_name)
+        assert said.code == 2
+        assert said.err.endswith("Error: nobody can be asked here whether it is meant: give --yes\n")
+        for command in ("show", "browse", "explain"):
+            said = kafka(command, topic)
+            assert said.code == 1
+            assert "topic: name one of its subscriptions with --subscription NAME; " in said.err
+            assert said.err.endswith(f"jbm-kafka subscriptions list {topic} shows them\n")
+        for verb, options in (("send", ["--text", "x"]), ("receive", [])):
+            said = kafka(verb, topic, *options)
+            assert (said.code, said.err) == (1, f"jbm-kafka: {topic!r} is a topic: jbm-kafka {verb} topic:{topic}\n")
         said = kafka("subscriptions", "delete", kafka_name, "--yes")
         told = f"{kafka_name} of topic:{topic} ended, with up to 1 messages that it had not received\n"
         assert (said.code, said.out) == (0, told)

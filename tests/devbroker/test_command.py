@@ -21,7 +21,11 @@ def test_start_status_and_stop_tell_programs_and_people_the_same(
     broker = dedicated_broker()
     where = ["--data-dir", str(broker.data_dir)]
     assert main(["broker", "start", *where]) == DONE
-    assert f"Kafka running already at {broker.bootstrap}" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert f"Kafka running already at {broker.bootstrap}" in told.out
+    assert told.err.endswith(f"; for programs: export JBM_BOOTSTRAP={broker.bootstrap}\n"), "all pages say 9092"
+    assert main(["broker", "start", *where, "--port", broker.bootstrap.rpartition(":")[2]]) == DONE
+    assert capsys.readouterr().err == ""
     assert main(["broker", "status", *where, "--json"]) == DONE
     status = json.loads(capsys.readouterr().out)
     assert (status["running"], status["answering"], status["bootstrap"]) == (True, True, broker.bootstrap)
@@ -98,7 +102,7 @@ def test_every_listed_command_exists_and_helps(capsys: pytest.CaptureFixture[str
         assert main([name, "--help"]) == DONE
     assert main(["--help"]) == DONE
     listed = capsys.readouterr().out
-    assert all(name in listed for name in COMMANDS)
+    assert all(name in listed for name, entry in COMMANDS.items() if not entry.is_hidden)
 
 
 def test_the_broker_command_loads_neither_stores_nor_spark() -> None:
