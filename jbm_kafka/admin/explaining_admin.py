@@ -44,13 +44,7 @@ class ExplainingAdmin(Asking):
         """
         older_than_s = checked_seconds("older_than_s", older_than_s)
         timeout_s = checked_seconds("timeout_s", timeout_s)
-        for name, text in (("unit", unit), ("message_id", message_id), ("subscription", subscription)):
-            if text is not None and not isinstance(text, str):
-                raise wrong_type(name, text, "it is a str, or None for any")
-            if text == "":
-                raise wrong_value(name, text, "it is not empty; leave it out, or set None, for any")
-        if unit is not None and message_id is not None:
-            raise wrong_value("message_id", message_id, f"give one of unit and message_id: unit is {shown(unit)} here")
+        _check_asked(unit=unit, message_id=message_id, subscription=subscription)
         with self._asking(f"explain {destination}"):
             found = self._found.named(destination)
             described = self._found.described(found)
@@ -79,3 +73,15 @@ class ExplainingAdmin(Asking):
                 pause=self._registry.pauses.of(found.name),
                 places=self._registry.places.of(found.name, described.topic_id) or UnitPlaces(described.partitions),
             )
+
+
+def _check_asked(**texts: str | None) -> None:
+    """Raises InvalidTypeError or InvalidSettingError for what cannot be asked about."""
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise wrong_type(name, text, "it is a str, or None for any")
+        if text == "":
+            raise wrong_value(name, text, "it is not empty; leave it out, or set None, for any")
+    unit, message_id = texts["unit"], texts["message_id"]
+    if unit is not None and message_id is not None:
+        raise wrong_value("message_id", message_id, f"give one of unit and message_id: unit is {shown(unit)} here")

@@ -111,16 +111,7 @@ def show(
     click.echo(f"consumer group {counts.group}")
     if counts.pause != NOTHING:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {queue.name}")
-    if counts.for_operator:
-        are = "is out of attempts and held" if counts.for_operator == 1 else "are out of attempts and held, each"
-        of = "" if subscription is None else of_subscription(subscription, client_id)
-        click.echo(
-            f"{counts.for_operator} {are} with its unit (on_dead_letter='hold'); "
-            f"jbm-kafka release {queue.name} --all{of} lets {'it' if counts.for_operator == 1 else 'them'} go on"
-        )
-    if counts.expired:
-        have = "has expired, and leaves" if counts.expired == 1 else "have expired, and leave"
-        click.echo(f"{counts.expired} {have} for the expiry address as soon as somebody receives")
+    _show_set_aside(counts, "" if subscription is None else of_subscription(subscription, client_id))
     if counts.without_owner:
         click.echo(
             f"partitions {', '.join(map(str, counts.without_owner))} hold messages and no process has them; "
@@ -143,6 +134,20 @@ def show(
             )
     if counts.held and subscription is None:
         click.echo(f"why they wait: jbm-kafka explain {queue.name}")
+
+
+def _show_set_aside(counts: QueueCounts, of: str) -> None:
+    """What nobody is handed any more; `of`: the options that name the subscription."""
+    if counts.for_operator:
+        is_one = counts.for_operator == 1
+        are = "is out of attempts and held" if is_one else "are out of attempts and held, each"
+        click.echo(
+            f"{counts.for_operator} {are} with its unit (on_dead_letter='hold'); "
+            f"jbm-kafka release {counts.name} --all{of} lets {'it' if is_one else 'them'} go on"
+        )
+    if counts.expired:
+        have = "has expired, and leaves" if counts.expired == 1 else "have expired, and leave"
+        click.echo(f"{counts.expired} {have} for the expiry address as soon as somebody receives")
 
 
 def _show_partitions(shown: Sequence[PartitionCounts], counts: QueueCounts) -> None:
