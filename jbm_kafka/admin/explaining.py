@@ -268,6 +268,8 @@ class _Explaining:
             return _not_read(answer)
         if rule is Rule.PAUSED and self._pause.consumption is not None:
             return reasons.paused(self._pause.consumption)
+        if rule is Rule.ON_HOLD and "last_error" in mine:
+            return reasons.failed_on_hold(str(mine["last_error"]))
         due_at_ms = mine.get("due_at_ms")
         until_ms = due_at_ms if rule in (Rule.DELAYED, Rule.NOT_YET_DUE) else None
         return reasons.reason(rule, until_ms=until_ms)

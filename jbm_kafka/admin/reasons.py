@@ -59,6 +59,11 @@ def reason(rule: Rule, *, text: str = "", since_ms: int | None = None, until_ms:
     )
 
 
+def failed_on_hold(last_error: str) -> Reason:
+    """It is on hold, and its owner knows why the last attempt failed."""
+    return reason(Rule.ON_HOLD, text=f"{_TEXTS[Rule.ON_HOLD]}; its last attempt failed with {last_error}")
+
+
 def in_hand(holder: Holder, since_ms: int | None) -> Reason:
     """A receiver has it."""
     where = "in the buffer of" if holder.is_unread else "in the hand of"

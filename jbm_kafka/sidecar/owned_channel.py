@@ -21,6 +21,7 @@ from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.installation import RESERVE_OFFSETS
 from jbm_kafka.sidecar.account import Account, ranges_of
 from jbm_kafka.sidecar.hand_overs import HandOvers
+from jbm_kafka.sidecar.hold_failures import HoldFailures
 
 
 class OwnedChannel:
@@ -82,6 +83,8 @@ class OwnedChannel:
         """That of the taken freeze."""
         self.hand_overs = HandOvers()
         """Since when receivers have what they have."""
+        self.hold_failures = HoldFailures()
+        """Why what is on hold failed, as far as this process knows."""
 
     @property
     def name(self) -> str:

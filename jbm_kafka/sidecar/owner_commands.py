@@ -8,6 +8,7 @@ changes only those that are as the administrator found them. What it changes is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from jbm_kafka.codec.command_records import IN_HAND, Answer, Command
@@ -78,7 +79,8 @@ class OwnerCommands:
             channel.state.apply(leaving.change)
             for departure in leaving.departures:
                 offsets.discard(departure.reference.offset)
-                self._departures.send(channel, departure)
+                failure = channel.hold_failures.take(departure.reference.offset)
+                self._departures.send(channel, replace(departure, last_error=failure))
 
     def _release(self, channel: OwnedChannel, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         again = bool(arguments.get("again"))
@@ -87,6 +89,9 @@ class OwnerCommands:
         offsets = [message.offset for message in released.messages]
         if not again and offsets:
             self._leaving.setdefault(channel, set()).update(offsets)
+        elif again:
+            for offset in offsets:
+                channel.hold_failures.take(offset)
         return {"offsets": offsets}
 
 

@@ -101,6 +101,9 @@ class OwnerQuestions:
             told["head"] = standing.head
         if standing.due_at_ms:
             told["due_at_ms"] = standing.due_at_ms - set_back_ms
+        failure = channel.hold_failures.last_of(offset) if standing.rule is Rule.ON_HOLD else None
+        if failure is not None:
+            told["last_error"] = failure
         if standing.session is not None and standing.session != DEPARTING:
             in_hand = offset if standing.rule is not Rule.BEHIND else standing.head
             told["holder"] = self._holder(channel, standing.session, in_hand)

@@ -109,14 +109,16 @@ class Settle:
             if attempts:
                 channel.note(event_of(MessageFate.RETURNED, reference, attempts, None, "returned"))
                 if channel.settings.on_dead_letter == "hold":
-                    self._log_held(channel, reference, attempts)
+                    self._note_held(channel, reference, attempts, rows)
         for leaving in decision.leaving:
             self._departures.send(channel, leaving)
 
-    def _log_held(self, channel: OwnedChannel, reference: Reference, attempts: int) -> None:
+    def _note_held(self, channel: OwnedChannel, reference: Reference, attempts: int, rows: Sequence[Modified]) -> None:
         past = channel.state.past.get(reference.offset)
         if past is not None and past.reason == HELD_FOR_OPERATOR:
             self._departures.lines.held(channel.topic, channel.partition, reference.offset, attempts)
+            failure = next((row.last_error for row in rows if row.offset == reference.offset), None)
+            channel.hold_failures.note(reference.offset, failure)
 
     def return_uncounted(self, channel: OwnedChannel, session: SessionId, offsets: Iterable[int]) -> None:
         """Return what never reached the application."""

@@ -49,6 +49,30 @@ def letters(admin: Admin, orders: Queue) -> list[tuple[object, str | None, int |
             return found
 
 
+def test_why_it_failed_is_told_while_it_is_on_hold_and_in_its_letter(
+    admin: Admin, factory: ConnectionFactory, orders: Queue
+) -> None:
+    """The letter of a released message had no last error, and `explain` told none."""
+
+    def told(why: str) -> bool:
+        found = admin.explain(orders, unit="joe").messages
+        return any(row.reasons[0].text.endswith(f"; its last attempt failed with {why}") for row in found)
+
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        session.create_producer(orders).send("bad", unit_of_order="joe")
+        with session.create_consumer(orders) as consumer:
+            for why in ("first", "last"):
+                try:
+                    raise KeyError(why)
+                except KeyError:
+                    receive(consumer).nack()
+            eventually(lambda: told("KeyError: 'last'"), "explain tells why it failed")
+            admin.release(orders, "joe")
+            assert letters(admin, orders) == [("bad", "max-delivery-attempts", 2)]
+            assert [letter.last_error for letter, _ in admin.dead_letters(origin=orders)] == ["KeyError: 'last'"]
+
+
 def test_a_release_dead_letters_what_holds_the_unit_while_somebody_receives(
     admin: Admin, factory: ConnectionFactory, orders: Queue
 ) -> None:
