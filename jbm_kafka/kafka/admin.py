@@ -39,6 +39,7 @@ from jbm_kafka.ports import (
     PositionOutOfRange,
     TopicDescription,
     UnknownTopic,
+    Unreachable,
 )
 
 _ASKED_TOPIC = "__consumer_offsets"
@@ -364,7 +365,12 @@ class ConfluentAdmin:
             check_brokers([str(broker.host) for broker in found.brokers.values()], self._bootstrap)
             return str(found.cluster_id)
 
-        return self._questions.ask("describe the cluster", question)
+        try:
+            return self._questions.ask("describe the cluster", question)
+        except Unreachable:
+            if (told := contact.silent_listeners) is not None:
+                raise Unreachable(told) from None
+            raise
 
     def close(self) -> None:
         """The admin client ends with its last reference."""

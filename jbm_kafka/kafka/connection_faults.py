@@ -112,6 +112,11 @@ class ConnectionFaults:
         """The reason: a refusal rather than anything else, else the last; None when none is known."""
         return self._refusal or next(reversed(self._last.values()), None)
 
+    @property
+    def is_silence(self) -> bool:
+        """Nothing is known but that nobody answered."""
+        return self._refusal is None and all(fault.reason == _NO_ANSWER for fault in self._last.values())
+
     def cause_at(self, addresses: Sequence[str]) -> str | None:
         """Why nobody answers, in one line: each address, or else each broker, with its reason; None: not known."""
         if not self._last or self._refusal is not None:

@@ -71,6 +71,20 @@ class FirstContact:
             if self._watch is not None:
                 self._watch.end()
 
+    @property
+    def silent_listeners(self) -> str | None:
+        """What to say where somebody took our connections, said nothing all the time, and no other reason is known.
+
+        A broker that hangs looks the same: its system still takes connections.
+        """
+        self._poll(0)
+        if self._watch is None or not self._watch.met or not self._faults.is_silence:
+            return None
+        return (
+            f"something listens at {', '.join(sorted(self._watch.met))}, but it does not answer as Kafka does: check "
+            "host and port, or whether the broker hangs"
+        )
+
     def _raise_if_hopeless(self) -> None:
         self._poll(0)
         fault = self._faults.fault
@@ -104,6 +118,8 @@ class AddressWatch:
         """Those of them whose host has no address."""
         self._other: dict[str, str] = {}
         """What somebody there speaks instead of what we do."""
+        self.met: set[str] = set()
+        """Where somebody took a connection who may be a broker."""
         self._is_over = threading.Event()
         now_s = time.monotonic()
         self._ends_at_s = now_s + NOBODY_S
@@ -174,6 +190,7 @@ class AddressWatch:
             self._absent[address] = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
             return False
         if spoken is None:
+            self.met.add(address)
             self.end()
         else:
             self._other[address] = spoken

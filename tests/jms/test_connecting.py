@@ -94,6 +94,15 @@ def test_a_broker_that_is_silent_does_not_hide_why_the_others_are_not_there(sile
     assert f"{NO_NAME}: the name " in told
 
 
+def test_a_port_that_is_no_kafka_is_told_as_such_with_what_to_check(silent: str) -> None:
+    """It said "Local: Broker transport failure (TRANSPORT)", and not what to do."""
+    told = str(refusal(silent))
+    assert told == (
+        f"cannot connect: something listens at {silent}, but it does not answer as Kafka does: check host and port, "
+        "or whether the broker hangs"
+    )
+
+
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
 def test_a_broker_that_is_there_and_slow_has_its_10_seconds(silent: str, protocol: str) -> None:
     began = time.monotonic()
