@@ -74,6 +74,8 @@ class GroupWorkerParts:
     targets: TargetTopics
     is_paused: Callable[[str], bool]
     """Nothing of the destination of this name may be handed over."""
+    why_nothing_comes: Callable[[str], str]
+    """Said of one that is paused."""
     look_at_topics: Callable[[], None]
     """Asks whether topics are what they were."""
 
@@ -326,12 +328,21 @@ class GroupWorker:
         is_paused = self._parts.is_paused(self.data.group.destination.name)
         if is_paused:
             self.dispatch.take_back()
+            self._log_paused()
         else:
             self.dispatch.grant()
         self.keep_within_memory(consumer)
         self.notify_checkpointer()
         self.dispatch.deliver()
         self.catch_up.notify_watchers(is_paused=is_paused)
+
+    def _log_paused(self) -> None:
+        """Once a consumer: to one that waits a paused queue looks empty."""
+        for link in self.data.links.values():
+            if link.is_waiting and not link.has_heard_of_pause:
+                link.has_heard_of_pause = True
+                destination = self.data.group.destination
+                log.warning("%s: %s", destination, self._parts.why_nothing_comes(destination.name))
 
     def _unit_places(self) -> UnitPlaces | None:
         if self.data.group.is_temporary:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from jbm_kafka.codec.pause_record import NOTHING, Pause, decode_pause, pause_key
+from jbm_kafka.codec.pause_record import NOTHING, Halt, Pause, decode_pause, pause_key
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.sidecar.registry_log import RegistryLog
@@ -15,6 +15,8 @@ class Pauses:
 
     def __init__(self, registry: RegistryLog) -> None:
         self._registry = registry
+        self.is_in_memory = False
+        """No command of the terminal reaches it, so none is advised."""
         self._read: dict[str, tuple[bytes, Pause]] = {}
         """By name: the latest record, and what it says."""
 
@@ -28,6 +30,12 @@ class Pauses:
             known = self._read[name] = value, decode_pause(value)
         return known[1]
 
+    def why_nothing_comes(self, name: str) -> str:
+        """What is said to who receives from a paused destination, which looks empty to him."""
+        halt = self.of(name).consumption
+        by = "" if halt is None else f" {_by_whom(halt)}"  # resumed since it was asked
+        return f"receiving is paused{by}, so nothing comes; when it may go on: {self._resume(name)}"
+
     def check_sendable(self, destination: Destination) -> None:
         """Return when messages may be sent there.
 
@@ -36,11 +44,18 @@ class Pauses:
         """
         halt = self.of(destination.name).production
         if halt is not None:
-            since = datetime.fromtimestamp(halt.since_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
             raise IllegalStateError(
-                f"{destination}: sending is paused by {halt.by} since {since} UTC, and nothing was sent; when it may "
-                f"go on: jbm-kafka resume {destination.name}",
+                f"{destination}: sending is paused {_by_whom(halt)}, and nothing was sent; when it may go on: "
+                f"{self._resume(destination.name)}",
                 destination=destination.name,
                 by=halt.by,
                 since_ms=halt.since_ms,
             )
+
+    def _resume(self, name: str) -> str:
+        return f"Admin.resume({name!r})" if self.is_in_memory else f"jbm-kafka resume {name}"
+
+
+def _by_whom(halt: Halt) -> str:
+    since = datetime.fromtimestamp(halt.since_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"by {halt.by} since {since} UTC"

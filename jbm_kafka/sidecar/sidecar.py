@@ -87,6 +87,7 @@ class Sidecar:
             kafka, self._admin, topic, clock=clock, pause=self._workers.pause, chance=self._chance
         )
         self._holder = self._new_holder(registry.log.topic)
+        registry.pauses.is_in_memory = config.is_in_memory
         self.client_ids = ClientIds(registry.log, self._holder)
         self._subscriptions = Subscriptions(self._subscription_parts(registry))
         self.selector_sets = SelectorSets(self._selector_set_parts(registry))
@@ -466,6 +467,7 @@ class Sidecar:
             submit=self.checkpointer.submit,
             targets=self._targets,
             is_paused=self._is_paused,
+            why_nothing_comes=self._registry.pauses.why_nothing_comes,
             look_at_topics=self._watch.look_now,
         )
         return self.temporaries.parts_of(group, parts) if group.is_temporary else parts

@@ -154,3 +154,20 @@ def test_a_queue_whose_production_is_paused_is_received_from(
     admin.pause(queue, "production")
     with factory.create_connection() as connection:
         assert receive(connection.create_session().create_consumer(queue)).body == "a"
+
+
+def test_a_paused_queue_does_not_look_empty_without_a_word_and_each_consumer_says_so_once(
+    admin: Admin, factory: ConnectionFactory, kafka_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = Queue(kafka_name)
+    with factory.create_context() as jms:
+        jms.create_producer().send(queue, "a")
+        consumers = [jms.create_consumer(queue) for _ in range(2)]
+        pause = admin.pause(queue, "consumption", by="ann")
+        assert pause.consumption is not None
+        for consumer in consumers * 2:
+            assert consumer.receive(timeout=0.5) is None
+        told = [each.getMessage() for each in caplog.records if "receiving is paused by ann since" in each.getMessage()]
+        assert len(told) == len(consumers)
+        assert told[0].startswith(f"{queue}: ")
+        assert f"resume {kafka_name}" in told[0] or f"Admin.resume('{kafka_name}')" in told[0]

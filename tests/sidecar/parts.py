@@ -76,6 +76,7 @@ def group_worker_of(
         submit=lambda _: None,
         targets=_NoTargets(),
         is_paused=lambda _: False,
+        why_nothing_comes=lambda _: "",
         look_at_topics=lambda: None,
     )
     group_worker = GroupWorker(
