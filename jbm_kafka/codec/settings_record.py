@@ -79,7 +79,14 @@ def decode_settings(value: bytes) -> tuple[SettingsRecord, list[str]]:
             faults.append(f"{error}{newer}")
         else:
             known[name] = said
-    return SettingsRecord(AddressSettings.from_mapping(known), others), faults
+    try:
+        settings = AddressSettings.from_mapping(known)
+    except InvalidSettingError as error:  # each can be, and not beside another; earlier versions recorded that
+        faults.append(str(error))
+        name = str(error.values["setting"])
+        others[name] = known.pop(name)
+        settings = AddressSettings.from_mapping(known)
+    return SettingsRecord(settings, others), faults
 
 
 def _markers(values: Mapping[str, str]) -> dict[str, Any]:

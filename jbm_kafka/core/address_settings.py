@@ -85,6 +85,14 @@ class AddressSettings:
                 raise (wrong_value if is_of_its_type(name, value) else wrong_type)(name, value, fault)
             if name in ADDRESSES and value is not None:
                 object.__setattr__(self, name, as_address(value))
+        self._check_cap()
+
+    def _check_cap(self) -> None:
+        """A longest wait below the first one is a slip, where both are given together; over patterns it is a cap."""
+        delay_ms, cap_ms = self.redelivery_delay_ms, self.max_redelivery_delay_ms
+        if isinstance(delay_ms, int) and isinstance(cap_ms, int) and cap_ms < delay_ms:
+            rule = f"it is at least redelivery_delay_ms, which is {delay_ms}"
+            raise wrong_value("max_redelivery_delay_ms", cap_ms, rule)
 
     def __repr__(self) -> str:
         """What was given, and nothing of what inherits."""

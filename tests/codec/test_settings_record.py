@@ -57,6 +57,15 @@ def test_a_setting_of_a_newer_version_is_told_and_kept_and_the_others_hold() -> 
     assert "a newer version's, most likely" in sorted(faults)[0]
 
 
+def test_a_longest_wait_below_the_first_that_an_earlier_version_recorded_is_told_and_the_rest_holds() -> None:
+    values = {"redelivery_delay_ms": 10, "max_redelivery_delay_ms": 5, "partitions": 2}
+    record, faults = decode_settings(codec("AddressSettings").encode({"settings": values, "markers": {}}))
+    assert record == SettingsRecord(
+        AddressSettings(redelivery_delay_ms=10, partitions=2), {"max_redelivery_delay_ms": 5}
+    )
+    assert faults == ["max_redelivery_delay_ms is 5: it is at least redelivery_delay_ms, which is 10"]
+
+
 def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(CorruptRecordError):
         decode_settings(b"damaged")
