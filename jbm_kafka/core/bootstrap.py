@@ -20,9 +20,17 @@ def checked_bootstrap(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise wrong_type(name, value, "it is a str such as 'localhost:9092'")
     rest = value.removeprefix(SCHEME)
+    if rest.startswith("memory://"):
+        raise wrong_value(name, value, "a memory:// world is inside its own process, and nothing else reaches it")
     if "://" in rest:
         raise wrong_value(name, value, "its scheme is not known; use 'kafka://host:port', or 'host:port'")
-    for address in rest.split(","):
+    addresses = rest.split(",")
+    for address in addresses:
+        if not address and len(addresses) > 1:
+            where = "behind the last comma" if not addresses[-1] else "before one of the commas"
+            raise wrong_value(
+                name, value, f"there is no address {where}; write 'host:port', several separated by commas"
+            )
         if not _HOST_AND_PORT.fullmatch(address):
             raise wrong_value(name, value, _remedy(address))
         port = address.rpartition(":")[2]
@@ -34,4 +42,14 @@ def checked_bootstrap(name: str, value: object) -> str:
 def _remedy(address: str) -> str:
     if re.fullmatch(r"[\w.-]+", address):
         return f"the port is missing; write 'host:port', as in '{shown_name(address)}:9092'"
-    return "write 'host:port', several separated by commas"
+    return f"{_fault(address)}write 'host:port', several separated by commas"
+
+
+def _fault(address: str) -> str:
+    """Which part is wrong, as far as that is plain."""
+    stripped = address.strip()
+    if stripped != address and _HOST_AND_PORT.fullmatch(stripped):
+        return f"there is a space before or behind {shown_name(stripped)}; "
+    if ";" in address:
+        return "there is a ';' in it; "
+    return ""

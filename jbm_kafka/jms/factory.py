@@ -13,7 +13,8 @@ from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
-from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
+from jbm_kafka.core.subscription import checked_client_id
+from jbm_kafka.core.wrong_values import checked_int, shown, shown_name, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.connection_core import ConnectionDefaults
@@ -59,6 +60,7 @@ class ConnectionFactory:
 
     Raises:
         InvalidSettingError: a setting cannot be; the text names it, its value and what it should be.
+        InvalidClientIDError: the client id cannot be one.
     """
 
     def __init__(
@@ -84,6 +86,8 @@ class ConnectionFactory:
     ) -> None:
         check_namespace(namespace)
         _check_type("client_id", client_id, str, "a str, or None")
+        if client_id is not None:
+            checked_client_id(client_id)
         _check_type("state_dir", state_dir, str, "the path of a folder as a str, or None")
         if state_dir is not None and (not state_dir or "\0" in state_dir):
             raise wrong_value("state_dir", state_dir, "it is the path of a folder; leave it out for a temporary one")
@@ -154,7 +158,9 @@ def _address(url: str) -> tuple[str, str]:
     if scheme == "memory":
         return scheme, rest
     if scheme in ("amqp", "amqps"):
-        raise wrong_value("url", url, f"this version has no {scheme} provider yet; use kafka://host:port")
+        raise wrong_value("url", url, "jbm-kafka speaks to Kafka only; write 'host:port'")
+    if isinstance(url, str) and url.startswith("memory:"):
+        raise wrong_value("url", url, f"write memory://{shown_name(url.removeprefix('memory:').lstrip('/'))}")
     return "kafka", checked_bootstrap("url", url)
 
 

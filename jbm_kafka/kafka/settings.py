@@ -193,6 +193,9 @@ _USUAL = (
     "topic.metadata.refresh.interval.ms",
 )
 """What people set: one of them is meant by a name that librdkafka does not know. It has two hundred more."""
+_COMPRESSIONS = "none, gzip, snappy, lz4 or zstd"
+_VALUES = {"compression.type": _COMPRESSIONS, "compression.codec": _COMPRESSIONS}
+"""What librdkafka calls wrong without a word of what would be right; of security settings see security_settings."""
 _LISTED = "librdkafka's CONFIGURATION.md lists every property and its values"
 
 
@@ -217,7 +220,8 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
         where = f"client setting {wrong[0]!r}" if wrong else "client settings"
         if wrong and fault.startswith(_UNKNOWN):
             fault = with_likely_name(fault, wrong[0], [*_USUAL, *CONTROLLED])
-        raise InvalidSettingError(f"{where}: {fault} ({_LISTED})", names=wrong)
+        listed = f"it is {_VALUES[wrong[0]]}" if wrong and wrong[0] in _VALUES else _LISTED
+        raise InvalidSettingError(f"{where}: {fault} ({listed})", names=wrong)
     _check_linger(client_settings)
 
 

@@ -22,6 +22,24 @@ def test_addresses_are_taken_with_and_without_their_scheme(given: str, taken: st
         ("kafka://", "url is 'kafka://': write 'host:port', several separated by commas"),
         ("", "url is '': write 'host:port', several separated by commas"),
         ("a b:1", "url is 'a b:1': write 'host:port', several separated by commas"),
+        (
+            " a:1",
+            "url is ' a:1': there is a space before or behind a:1; write 'host:port', several separated by commas",
+        ),
+        (
+            "a:1, b:2",
+            "url is 'a:1, b:2': there is a space before or behind b:2; write 'host:port', several separated by commas",
+        ),
+        ("a:1;b:2", "url is 'a:1;b:2': there is a ';' in it; write 'host:port', several separated by commas"),
+        (
+            "a:1,",
+            "url is 'a:1,': there is no address behind the last comma; write 'host:port', several separated by commas",
+        ),
+        (
+            ",a:1",
+            "url is ',a:1': there is no address before one of the commas; write 'host:port', several separated by commas",
+        ),
+        ("memory://a", "url is 'memory://a': a memory:// world is inside its own process, and nothing else reaches it"),
         ("http://a:1", "url is 'http://a:1': its scheme is not known; use 'kafka://host:port', or 'host:port'"),
         ("a:99999", "url is 'a:99999': 99999 is not a port, those are 1 to 65535; write 'host:port'"),
         ("a:0", "url is 'a:0': 0 is not a port, those are 1 to 65535; write 'host:port'"),
