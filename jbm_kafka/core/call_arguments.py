@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Never, TypeVar, cast
 
@@ -90,6 +91,8 @@ def _fault(
             text = with_likely_name(f"{name}() has no argument {shown(unknown)}", unknown, by_name)
             return InvalidTypeError(f"{text}; {_list_of(by_name)}", setting=unknown, value=value)
     if len(given) > len(by_position):
+        if (swapped := _swapped(name, parameters, given)) is not None:
+            return swapped
         others = [each for each in by_name if each not in by_position]
         hint = f"; give the others by name, as in {others[0]}=…" if others else ""
         took = f"{len(by_position)} arguments by position ({', '.join(by_position)})" if by_position else "no argument"
@@ -107,9 +110,28 @@ def _fault(
     missing = [each for each in needed if each not in by_position[: len(given)]]
     if missing:
         what = " and ".join(repr(each) for each in missing)
-        took = f": {shown(given[0])} was taken as {by_position[0]!r}, which comes first" if given else ""
+        is_other = bool(given) and not _fits(given[0], parameters[0])
+        took = f": {shown(given[0])} was taken as {by_position[0]!r}, which comes first" if is_other else ""
         return InvalidTypeError(f"{name}() needs {what}{took}", setting=missing[0])
     return None
+
+
+def _swapped(name: str, parameters: Sequence[inspect.Parameter], given: Sequence[object]) -> InvalidTypeError | None:
+    """What to write where two were given by position, and the first of them has a name of its own."""
+    if len(given) != 2 or _fits(given[0], parameters[0]) or not _fits(given[1], parameters[0]):
+        return None
+    for meant in parameters[1:]:
+        if meant.kind is inspect.Parameter.KEYWORD_ONLY and _fits(given[0], meant):
+            instead = f"{name}({shown(given[1])}, {meant.name}={shown(given[0])})"
+            text = f"{name}() takes its {parameters[0].name} first and its {meant.name} by name: {instead}"
+            return InvalidTypeError(text, setting=meant.name, value=given[0])
+    return None
+
+
+def _fits(value: object, parameter: inspect.Parameter) -> bool:
+    """Whether the parameter's type names a class of the value; False also where it has none, or one as wide as Any."""
+    said = re.findall(r"\w+", str(parameter.annotation))
+    return any(kind.__name__ in said for kind in type(value).__mro__ if kind is not object)
 
 
 def _list_of(names: Sequence[str]) -> str:
