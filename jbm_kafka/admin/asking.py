@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Self
 
-from jbm_kafka.admin.administered import administered
+from jbm_kafka.admin.administered import IN_MEMORY, administered
 from jbm_kafka.admin.asked import named
 from jbm_kafka.admin.asking_owners import Owners
 from jbm_kafka.admin.found_destinations import FoundDestinations
@@ -48,7 +48,8 @@ class Asking:
         self._namespace = namespace
         self._lock, self._is_closed, self._is_met = Lock(), False, False
         self._registry = Registry(self._kafka, self._admin, with_namespace("jbm.registry", namespace))
-        self._found = FoundDestinations(self._admin, self._registry, namespace)
+        is_in_memory = bootstrap.startswith(IN_MEMORY)
+        self._found = FoundDestinations(self._admin, self._registry, namespace, is_in_memory=is_in_memory)
 
     def close(self) -> None:
         """Again: nothing happens."""

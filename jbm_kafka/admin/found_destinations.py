@@ -24,7 +24,9 @@ SHIPPED = (SHIPPED_DEAD_LETTERS, SHIPPED_EXPIRED)
 class FoundDestinations:
     """Those of one namespace, as the cluster and the registry have them when they are asked for. Any thread."""
 
-    def __init__(self, admin: KafkaAdmin, registry: Registry, namespace: str) -> None:
+    def __init__(self, admin: KafkaAdmin, registry: Registry, namespace: str, *, is_in_memory: bool = False) -> None:
+        """`is_in_memory`: no command of the terminal reaches it, so none is advised."""
+        self._is_in_memory = is_in_memory
         self._admin = admin
         self._registry = registry
         self._namespace = namespace
@@ -99,9 +101,12 @@ class FoundDestinations:
         names = [each for each in self._admin.topic_names() if name_fault(each) is None]
         likely = get_close_matches(name, names, n=1, cutoff=0.7)
         hint = f"did you mean {likely[0]!r}? Or " if likely else ""
-        option = " --topic" if isinstance(destination, Topic) else ""
+        is_topic = isinstance(destination, Topic)
+        create = f"jbm-kafka create {name}{' --topic' if is_topic else ''}"
+        if self._is_in_memory:
+            create = f"Admin.create_{'topic' if is_topic else 'queue'}({name!r})"
         return InvalidDestinationError(
-            f"{destination}: there is no Kafka topic {name!r}; {hint}create it with: jbm-kafka create {name}{option}",
+            f"{destination}: there is no Kafka topic {name!r}; {hint}create it with: {create}",
             destination=name,
         )
 

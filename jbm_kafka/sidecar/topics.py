@@ -370,7 +370,9 @@ class Topics:
             topics = frozenset()
         likely = likely_name(destination.name, sorted(name for name in topics if name_fault(name) is None))
         hint = "" if likely is None else f"did you mean {likely!r}? Or "
-        create = "make it by connecting with auto_create=True" if self._is_in_memory else _create(destination)
+        kind = "topic" if isinstance(destination, Topic) else "queue"
+        make = f"make it with Admin.create_{kind}({destination.name!r}), or by connecting with auto_create=True"
+        create = make if self._is_in_memory else _create(destination)
         return InvalidDestinationError(
             f"{destination}: there is no Kafka topic {destination.name!r}; {hint}{create}", destination=destination.name
         )
