@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from threading import TIMEOUT_MAX
 from typing import SupportsFloat
 
@@ -63,17 +64,21 @@ def check_callable(name: str, value: object) -> None:
 def check_listener(name: str, value: object, argument: str) -> None:
     """Raises InvalidTypeError when it cannot be called with one argument: at the first call nobody would hear it."""
     check_callable(name, value)
-    if not callable(value):
-        return
+    if callable(value):
+        check_arguments(name, value, argument)
+
+
+def check_arguments(name: str, value: Callable[..., object], arguments: str) -> None:
+    """Raises InvalidTypeError when it cannot be called with so many arguments, which are told by their names."""
     try:
-        signature = inspect.signature(value)
+        signature = inspect.signature(value, follow_wrapped=False)  # what a decorator takes is what is called
     except (TypeError, ValueError):  # of some built-in functions nobody knows it
         return
     try:
-        signature.bind(value)
+        signature.bind(*arguments.split(","))
     except TypeError as error:
-        rule = f"it cannot be called as {name}({argument}) ({error})"
-        raise wrong_type(name, value, f"{rule}; write: def {name}({argument}): …") from None
+        rule = f"it cannot be called as {name}({arguments}) ({error})"
+        raise wrong_type(name, value, f"{rule}; write: def {name}({arguments}): …") from None
 
 
 def check_kind(kind: object) -> None:
