@@ -1,12 +1,15 @@
 """What a new user gets wrong in the first hour, each told with what is meant."""
 
+import functools
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
+from jbm_kafka.admin import Admin
 from jbm_kafka.core.errors import (
     IllegalStateError,
     InvalidDestinationError,
@@ -15,6 +18,7 @@ from jbm_kafka.core.errors import (
     JMSError,
     TransactionInProgressError,
 )
+from tests.jms.support import eventually
 from tests.support.waiting import in_time
 
 ORDERS = Queue("orders")
@@ -84,6 +88,60 @@ def test_a_listener_that_takes_no_message_was_heard_of_at_the_first_message_only
         rights: list[Callable[[Message], object] | None] = [Handler().on_message, print, seen.append, both_or_one, None]
         for right in rights:
             consumer.set_listener(right)
+
+
+def test_a_completion_callback_that_cannot_be_called_was_a_traceback_in_the_log_at_each_send() -> None:
+    def told(message: Message, error: Exception | None) -> None:
+        outcomes.append(error)
+
+    @functools.wraps(nothing)
+    def decorated(*arguments: object) -> None:
+        outcomes.append(None)
+
+    outcomes: list[Exception | None] = []
+    with ConnectionFactory("memory://completion").create_connection() as connection:
+        producer = connection.create_session().create_producer(ORDERS)
+        for wrong in (nothing, Handler().done, lambda message: None):
+            for _ in range(2):
+                with pytest.raises(InvalidTypeError, match=r"def on_completion\(message, error\)"):
+                    producer.send("x", on_completion=wrong)  # type: ignore[arg-type]
+        rights: list[Callable[[Message, Exception | None], object]] = [
+            told,
+            decorated,
+            functools.partial(told),
+            lambda *all_of_it: told(*all_of_it),
+            told,
+        ]
+        for right in rights:
+            producer.send("x", on_completion=right)
+        producer.flush()
+        assert outcomes == [None] * len(rights)
+
+
+def test_a_time_out_of_milliseconds_looked_like_a_hang(caplog: pytest.LogCaptureFixture) -> None:
+    with ConnectionFactory("memory://long").create_connection() as connection:
+        session = connection.create_session()
+        producer, consumer = session.create_producer(ORDERS), connection.create_session().create_consumer(ORDERS)
+        with ThreadPoolExecutor() as threads:
+            for _ in range(2):
+                received = threads.submit(consumer.receive, 5_000)
+                eventually(
+                    lambda: "a receive waits up to 5000 s: time-outs are seconds here" in caplog.text, "the word"
+                )
+                producer.send("x")
+                assert received.result(timeout=10) is not None
+        assert caplog.text.count("time-outs are seconds") == 1
+
+
+def test_in_memory_an_admin_was_told_a_command_that_does_not_reach_it() -> None:
+    with Admin("memory://admin-of-nothing") as admin:
+        with pytest.raises(InvalidDestinationError, match=r"create it with: Admin.create_queue\('nope'\)"):
+            admin.counts("nope")
+
+
+def test_a_compression_that_there_is_not_names_those_that_there_are() -> None:
+    with pytest.raises(InvalidSettingError, match="it is none, gzip, snappy, lz4 or zstd"):
+        ConnectionFactory("localhost:1", kafka={"compression.type": "zip"})
 
 
 def test_a_transaction_inside_a_transaction_committed_half_of_the_outer_one() -> None:
