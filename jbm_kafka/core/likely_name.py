@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Mapping
 
 _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "ack": ("acknowledge",),
     "ack_mode": ("acknowledge_mode",),
     "address": ("url", "bootstrap"),
     "attempts": ("max_delivery_attempts",),
@@ -24,6 +26,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "key": ("unit_of_order",),
     "max_attempts": ("max_delivery_attempts",),
     "max_retries": ("max_delivery_attempts",),
+    "message_listener": ("listener",),
     "message_selector": ("selector",),
     "mode": ("acknowledge_mode", "delivery_mode"),
     "ms": ("duration_ms", "delay_ms"),
@@ -32,6 +35,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "queue": ("destination",),
     "queue_name": ("name", "destination"),
     "retries": ("max_delivery_attempts",),
+    "set_message_listener": ("set_listener",),
     "server": ("url", "bootstrap"),
     "servers": ("url", "bootstrap"),
     "text": ("message", "body"),
@@ -46,13 +50,23 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
 """What other systems call it."""
 
 
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""Where a word of a name in Java begins, as in `getJMSMessageID`."""
+_ACCESSOR = re.compile(r"(?:get|set|is)_(?:jms_)?|jms_")
+"""What Java has before the name of what is an attribute here."""
+
+
 def likely_name(written: str, known: Collection[str]) -> str | None:
     """The one that is meant, probably; None when nothing is near."""
-    for other in _OTHER_WORDS.get(written.lower(), ()):
-        if other in known:
-            return other
+    in_python = _WORDS.sub("_", written).lower()
+    for name in (in_python, _ACCESSOR.sub("", in_python, count=1)):
+        if name in known and name != written:
+            return name
+        for other in _OTHER_WORDS.get(name, ()):
+            if other in known:
+                return other
     longer = [each for each in known if each.startswith(f"{written}_") or written.startswith(f"{each}_")]
-    likely = longer or difflib.get_close_matches(written.lower(), known, n=1)
+    likely = longer or difflib.get_close_matches(in_python, known, n=1)
     return likely[0] if likely else None
 
 

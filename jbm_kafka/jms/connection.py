@@ -16,7 +16,7 @@ from jbm_kafka.jms.arguments import check_listener, check_mode
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.jms.exception_listener import ExceptionListener
-from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
+from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports.provider import Provider
@@ -42,6 +42,7 @@ class ConnectionMetadata:
 
 @explained
 @known_attributes()
+@likely_names
 class Connection:
     """A process's way to its queues, shared by sessions. Made by `factory.create_connection()`. Thread-safe.
 

@@ -18,7 +18,7 @@ from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.exception_listener import ExceptionListener
-from jbm_kafka.jms.known_attributes import known_attributes, take_no_other, unknown_attribute
+from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other, unknown_attribute
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.messages import Message, TextMessage
@@ -133,6 +133,7 @@ class ContextProducer:
 
 @explained
 @known_attributes()
+@likely_names
 class Context:
     """A connection and its one session in one object. Made by `factory.create_context()`; its first consumer starts it.
 

@@ -19,6 +19,7 @@ from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.connection_core import ConnectionDefaults
 from jbm_kafka.jms.context import Context
+from jbm_kafka.jms.known_attributes import likely_names
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.ports.provider import ProviderModule
@@ -29,6 +30,7 @@ _DAY_MS = 86_400_000
 
 
 @explained
+@likely_names
 class ConnectionFactory:
     """Makes connections (create_connection) and contexts (create_context). Thread-safe.
 

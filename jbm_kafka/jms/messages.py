@@ -21,6 +21,7 @@ from jbm_kafka.core.inherited import with_inherited
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.arguments import check_kind
+from jbm_kafka.jms.known_attributes import unknown_attribute
 from jbm_kafka.jms.message_core import MessageCore
 from jbm_kafka.jms.properties import TypedProperties, check_group, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
@@ -109,10 +110,16 @@ class Message(MessageCore, TypedProperties):
         def __getattr__(self, name: str) -> object:
             """Reads from the record what is asked for the first time; what the application set does not come here."""
             if name not in READERS:
-                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+                raise self._unknown(name)
             value = READERS[name](self._record)
             object.__setattr__(self, name, value)
             return value
+
+    def _unknown(self, name: str) -> AttributeError:
+        # Of names that are not for applications Python itself asks, and looks at no text.
+        is_inner = name.startswith("_")
+        text = f"{type(self).__name__} has no attribute {name!r}" if is_inner else unknown_attribute(self, name)
+        return AttributeError(text, name=name, obj=self)
 
     def __getstate__(self) -> object:
         """For copies and pickles. One of a received message is detached: writable, and nobody's to settle."""

@@ -23,7 +23,7 @@ from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.completions import CALLBACKS_TIMEOUT_S
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
+from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS, Triggers
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.map_message import MapMessage
@@ -45,6 +45,7 @@ SENDS_TIMEOUT_S = 60.0
 
 @explained
 @known_attributes()
+@likely_names
 class Session:
     """One thread of work: what it receives and sends, and how that is acknowledged.
 

@@ -37,7 +37,8 @@ def test_addresses_are_taken_with_and_without_their_scheme(given: str, taken: st
         ),
         (
             ",a:1",
-            "url is ',a:1': there is no address before one of the commas; write 'host:port', several separated by commas",
+            "url is ',a:1': there is no address before one of the commas; write 'host:port', several separated by "
+            "commas",
         ),
         ("memory://a", "url is 'memory://a': a memory:// world is inside its own process, and nothing else reaches it"),
         ("http://a:1", "url is 'http://a:1': its scheme is not known; use 'kafka://host:port', or 'host:port'"),

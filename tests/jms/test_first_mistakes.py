@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, TextMessage
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.errors import (
     IllegalStateError,
@@ -109,7 +109,7 @@ def test_a_completion_callback_that_cannot_be_called_was_a_traceback_in_the_log_
             told,
             decorated,
             functools.partial(told),
-            lambda *all_of_it: told(*all_of_it),
+            lambda message, error=None: told(message, error),
             told,
         ]
         for right in rights:
@@ -134,14 +134,40 @@ def test_a_time_out_of_milliseconds_looked_like_a_hang(caplog: pytest.LogCapture
 
 
 def test_in_memory_an_admin_was_told_a_command_that_does_not_reach_it() -> None:
-    with Admin("memory://admin-of-nothing") as admin:
-        with pytest.raises(InvalidDestinationError, match=r"create it with: Admin.create_queue\('nope'\)"):
-            admin.counts("nope")
+    said = r"create it with: Admin.create_queue\('nope'\)"
+    with Admin("memory://admin-of-nothing") as admin, pytest.raises(InvalidDestinationError, match=said):
+        admin.counts("nope")
 
 
 def test_a_compression_that_there_is_not_names_those_that_there_are() -> None:
     with pytest.raises(InvalidSettingError, match="it is none, gzip, snappy, lz4 or zstd"):
         ConnectionFactory("localhost:1", kafka={"compression.type": "zip"})
+
+
+def test_a_name_as_in_java_or_of_another_client_was_a_bare_attribute_error() -> None:
+    factory = ConnectionFactory("memory://names")
+    with factory.create_connection() as connection, factory.create_context() as jms:
+        session = connection.create_session()
+        for owner, written, meant in (
+            (factory, "createConnection", "create_connection"),
+            (connection, "createSession", "create_session"),
+            (connection, "setExceptionListener", "exception_listener"),
+            (connection, "setClientID", "client_id"),
+            (session, "createProducer", "create_producer"),
+            (session, "createTextMessage", "create_text_message"),
+            (session, "getAcknowledgeMode", "acknowledge_mode"),
+            (jms, "createConsumer", "create_consumer"),
+            (TextMessage("x"), "ack", "acknowledge"),
+            (TextMessage("x"), "getText", "body"),
+            (TextMessage("x"), "text", "body"),
+            (TextMessage("x"), "getJMSMessageID", "message_id"),
+            (TextMessage("x"), "JMSReplyTo", "reply_to"),
+            (TextMessage("x"), "getStringProperty", "get_string_property"),
+            (TextMessage("x"), "acknowlege", "acknowledge"),
+        ):
+            with pytest.raises(AttributeError, match=f"has no attribute '{written}'; '{meant}' is meant, probably$"):
+                getattr(owner, written)
+        assert not hasattr(session, "_nothing")
 
 
 def test_a_transaction_inside_a_transaction_committed_half_of_the_outer_one() -> None:
