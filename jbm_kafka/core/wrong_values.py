@@ -42,6 +42,14 @@ def no_utf8(fault: UnicodeEncodeError, instead: str = "") -> str:
     return f"{where} has no UTF-8 form: {UTF8_REMEDY}{instead}"
 
 
+def with_article(kind: type) -> str:
+    """The name of a class as a sentence has it: `a str`, `an int`, `bytes`."""
+    name = kind.__name__
+    if kind is bytes:
+        return name
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
 def wrong_value(name: str, value: object, rule: str) -> InvalidSettingError:
     """What is said of a value that cannot be; `rule` says what it should be, and begins with "it" or with a verb."""
     return InvalidSettingError(f"{name} is {shown(value)}: {rule}", setting=name, value=value)

@@ -19,7 +19,7 @@ from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.inherited import with_inherited
 from jbm_kafka.core.states import MessageState
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.wrong_values import shown, with_article
 from jbm_kafka.jms.arguments import check_kind
 from jbm_kafka.jms.known_attributes import unknown_attribute
 from jbm_kafka.jms.message_core import MessageCore
@@ -237,7 +237,7 @@ class Message(MessageCore, TypedProperties):
 
 def not_of_kind(body: object, kind: type) -> str:
     """What is told to who asks for a body as something that it is not."""
-    return f"the body is a {type(body).__name__}, not a {kind.__name__}"
+    return f"the body is {with_article(type(body))}, not {with_article(kind)}"
 
 
 @explained

@@ -3,7 +3,16 @@
 import pytest
 
 from jbm_kafka.core.errors import InvalidSettingError, InvalidTypeError
-from jbm_kafka.core.wrong_values import SHOWN_MAX, checked_int, is_int, shown, shown_name, wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import (
+    SHOWN_MAX,
+    checked_int,
+    is_int,
+    shown,
+    shown_name,
+    with_article,
+    wrong_type,
+    wrong_value,
+)
 
 
 class Unwilling:
@@ -66,3 +75,11 @@ def test_an_int_out_of_reach_is_refused(most: int | None, value: int, said: str)
 def test_what_is_not_an_int_is_of_a_wrong_type(value: object) -> None:
     with pytest.raises(InvalidTypeError, match=f"n is {value!r}: it is an int from 1 to 9"):
         checked_int("n", value, 1, 9, "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [(str, "a str"), (int, "an int"), (bytes, "bytes"), (ValueError, "a ValueError")]
+)
+def test_a_class_has_the_article_that_goes_with_it(kind: type, said: str) -> None:
+    """It said "not a int" and "not a bytes"."""
+    assert with_article(kind) == said

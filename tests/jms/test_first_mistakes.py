@@ -109,7 +109,7 @@ def test_a_completion_callback_that_cannot_be_called_was_a_traceback_in_the_log_
             told,
             decorated,
             functools.partial(told),
-            lambda message, error=None: told(message, error),
+            functools.partial(lambda more, message, error: told(message, error), 1),
             told,
         ]
         for right in rights:
