@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from typing import Any
 
 from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.markers import UNSET
+from jbm_kafka.jms.arguments import check_arguments, check_callable
 from jbm_kafka.jms.exception_listener import ended_by
 from jbm_kafka.jms.send_reports import CallbackReport
 
@@ -31,6 +34,19 @@ class Completions:
         self.wake = threading.Event()
         """Set after what may be work; the thread clears it before its last look for some."""
         self._is_stopping = False
+        self._fit_code: object = UNSET
+        """Of the last callback, which can be called as callbacks are: looked at once for a function, not for a send."""
+
+    def check(self, listener: Any) -> None:
+        """Raises InvalidTypeError for a callback that cannot be called: its sends would each fail in the log alone."""
+        code = getattr(listener, "__code__", None)
+        if code is self._fit_code:
+            return
+        if code is None:  # no function or method: what it takes is not so cheap to know
+            check_callable("on_completion", listener)
+            return
+        check_arguments("on_completion", listener, "message, error")
+        self._fit_code = code
 
     def expect(self, pending: CallbackReport) -> None:
         """Note a send about to be made, whose report sets `wake`; unless it is made, `withdraw` is to be told."""

@@ -12,9 +12,7 @@ from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compre
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.errors import IllegalStateError, MessageTooLargeError
-from jbm_kafka.core.markers import UNSET
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, TemporaryName, parse_temporary_name
-from jbm_kafka.jms.arguments import check_arguments, check_callable
 from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing
@@ -55,8 +53,6 @@ class Sending:
         """Of the last message, and found fit to send to: so it is for as long as the topic is what it was."""
         self._temporary: TemporaryName | None = None
         """What the name of the last message's destination says, if that is a temporary one."""
-        self._fit_code: object = UNSET
-        """Of the last callback, which can be called as callbacks are: looked at once for a function, not for a send."""
         self._next_id: Callable[[], str] = connection.next_message_id
         self._now_ms: Callable[[], int] = connection.provider.clock.now_ms
 
@@ -88,8 +84,8 @@ class Sending:
             duplicate_id = None if group is None else group.duplicate_id(sent)
         if duplicate_id is not None:
             check_duplicate_id(duplicate_id)
-        if on_completion is not None and getattr(on_completion, "__code__", None) is not self._fit_code:
-            self._check_completion(on_completion)
+        if on_completion is not None:
+            self._completions.check(on_completion)
         set_headers(sent, correlation_id=correlation_id, type=type, reply_to=reply_to)
         info = self._info
         if info is None or target is not self._target or info is not self._provider.known_topic(target.name):
@@ -120,15 +116,6 @@ class Sending:
         else:
             self._send(sent, record, target, on_completion)
         return sent
-
-    def _check_completion(self, on_completion: Any) -> None:
-        """Raises InvalidTypeError for a callback that cannot be called: its sends would each fail in the log alone."""
-        code = getattr(on_completion, "__code__", None)
-        if code is None:  # no function or method: what it takes is not so cheap to know
-            check_callable("on_completion", on_completion)
-            return
-        check_arguments("on_completion", on_completion, "message, error")
-        self._fit_code = code
 
     def _send(self, message: Message, record: Outgoing, target: Destination, on_completion: Any) -> None:
         try:

@@ -18,7 +18,7 @@ CATCH_UP_S = 1.0
 CATCH_UP_JOINING_S = 10.0
 """The same for one that found its process outside the queue's group: stock brokers delay a first join by 3 s."""
 LOOK_S = 0.01
-LONG_S = 1_000
+LONG_S = 1_000.0
 """Who waits longer than this was thinking of milliseconds, most likely, as JMS does."""
 """How often it looks whether the process has joined."""
 

@@ -34,6 +34,8 @@ class Link:
     """Of its connection, for people."""
     mode: str = ""
     """Of its session, for people."""
+    has_heard_of_pause: bool = False
+    """It was said that nothing comes because its destination is paused; the group worker's."""
 
     def __init__(
         self,
@@ -86,8 +88,6 @@ class Link:
         self._receives_seen, self._active_at_ms = -1, 0
         self.is_waiting = False
         """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
-        self.has_heard_of_pause = False
-        """It was said that nothing comes because its destination is paused; the group worker's."""
         self.barrier = UnitBarrier()
         self.on_left: Callable[[], None] = _nobody
         """Told once, when nothing of it is unacknowledged any more and its group worker serves it no longer."""

@@ -45,6 +45,7 @@ from jbm_kafka.sidecar.operator_departures import OperatorDepartures, Reply
 from jbm_kafka.sidecar.owned_channel import owned
 from jbm_kafka.sidecar.owner_commands import OwnerCommands
 from jbm_kafka.sidecar.owner_questions import OwnerQuestions
+from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.recovery import Opener
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.settle import Settle
@@ -72,10 +73,7 @@ class GroupWorkerParts:
     submit: Callable[[Transfer], None]
     """Gives the checkpointer a transfer."""
     targets: TargetTopics
-    is_paused: Callable[[str], bool]
-    """Nothing of the destination of this name may be handed over."""
-    why_nothing_comes: Callable[[str], str]
-    """Said of one that is paused."""
+    pausing: Pausing
     look_at_topics: Callable[[], None]
     """Asks whether topics are what they were."""
 
@@ -126,7 +124,7 @@ class GroupWorker:
         )
         self.commands = OwnerCommands(self.data, self.departures, taking_out)
         self._questions = OwnerQuestions(
-            self.data, closed=self.assignment.closed, is_paused=lambda: parts.is_paused(group.destination.name)
+            self.data, closed=self.assignment.closed, is_paused=lambda: parts.pausing.is_paused(group.destination.name)
         )
         self.failure: Exception | None = None
         self._parts = parts
@@ -325,7 +323,7 @@ class GroupWorker:
     def _serve(self, consumer: GroupConsumer) -> None:
         """What a turn does with what was read and settled."""
         self.pass_time()
-        is_paused = self._parts.is_paused(self.data.group.destination.name)
+        is_paused = self._parts.pausing.is_paused(self.data.group.destination.name)
         if is_paused:
             self.dispatch.take_back()
             self._log_paused()
@@ -342,7 +340,7 @@ class GroupWorker:
             if link.is_waiting and not link.has_heard_of_pause:
                 link.has_heard_of_pause = True
                 destination = self.data.group.destination
-                log.warning("%s: %s", destination, self._parts.why_nothing_comes(destination.name))
+                log.warning("%s: %s", destination, self._parts.pausing.why_nothing_comes(destination.name))
 
     def _unit_places(self) -> UnitPlaces | None:
         if self.data.group.is_temporary:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from jbm_kafka.codec.pause_record import NOTHING, Halt, Pause, decode_pause, pause_key
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.errors import IllegalStateError
 from jbm_kafka.sidecar.registry_log import RegistryLog
+
+
+@dataclass(frozen=True, slots=True)
+class Pausing:
+    """What a group worker asks of the pause of the destination of a name."""
+
+    is_paused: Callable[[str], bool]
+    """Nothing of it may be handed over."""
+    why_nothing_comes: Callable[[str], str]
+    """What is said to who waits for it then."""
 
 
 class Pauses:

@@ -37,6 +37,7 @@ from jbm_kafka.sidecar.holder import Holder
 from jbm_kafka.sidecar.idleness import wait_idle
 from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S, Leaving, is_answered
 from jbm_kafka.sidecar.live_settings import LiveSettings
+from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.registry import Registry
@@ -466,8 +467,7 @@ class Sidecar:
             note_dirty=self.checkpointer.note_dirty,
             submit=self.checkpointer.submit,
             targets=self._targets,
-            is_paused=self._is_paused,
-            why_nothing_comes=self._registry.pauses.why_nothing_comes,
+            pausing=Pausing(self._is_paused, self._registry.pauses.why_nothing_comes),
             look_at_topics=self._watch.look_now,
         )
         return self.temporaries.parts_of(group, parts) if group.is_temporary else parts

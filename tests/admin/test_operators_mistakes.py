@@ -13,9 +13,10 @@ BOTH = "everything=True means all messages, and unit, message_id or selector onl
 
 MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]] = [
     ("a queue that is not there", lambda admin: admin.counts("nosuch"), errors.InvalidDestinationError,
-     "queue:nosuch: there is no Kafka topic 'nosuch'; create it with: jbm-kafka create nosuch"),
+     "queue:nosuch: there is no Kafka topic 'nosuch'; create it with: Admin.create_queue('nosuch')"),
     ("a misspelt queue", lambda admin: admin.explain("order"), errors.InvalidDestinationError,
-     "queue:order: there is no Kafka topic 'order'; did you mean 'orders'? Or create it with: jbm-kafka create order"),
+     "queue:order: there is no Kafka topic 'order'; did you mean 'orders'? Or create it with: "
+     "Admin.create_queue('order')"),
     ("a topic to count", lambda admin: admin.counts(Topic("news")), errors.InvalidDestinationError,
      f"queue {FOR_QUEUES}"),
     ("a number to count", lambda admin: admin.counts(5), errors.InvalidDestinationError,  # type: ignore[arg-type]
@@ -34,7 +35,7 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("move onto itself", lambda admin: admin.move("orders", "orders", everything=True),
      errors.InvalidDestinationError, "queue:orders: its messages are there already; name another queue"),
     ("move to nowhere", lambda admin: admin.move("orders", "nosuch", everything=True),
-     errors.InvalidDestinationError, "create it with: jbm-kafka create nosuch"),
+     errors.InvalidDestinationError, "create it with: Admin.create_queue('nosuch')"),
     ("move to a topic", lambda admin: admin.move("orders", Topic("news"), everything=True),  # type: ignore[arg-type]
      errors.InvalidDestinationError, f"queue {FOR_QUEUES}"),
     ("move nothing", lambda admin: admin.move("orders", "DLQ"), errors.InvalidSettingError,

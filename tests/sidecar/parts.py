@@ -20,6 +20,7 @@ from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
@@ -75,8 +76,7 @@ def group_worker_of(
         note_dirty=lambda *_: None,
         submit=lambda _: None,
         targets=_NoTargets(),
-        is_paused=lambda _: False,
-        why_nothing_comes=lambda _: "",
+        pausing=Pausing(lambda _: False, lambda _: ""),
         look_at_topics=lambda: None,
     )
     group_worker = GroupWorker(
