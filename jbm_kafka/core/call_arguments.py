@@ -118,7 +118,7 @@ def _fault(
 
 def _swapped(name: str, parameters: Sequence[inspect.Parameter], given: Sequence[object]) -> InvalidTypeError | None:
     """What to write where two were given by position, and the first of them has a name of its own."""
-    if len(given) != 2 or _fits(given[0], parameters[0]) or not _fits(given[1], parameters[0]):
+    if len(given) != 2 or not parameters or _fits(given[0], parameters[0]) or not _fits(given[1], parameters[0]):
         return None
     for meant in parameters[1:]:
         if meant.kind is inspect.Parameter.KEYWORD_ONLY and _fits(given[0], meant):

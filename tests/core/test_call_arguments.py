@@ -23,6 +23,9 @@ class Example:
     def named(self, *, one: int = 1) -> int:
         return one
 
+    def sized(self, name: str, *, size: int = 1) -> str:
+        return name * size
+
     def nothing(self) -> None:
         """Takes nothing."""
 
@@ -86,6 +89,10 @@ CALL: Any = function
         (lambda: ONE.both(1, 2, 3), "both() takes 2 arguments by position (one, two), 3 were given", "both"),
         (lambda: ONE.named(1), "named() takes its arguments by name, as in one=…; it has one", "named"),
         (lambda: ONE.nothing(1), "nothing() takes no argument, 1 was given", "nothing"),
+        (lambda: ONE.nothing(1, 2), "nothing() takes no argument, 2 were given", "nothing"),
+        (lambda: ONE.sized(2, "a"), "sized() takes its name first and its size by name: sized('a', size=2)", "size"),
+        (lambda: ONE.sized(b"b", "a"), "sized() takes 1 argument by position (name), 2 were given; "
+         "give the others by name, as in size=…", "sized"),
         (lambda: ONE.nothing(x=1), "nothing() has no argument 'x'; it takes none", "x"),
         (lambda: ONE.hot(1, 2), "hot() takes 1 argument by position (one), 2 were given", "hot"),
         (lambda: ONE.hot(on=1), "hot() has no argument 'on'; 'one' is meant, probably; it has one", "on"),
