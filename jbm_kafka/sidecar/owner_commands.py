@@ -22,6 +22,9 @@ from jbm_kafka.sidecar.hand import hand_of, told
 from jbm_kafka.sidecar.operator_departures import OperatorDepartures, Reply
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 
+LOOKS_SHARE = 0.05
+"""Of the owner's time, at most, goes into looking which of the released may leave: there may be very many."""
+
 TAKING_OUT = frozenset(verb.value for verb in Verb)
 
 
@@ -35,6 +38,8 @@ class OwnerCommands:
         """Its verbs answer when what they took is gone."""
         self._leaving: dict[OwnedChannel, set[int]] = {}
         """Offsets that were released and have not begun to leave: not the first of their unit, or not in memory."""
+        self._look_at_ms = 0
+        """Monotonic: not before it the next look at them."""
         self._verbs: Mapping[str, Callable[[OwnedChannel, Mapping[str, Any]], Mapping[str, Any]]] = {
             "release": self._release,
             IN_HAND: _in_hand,
@@ -68,8 +73,14 @@ class OwnerCommands:
     def go_on(self) -> None:
         """Let leave what was released and has become the first of its unit, and what is taken out. In each turn."""
         self._taking_out.go_on()
-        if not self._leaving:
+        began_ms = self._data.clock.monotonic_ms()
+        if not self._leaving or began_ms < self._look_at_ms:
             return
+        self._let_leave()
+        ended_ms = self._data.clock.monotonic_ms()
+        self._look_at_ms = ended_ms + int((ended_ms - began_ms) / LOOKS_SHARE)
+
+    def _let_leave(self) -> None:
         for channel, offsets in list(self._leaving.items()):
             offsets.intersection_update([offset for offset in offsets if is_released(channel.state, offset)])
             if channel.is_closing or not offsets:

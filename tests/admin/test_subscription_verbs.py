@@ -191,7 +191,7 @@ def test_who_names_no_subscription_or_one_that_is_not_there_is_told_in_one_line(
         partial(admin.send_to_dead_letter, prices.name),
     ]
     for call in calls:
-        with pytest.raises(InvalidDestinationError, match="told which by subscription="):
+        with pytest.raises(InvalidDestinationError, match="name one of its subscriptions with subscription="):
             call(everything=True)
     for call in calls:
         with pytest.raises(InvalidDestinationError, match=r"there is no subscription 'none' .*'billing/audit'"):

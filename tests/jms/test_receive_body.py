@@ -11,7 +11,7 @@ from tests.jms.support import NOTHING_S, SOON_S, bodies, eventually, left, recei
 
 
 def ask_for_bytes(consumer: MessageConsumer, *, of: str) -> None:
-    with pytest.raises(errors.MessageFormatError, match=f"str, not a bytes; the message was {of}"):
+    with pytest.raises(errors.MessageFormatError, match=f"str, not bytes; the message was {of}"):
         consumer.receive_body(bytes, SOON_S)
 
 
