@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 SPARK  := $(wildcard spark/jbm_spark)
 # Most tests wait, for a broker or a timeout, so that more processes of them than processors rarely wait for each other;
 # each has a broker of its own. What needs no broker waits for nothing, and shares nothing that must stay together.
-JOBS   ?= 4
+JOBS   ?= 5
 PYTEST := $(BIN)/python -m pytest
 PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
@@ -42,7 +42,7 @@ $(VENV)/.broker-jars: $(VENV)/.stamp jbm_kafka/devbroker/pom.xml
 demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
 
-test: check test-pure  ## every test but the slow ones (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=4)
+test: check test-pure  ## every test but the slow ones (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=5)
 	$(PYTEST) -n $(JOBS) --dist loadgroup --no-loadscope-reorder || $(BIN)/python -m tests.house.second_try $$?
 
 test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
