@@ -7,7 +7,7 @@ from enum import Enum
 
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
-from tests.simulation.names import NEWS
+from tests.simulation.names import MOVED, NEWS
 from tests.simulation.paper import Place
 
 Kind = SubscriptionKind
@@ -25,7 +25,16 @@ class Slot:
     @property
     def group(self) -> str:
         """The consumer group; of a private one nobody knows it before."""
-        return Subscription(Topic(NEWS), self.kind, self.name, self.client_id).group_id("")
+        return self._subscription.group_id("")
+
+    @property
+    def full_name(self) -> str:
+        """What a dead letter tells."""
+        return self._subscription.full_name
+
+    @property
+    def _subscription(self) -> Subscription:
+        return Subscription(Topic(NEWS), self.kind, self.name, self.client_id)
 
     @property
     def is_durable(self) -> bool:
@@ -45,6 +54,8 @@ SLOTS = (
     Slot("board", Kind.SHARED, ""),
     Slot("ear", Kind.PRIVATE, "app"),
 )
+MOVED_OF = {f"{MOVED}-of-{slot.name}": slot.full_name for slot in SLOTS if slot.is_durable}
+"""Where operators move what each durable subscription has to; a moved copy does not tell whose it was."""
 
 
 @dataclass(frozen=True, slots=True)

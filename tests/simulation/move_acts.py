@@ -68,11 +68,14 @@ class MoveActs(Acts):
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def _take_out(self) -> None:
-        chance, paper = self._chance, self._world.recorder.paper
-        place = chance.choice(list(paper.changelogs))
+        chance = self._chance
+        places = self._places()
+        if not places:
+            return
+        place = chance.choice(places)
         if sum(wish.place == place for wish in self._wishes) >= chance.choice((1, 2, 2)):
             return
-        choice = self._some_choice(place)
+        choice = self._some_messages(place)
         worked_on = self._worked_on()
         if worked_on and chance.random() < 0.6:
             place, unit = chance.choice(worked_on)
@@ -82,18 +85,26 @@ class MoveActs(Acts):
         if chance.random() < 0.5:
             self._attend()  # before workers go on
 
+    def _places(self) -> list[Place]:
+        """Of which operators may take messages out."""
+        return list(self._world.recorder.paper.changelogs)
+
+    def _target(self, place: Place) -> Queue:
+        """Where they move what is there to."""
+        return Queue(MOVED)
+
     def _waiting(self, place: Place) -> list[Message]:
         """What the queue shows: all that is not settled, in the order of the log, before what is undecided."""
-        paper, end = self._world.recorder.paper, self._world.cluster.log(*place).stable_end
+        paper, end = self._world.recorder.paper, self._world.recorder.log_of(place).stable_end
         messages = [message for offset, message in sorted(paper.messages[place].items()) if offset < end]
         return [message for message in messages if not paper.changelogs[place].is_settled(message.offset)]
 
     def _seen(self, place: Place) -> list[Seen]:
-        log = self._world.cluster.log(*place)
+        log = self._world.recorder.log_of(place)
         records = [log.entry(message.offset)[0] for message in self._waiting(place)]
         return [Seen(record, MessageState.NEW, 0, 0, True) for record in records if record is not None]
 
-    def _some_choice(self, place: Place) -> Choice:
+    def _some_messages(self, place: Place) -> Choice:
         chance, waiting = self._chance, self._waiting(place)
         kind = chance.choices(("unit", "ids", "selector", "everything"), (8, 3, 2, 1))[0]
         if kind == "unit":
@@ -109,7 +120,7 @@ class MoveActs(Acts):
     def _worked_on(self) -> list[tuple[Place, str]]:
         """Units of which somebody has some in hand."""
         paper = self._world.recorder.paper
-        epochs = (paper.current(place) for place in paper.changelogs)
+        epochs = (paper.current(place) for place in self._places())
         hands = [hand.message for epoch in epochs if epoch is not None for hand in epoch.hand.values()]
         return [(message.place, message.unit.decode()) for message in hands if message.unit is not None]
 
@@ -130,7 +141,7 @@ class MoveActs(Acts):
             return
         size = 1_000 if self._world.is_ending else self._chance.choice((1, 2, 1_000))
         split = [messages[begin : begin + size] for begin in range(0, len(messages), size)]
-        portions = Portions(Verb(verb), Queue(MOVED) if verb == "move" else None, splits_units, split)
+        portions = Portions(Verb(verb), self._target(place) if verb == "move" else None, splits_units, split)
         wish = Wish(verb, place, portions, heard_at_ms=self._world.clock.monotonic_ms())
         self._model.wished(verb, place, offsets, is_split=is_split)
         self._wishes.append(wish)
@@ -172,6 +183,7 @@ class MoveActs(Acts):
 
     def check(self) -> None:
         """What was answered, and what must hold of what was taken out."""
+        super().check()
         answers = (decode_answer(record.key(), record.value()) for record in self._talk.news())
         for answer in answers:
             if answer is not None:

@@ -65,15 +65,18 @@ class Plan(Enum):
     """Processes that select alike or otherwise, and client ids."""
     MOVES = "moves"
     """Administrators move, remove, expire and give up messages."""
+    TOPIC_MOVES = "topic-moves"
+    """They do so to what durable subscriptions of a topic have."""
 
 
 def draw(chance: random.Random, plan: Plan = Plan.QUEUES) -> Profile:
     """The profile of a seed."""
     profile = _draw(chance)
     weights = {**profile.weights, **MORE.get(plan, {})}
-    if plan is Plan.TOPICS:
+    if plan in (Plan.TOPICS, Plan.TOPIC_MOVES):
         topics = ((NEWS, chance.choice((1, 2))),)
-        return replace(profile, queues=(("orders", 1),), topics=topics, weights=weights)
+        profile = replace(profile, queues=(("orders", 1),), topics=topics, weights=weights)
+        return profile if plan is Plan.TOPICS else _of_moves(profile, chance)
     if plan is Plan.SELECTORS:
         return replace(profile, machines=1, selects=True, weights=weights)
     if plan is Plan.SHELF:
@@ -95,10 +98,12 @@ def draw(chance: random.Random, plan: Plan = Plan.QUEUES) -> Profile:
         weights = {**weights, **calm}
         return replace(profile, queues=queues, machines=chance.choice((2, 2, 3)), weights=weights)
     if plan is Plan.MOVES:
-        return replace(
-            profile, prefetch=chance.choice((3, 8, 20)), poison=0.0, units=chance.choice((1, 2)), weights=weights
-        )
+        return _of_moves(replace(profile, weights=weights), chance)
     return replace(profile, weights=weights)
+
+
+def _of_moves(profile: Profile, chance: random.Random) -> Profile:
+    return replace(profile, prefetch=chance.choice((3, 8, 20)), poison=0.0, units=chance.choice((1, 2)))
 
 
 MORE: dict[Plan, dict[str, float]] = {
@@ -131,6 +136,7 @@ MORE: dict[Plan, dict[str, float]] = {
     },
 }
 """Further acts."""
+MORE[Plan.TOPIC_MOVES] = {**MORE[Plan.MOVES], **MORE[Plan.TOPICS]}
 
 
 def _draw(chance: random.Random) -> Profile:

@@ -11,12 +11,13 @@ from jbm_kafka.codec.headers import decode_headers
 from jbm_kafka.core.entries import Held, HeldGone, Position
 from jbm_kafka.core.errors import TransactionRolledBackError
 from jbm_kafka.memory.memory_cluster import MemoryCluster
-from jbm_kafka.memory.memory_log import MemoryRecord
+from jbm_kafka.memory.memory_log import MemoryRecord, PartitionLog
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.owned_channel import OwnedChannel, owned
 from tests.simulation import at_hand_over, invariants
-from tests.simulation.names import changelog_of, group_of
+from tests.simulation.lives import MOVED_OF
+from tests.simulation.names import MOVED, changelog_of, group_of
 from tests.simulation.node import Node
 from tests.simulation.paper import ChannelName, Commit, Copy, Epoch, HandOver, Message, Paper, Place
 from tests.simulation.profile import Profile
@@ -107,6 +108,11 @@ class Recorder:
         self.paper.ended[place] = self.paper.changelogs.pop(place)
         self._queue_views.pop(place)
 
+    def log_of(self, place: Place) -> PartitionLog:
+        """What its messages stand in."""
+        name = self.paper.names[place]
+        return self._cluster.log(name.topic, name.partition)
+
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
@@ -127,9 +133,9 @@ class Recorder:
         for (topic, partition), view in self._target_views.items():
             for record in view.news():
                 self.paper.version += 1
-                name = _copy_name(record)
-                self.paper.copies[topic][name] += 1
-                self.paper.copied[topic, partition].append(Copy(record.offset(), name, record.key()))
+                kind, name = (MOVED if topic in MOVED_OF else topic), _copy_name(record, topic)
+                self.paper.copies[kind][name] += 1
+                self.paper.copied[kind, partition].append(Copy(record.offset(), name, record.key()))
         for place in self._changelog_views:
             self._look_at_changelog(place)
 
@@ -318,11 +324,12 @@ class Recorder:
             del hand.epoch.hand[hand.message.offset]
 
 
-def _copy_name(record: MemoryRecord) -> str:
+def _copy_name(record: MemoryRecord, topic: str) -> str:
     """The name of what was sent or copied, and of which subscription it is a copy."""
     name = (record.value() or b"").decode()
-    of = decode_headers(record.headers()).properties.get(ORIG_SUBSCRIPTION)
-    return name if of is None else f"{name} of {of.value}"
+    told = decode_headers(record.headers()).properties.get(ORIG_SUBSCRIPTION)
+    of = MOVED_OF.get(topic) if told is None else told.value
+    return name if of is None else f"{name} of {of}"
 
 
 def _message(place: Place, record: MemoryRecord, subscription: str) -> Message:

@@ -13,6 +13,7 @@ from tests.simulation import invariants
 from tests.simulation.acts import Acts
 from tests.simulation.hold_acts import HoldActs
 from tests.simulation.lease_acts import LeaseActs
+from tests.simulation.lives import MOVED_OF
 from tests.simulation.move_acts import MoveActs
 from tests.simulation.names import DLQ, MOVED, OUT
 from tests.simulation.node import Node
@@ -20,6 +21,7 @@ from tests.simulation.pause_acts import PauseActs
 from tests.simulation.profile import Plan, draw
 from tests.simulation.selector_acts import SelectorActs
 from tests.simulation.topic_acts import TopicActs
+from tests.simulation.topic_move_acts import TopicMoveActs
 from tests.simulation.workers import Blocked
 from tests.simulation.world import World
 
@@ -40,6 +42,7 @@ ACTS: dict[Plan, type[Acts]] = {
     Plan.PAUSES: PauseActs,
     Plan.HOLDS: HoldActs,
     Plan.MOVES: MoveActs,
+    Plan.TOPIC_MOVES: TopicMoveActs,
     Plan.LEASES: LeaseActs,
 }
 
@@ -169,7 +172,7 @@ class Simulation:
     def _refusal(self, record: Outgoing) -> str | None:
         if record.topic == OUT and (record.value or b"").endswith(b"-bad"):
             return "Broker failed to validate record: it is bad"
-        if record.topic in (DLQ, OUT, MOVED) and self.world.refusals:
+        if record.topic in (DLQ, OUT, MOVED, *MOVED_OF) and self.world.refusals:
             self.world.refusals -= 1
             return "Broker failed to validate record: it does not want to"
         return None

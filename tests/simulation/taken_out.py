@@ -32,7 +32,7 @@ class TakenOut:
     def are_split(self, place: Place, offsets: Sequence[int]) -> bool:
         """Some of a unit are among these, and others are left."""
         changelog, messages = self._paper.changelogs[place], self._paper.messages[place]
-        end = self._world.cluster.log(*place).stable_end
+        end = self._world.recorder.log_of(place).stable_end
         left = {
             each.unit for o, each in messages.items() if o not in offsets and not changelog.is_settled(o) and o < end
         }
@@ -72,6 +72,8 @@ class TakenOut:
     def answered_is_done(self) -> None:
         """What an owner answered is durable: it is gone for good, and its copy is there."""
         for (place, offset), verb in self._done.items():
+            if place in self._paper.ended:
+                continue  # nothing is owed to a subscription that is over
             message, changelog = self._paper.messages[place][offset], self._paper.changelogs[place]
             assert changelog.is_settled(offset), f"answered_is_done: {verb} of {message}, which is in its queue"
             target = TARGETS.get(verb)
@@ -109,7 +111,8 @@ class TakenOut:
                 )
                 last[message.place, message.unit] = message
             for message in last.values():
-                self._none_is_passed(message)
+                if message.place not in self._paper.ended:
+                    self._none_is_passed(message)
 
     def _none_is_passed(self, latest: Message) -> None:
         changelog = self._paper.changelogs[latest.place]

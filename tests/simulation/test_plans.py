@@ -1,7 +1,8 @@
 """Goal: subscriptions, selectors, pauses and commands of operators keep their promises under all that goes wrong.
 
 Method: as in test_seeds, with further acts and a model of each (`subscriptions`, `topic_acts`, `selector_acts`,
-`pause_acts`, `hold_acts`, `move_acts`, `lease_acts`); and each planted fault is found within the same seeds.
+`pause_acts`, `hold_acts`, `move_acts`, `topic_move_acts`, `lease_acts`); and each planted fault is found within the
+same seeds.
 """
 
 import pytest
@@ -14,6 +15,7 @@ from tests.simulation import (
     planted_in_pauses,
     planted_in_selectors,
     planted_in_subscriptions,
+    planted_in_topic_moves,
     planted_on_the_shelf,
 )
 from tests.simulation.planted_in_subscriptions import Plant
@@ -28,6 +30,7 @@ SEEDS = {
     Plan.PAUSES: 12,
     Plan.HOLDS: 8,
     Plan.MOVES: 14,
+    Plan.TOPIC_MOVES: 10,
     Plan.SHELF: 10,
 }
 """How many of each are played every time."""
@@ -45,6 +48,7 @@ FAULTS = {
     Plan.HOLDS: planted_in_holds.EXPECTED,
     Plan.LEASES: planted_in_leases.EXPECTED,
     Plan.MOVES: planted_in_moves.EXPECTED,
+    Plan.TOPIC_MOVES: planted_in_topic_moves.EXPECTED,
     Plan.SHELF: planted_on_the_shelf.EXPECTED,
 }
 

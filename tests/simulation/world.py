@@ -15,6 +15,7 @@ from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, ProcessCrashed
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.installation import SidecarConfig
+from tests.simulation.lives import MOVED_OF
 from tests.simulation.machine import Machine, MachineClock
 from tests.simulation.names import DLQ, EXPIRED, MOVED, OUT, REGISTRY, changelog_of, changelog_of_topic, colour_of
 from tests.simulation.node import Node
@@ -25,7 +26,7 @@ from tests.simulation.recorder import Recorder
 from tests.support.manual_clock import ManualClock
 
 HISTORY_LINES = 400
-TARGETS = (DLQ, EXPIRED, OUT, MOVED)
+TARGETS = (DLQ, EXPIRED, OUT, MOVED, *MOVED_OF)
 
 
 @dataclass(slots=True)
@@ -69,7 +70,13 @@ class World:
         self.nodes_started = 0
         self.crashes: Callable[[Node], None] = lambda node: None
         """Told of each process that dies."""
-        for topic, partitions in {**self.queues, DLQ: 1, EXPIRED: 1, OUT: 2, MOVED: 2}.items():
+        for topic, partitions in {
+            **self.queues,
+            DLQ: 1,
+            EXPIRED: 1,
+            OUT: 2,
+            **dict.fromkeys([MOVED, *MOVED_OF], 2),
+        }.items():
             self.cluster.create_topic(topic, partitions, {})
             compacted = {"cleanup.policy": "compact"}
             self.cluster.create_topic(changelog_of(topic), partitions, compacted)
