@@ -26,6 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 )
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
+from jbm_kafka.kafka.coordinator_client import CoordinatorClient
 from jbm_kafka.kafka.errors import FENCED, UNKNOWN_TOPIC, cause
 from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
@@ -55,7 +56,9 @@ class ConfluentAdmin:
     ) -> None:
         """`group_settings` are those of a consumer that asks for its group's offsets; its `group.id` is added here."""
         self._faults = ConnectionFaults()
-        self._client = AdminClient({**settings, **self._faults.settings})
+        client_settings = {**settings, **self._faults.settings}
+        self._client = AdminClient(client_settings)
+        self._coordinators = CoordinatorClient(client_settings)
         self._group_settings = group_settings
         self._uses_tls = str(settings.get("security.protocol", "")).upper().endswith("SSL")
         self._bootstrap = bootstrap
@@ -299,10 +302,12 @@ class ConfluentAdmin:
         return [_member(each, topic) for each in self._members(group)]
 
     def _members(self, group: str) -> Sequence[Any]:
+        def request(client: AdminClient, seconds: float) -> Any:
+            return result(only(client.describe_consumer_groups([group], request_timeout=seconds)), Deadline(seconds))
+
         def question(deadline: Deadline) -> Sequence[Any]:
-            futures = self._client.describe_consumer_groups([group], request_timeout=deadline.remaining_s())
             try:
-                return list(result(only(futures), deadline).members)
+                return list(self._coordinators.ask(request, deadline).members)
             except KafkaException as error:
                 if cause(error).code() != KafkaError.GROUP_ID_NOT_FOUND:
                     raise
@@ -326,11 +331,14 @@ class ConfluentAdmin:
 
         about = f"offsets of group {group} for topic {topic}"
 
+        def request(client: AdminClient, seconds: float) -> Any:
+            wanted = ConsumerGroupTopicPartitions(group, places)
+            futures = client.alter_consumer_group_offsets([wanted], request_timeout=seconds)
+            return result(only(futures), Deadline(seconds))
+
         def question(deadline: Deadline) -> None:
-            request = ConsumerGroupTopicPartitions(group, places)
-            futures = self._client.alter_consumer_group_offsets([request], request_timeout=deadline.remaining_s())
             try:
-                for place in result(only(futures), deadline).topic_partitions:
+                for place in self._coordinators.ask(request, deadline).topic_partitions:
                     if place.error is not None:
                         raise KafkaException(place.error)
             except KafkaException as error:
@@ -344,14 +352,17 @@ class ConfluentAdmin:
         if not groups:
             return
 
-        def question(deadline: Deadline) -> None:
-            futures = self._client.delete_consumer_groups(list(groups), request_timeout=deadline.remaining_s())
-            for future in futures.values():
+        def request(client: AdminClient, seconds: float) -> None:
+            deadline = Deadline(seconds)
+            for future in client.delete_consumer_groups(list(groups), request_timeout=seconds).values():
                 try:
                     result(future, deadline)
                 except KafkaException as error:
                     if cause(error).code() != KafkaError.GROUP_ID_NOT_FOUND:
                         raise
+
+        def question(deadline: Deadline) -> None:
+            self._coordinators.ask(request, deadline)
 
         self._questions.ask("delete groups " + ", ".join(groups), question)
 

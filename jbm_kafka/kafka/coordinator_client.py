@@ -1,0 +1,55 @@
+"""The admin client that asks the coordinators of groups, made anew when one does not answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from jbm_kafka.kafka.errors import UNREACHABLE, cause
+from jbm_kafka.kafka.questions import Deadline
+
+_T = TypeVar("_T")
+
+
+class CoordinatorClient:
+    """Asked again after a try without an answer, it asks with a new client.
+
+    librdkafka 2.16 remembers which broker coordinates a group, and does not reach it any more once that was away: each
+    question about the group is over its time, for as long as the client lives, while all others are answered.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        """Nothing is made before something is asked."""
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._client: AdminClient | None = None
+
+    def ask(self, request: Callable[[AdminClient, float], _T], deadline: Deadline) -> _T:
+        """What `request` returns, which is told the client and its time in seconds.
+
+        Raises:
+            KafkaException: it was not answered.
+        """
+        client = self._current()
+        try:
+            return request(client, deadline.next_try_s())
+        except KafkaException as error:
+            client.poll(0)  # what it has to say of its connections
+            if cause(error).code() in UNREACHABLE:
+                self._forget(client)
+            raise
+
+    def _current(self) -> AdminClient:
+        with self._lock:
+            if self._client is None:
+                self._client = AdminClient(dict(self._settings))
+            return self._client
+
+    def _forget(self, client: AdminClient) -> None:
+        with self._lock:
+            if self._client is client:
+                self._client = None
