@@ -120,6 +120,8 @@ class Receiver:
         self.openings = openings
         self.lives: list[Life] = []
         """The subscriptions that it uses."""
+        self._is_closing = False
+        """Its session ends, and others act meanwhile: what comes into its buffer in PRE is acknowledged still."""
         self.wants_close = False
         """Its application ends it as soon as it can."""
         self._connection.is_started = False  # so that making a consumer does not wait for its partitions
@@ -291,7 +293,9 @@ class Receiver:
         else:
             self._have_no_more(items)
             self._returned(items, 0)
+        self._is_closing = True
         self.session.close()
+        self._is_closing = False
         self._look_for_waits(items)
 
     def look(self) -> None:
@@ -309,11 +313,11 @@ class Receiver:
 
     def note_silent(self) -> None:
         """Take down what is acknowledged without a call of the application's."""
-        if self.is_closed or not self.node.is_alive:
+        if not self.node.is_alive:
             return
-        if self.lazy is not None:
+        if self.lazy is not None and not self.is_closed:
             self.lazy.look()
-        elif self.mode is Mode.PRE:
+        elif self.mode is Mode.PRE and (self._is_closing or not self.is_closed):
             self._note_arrivals()
 
     def settled(self, items: list[Item]) -> None:
@@ -343,7 +347,7 @@ class Receiver:
                 here.update(delivery for batch in link.coming for delivery in batch)
         for delivery in self._arrived - here:
             # What expires there is passed over; what waits for its record goes with its partition.
-            may_go = delivery.reference.expiration_ms or delivery.lease.is_revoked
+            may_go = delivery.reference.expiration_ms or delivery.lease.is_revoked or self._is_closing
             assert may_go, f"kept_when_acknowledged: {self.name} has offset {delivery.offset} no more"
         for delivery in sorted(here - self._arrived, key=lambda delivery: delivery.place):
             self._recorder.arrived(self, delivery)

@@ -6,12 +6,13 @@ call that returned has promised, and what one that raised leaves open.
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, DeliveryMode, Message, Queue, Topic
-from jbm_kafka.admin import Admin
+from jbm_kafka.admin import Admin, QueueCounts
+from jbm_kafka.errors import JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.producer import MessageProducer
@@ -80,6 +81,18 @@ class Bench:
     def in_log(self, name: str) -> Counter[str]:
         """What is committed on the topic."""
         return Counter((message.value() or b"").decode() for message in read_committed(self.bootstrap, name))
+
+    def counts(self, queue: Queue) -> QueueCounts:
+        """Asked again where nobody answers: a broker that just started may be busy, which is no fault of a call."""
+        found: list[QueueCounts] = []
+
+        def is_answered() -> bool:
+            with suppress(JMSError):
+                found.append(self.admin.counts(queue))
+            return bool(found)
+
+        wait_until(is_answered, about=f"counts of {queue}", timeout_s=SOON_S)
+        return found[0]
 
     def left(self, queue: Queue) -> list[object]:
         """Receives what the queue still holds, until it holds nothing."""

@@ -102,11 +102,11 @@ def _taken_out(
     queue = bench.filled(name, *TEXTS)
     if is_owned:
         owner = bench.session().create_consumer(queue, prefetch=1)
-        wait_until(lambda: bench.admin.counts(queue).members, about=f"a receiver of {queue}", timeout_s=SOON_S)
+        wait_until(lambda: bench.counts(queue).members, about=f"a receiver of {queue}", timeout_s=SOON_S)
         assert owner.prefetch == 1
 
     def held() -> int:
-        return bench.admin.counts(queue).held
+        return bench.counts(queue).held
 
     def judge(returned: object) -> None:
         copies = None if target is None else bench.in_log(target.name)
@@ -187,7 +187,7 @@ def admit_partitions(bench: Bench) -> Call:
 
     def judge(returned: object) -> None:
         assert not isinstance(returned, Exception), returned
-        assert bench.admin.counts(queue).partitions[-1].partition == 2
+        assert bench.counts(queue).partitions[-1].partition == 2
         bench.filled("admitted", "d")
         assert bench.left(queue) == [*TEXTS, "d"]
 

@@ -240,10 +240,10 @@ def retry_letters(bench: Bench) -> Call:
         if isinstance(returned, JMSError):
             bench.admin.retry_dead_letters(letters)  # what was not sent is still there
         assert bench.in_log(queue.name)["a"] == 2
-        assert bench.admin.counts(letters).held == 0
+        assert bench.counts(letters).held == 0
         with bench.session() as session:
             assert received(session.create_consumer(queue)).body == "a"
-        wait_until(lambda: bench.admin.counts(queue).held == 0, about=f"{queue} empty", timeout_s=SOON_S)
+        wait_until(lambda: bench.counts(queue).held == 0, about=f"{queue} empty", timeout_s=SOON_S)
 
     return Call(lambda: bench.admin.retry_dead_letters(letters), judge, is_repeatable=True)
 
