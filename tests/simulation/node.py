@@ -59,6 +59,7 @@ class Node:
             workers=self.workers,
             chance=chance.random,
         )
+        self.workers.are_topics_held = self.sidecar.topics._lock.locked
 
     def group_workers(self) -> Iterator[GroupWorker]:
         """Those that are or were running."""

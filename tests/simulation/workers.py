@@ -79,6 +79,8 @@ class SteppedWorkers:
         self.all: list[SteppedWorker] = []
         self.is_sweep_held = False
         """The one that takes away what ended subscriptions left waits for a lock."""
+        self.are_topics_held: Callable[[], bool] = lambda: False
+        """Somebody waits for what he writes of a topic: who recovers a partition would wait for him."""
 
     def start(self, name: str, steps: Steps) -> SteppedWorker:
         worker = SteppedWorker(name, steps, self)
@@ -93,7 +95,9 @@ class SteppedWorkers:
     def ready(self) -> list[SteppedWorker]:
         """Whose next step can be made."""
         ready = [worker for worker in self.all if worker.is_ready]
-        return [worker for worker in ready if worker.name != "jbm-sweep"] if self.is_sweep_held else ready
+        waiting: tuple[str, ...] = ("jbm-sweep",) if self.is_sweep_held else ()
+        waiting += ("jbm-recovery-",) if self.are_topics_held() else ()
+        return [worker for worker in ready if not worker.name.startswith(waiting)]
 
     def kill(self) -> None:
         """The process is gone."""
