@@ -27,12 +27,13 @@ AHEAD, LOOK_EVERY = 400, 100
 
 
 def task_of(bootstrap: str, topic: str, name: str, folder: Path, seed: int) -> Task:
+    """Each topic has a subscription of its own: with another topic it would take the other's place, and its events."""
     create_topic(bootstrap, f"{topic}.{name}", partitions=2, config={"retention.ms": "-1"})
-    is_shared = WORKERS[name] > 1
+    is_shared, of_this_topic = WORKERS[name] > 1, f"{name}{topic[-12:]}"
     return Task(
         name="", folder=str(folder), state_dir="", bootstrap=bootstrap, queue=topic,
         dead_letters=f"{topic}.{name}", partitions=PARTITIONS, seed=seed,
-        subscription=name, client_id="" if is_shared else f"{name}{topic[-12:]}",
+        subscription=of_this_topic if is_shared else name, client_id="" if is_shared else of_this_topic,
     )  # fmt: skip
 
 

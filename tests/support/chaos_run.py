@@ -1,13 +1,14 @@
 """One run of a failure test: queue, input, crew, kills by progress, and the evidence at the end."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.chaos_checks import Evidence
 from tests.support.chaos_input import Input
-from tests.support.chaos_journal import count_done, read_journals
+from tests.support.chaos_journal import GOT, Step, count_done, read_journals
 from tests.support.chaos_topics import (
     bodies,
     channel_events,
@@ -21,6 +22,22 @@ from tests.support.waiting import wait_until
 
 DONE_S = 150.0
 LOOK_AT_JOURNALS_S = 0.2
+
+
+def counted(steps: Sequence[Step], kills: Mapping[str, int]) -> list[Step]:
+    """Without what one that was frozen did afterwards with messages that others had meanwhile.
+
+    Who was frozen for less than its session timeout lost nothing: what nobody else got it finished in its own right.
+    """
+    got_by: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+    for step in steps:
+        if step.kind == GOT:
+            got_by[step.message].add(step.worker)
+    return [
+        step
+        for step in steps
+        if step.at_ns <= kills.get(step.worker, step.at_ns) or got_by[step.message] == {step.worker}
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +109,10 @@ class Run:
         return lag_of(self.bootstrap, self.task.queue, self.task.group)
 
     def evidence(self, kills: Mapping[str, int]) -> Evidence:
-        """When all have left. What one that was frozen did afterwards, while others had its work, is left out."""
+        """When all have left."""
         return Evidence(
             sent=self.sent,
-            steps=[step for step in read_journals(self.folder) if step.at_ns <= kills.get(step.worker, step.at_ns)],
+            steps=counted(read_journals(self.folder), kills),
             kills=kills,
             events=channel_events(self.bootstrap, self.task.group),
             dead_letters=bodies(read_committed(self.bootstrap, self.task.dead_letters)),
