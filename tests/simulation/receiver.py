@@ -75,6 +75,9 @@ def opening_of_queue(queue: str, selector: str | None = None, *, may_wait: bool 
 class Receiver:
     """An application with one session and its consumers."""
 
+    _is_closing = False
+    """Its session ends, and others act meanwhile: what comes into its buffer in PRE is acknowledged still."""
+
     def __init__(
         self,
         node: Node,
@@ -120,8 +123,6 @@ class Receiver:
         self.openings = openings
         self.lives: list[Life] = []
         """The subscriptions that it uses."""
-        self._is_closing = False
-        """Its session ends, and others act meanwhile: what comes into its buffer in PRE is acknowledged still."""
         self.wants_close = False
         """Its application ends it as soon as it can."""
         self._connection.is_started = False  # so that making a consumer does not wait for its partitions
