@@ -160,7 +160,7 @@ class Subscriptions:
 
     def _end(self, life: Life, *, is_replaced: bool = False) -> None:
         """TOPIC-2: a durable one stays until somebody ends it; the others as long as somebody receives."""
-        users = self.users(life)
+        users = [user for user in self.users(life) if not user.node.is_stopping]  # which ends its sessions, too
         is_changed = is_replaced and any(each.slot == life.slot and each.choice != life.choice for each in self._calls)
         assert not users or life.is_doubtful, f"ends_when_asked: {life.label} ends, {users[0].name} receives from it"
         assert not life.slot.is_durable or life.may_end or is_changed, f"ends_when_asked: {life.label}, nobody did"
