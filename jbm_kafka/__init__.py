@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jbm_kafka.jms.context import Context, ContextProducer
     from jbm_kafka.jms.factory import ConnectionFactory
     from jbm_kafka.jms.map_message import MapMessage
-    from jbm_kafka.jms.messages import Message, TextMessage
+    from jbm_kafka.jms.message import Message, TextMessage
     from jbm_kafka.jms.modes import AcknowledgeMode
     from jbm_kafka.jms.object_message import ObjectMessage
     from jbm_kafka.jms.producer import MessageProducer
@@ -80,7 +80,7 @@ _HOME = {
     "ContextProducer": "jms.context",
     "DeliveryMode": "core.delivery_mode",
     "MapMessage": "jms.map_message",
-    "Message": "jms.messages",
+    "Message": "jms.message",
     "MessageConsumer": "jms.consumer",
     "MessageProducer": "jms.producer",
     "ObjectMessage": "jms.object_message",
@@ -90,7 +90,7 @@ _HOME = {
     "StreamMessage": "jms.stream_message",
     "TemporaryQueue": "core.destination",
     "TemporaryTopic": "core.destination",
-    "TextMessage": "jms.messages",
+    "TextMessage": "jms.message",
     "register_object_codec": "codec.object_codecs",
     "Topic": "core.destination",
 }

@@ -1,9 +1,9 @@
 """The errors an application may see: each names the values involved and what the caller can do.
 
-`JMSError` is the base of them all. What never leaves the sidecar stays in `jbm_kafka.core.errors`.
+`JMSError` is the base of them all. What never leaves the sidecar stays in `jbm_kafka.core.jms_errors`.
 """
 
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     InvalidClientIDError,
     InvalidDestinationError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jbm_kafka.admin.letters import LetterFilter, reason_fault
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_queue, as_topic

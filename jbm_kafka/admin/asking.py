@@ -15,7 +15,7 @@ from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic, with_namespace
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     IllegalStateError,
 )
 from jbm_kafka.core.selectors.selector import Selector

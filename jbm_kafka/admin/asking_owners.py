@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import Kafka, KafkaAdmin
 from jbm_kafka.sidecar.conversation import Conversation
 from jbm_kafka.sidecar.own_topics import commands_topic

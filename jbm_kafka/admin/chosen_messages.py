@@ -10,7 +10,7 @@ from itertools import islice
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_timestamp_ms, record_value
 from jbm_kafka.codec.scan import scan
-from jbm_kafka.core.errors import InvalidSettingError, OrderError
+from jbm_kafka.core.jms_errors import InvalidSettingError, OrderError
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.ports import KafkaRecord

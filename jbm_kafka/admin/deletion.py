@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_key, subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, with_namespace
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.sidecar.registry import Registry
 

@@ -9,7 +9,7 @@ from jbm_kafka.admin.looking_admin import LookingAdmin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts, subscription_counts, to_be_ended
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     InvalidDestinationError,
     JMSError,
 )

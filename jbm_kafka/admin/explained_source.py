@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 from jbm_kafka.ports import TopicDescription
 from jbm_kafka.sidecar.channel_group import ChannelGroup

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from jbm_kafka.admin.asked import letters_in_topic
 from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT, Subscription
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo

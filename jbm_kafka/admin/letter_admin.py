@@ -16,7 +16,7 @@ from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 
 RETRY_TIMEOUT_S = 10.0
 

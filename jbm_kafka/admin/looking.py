@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.ports import Unreachable
 from jbm_kafka.ports.provider import Seen

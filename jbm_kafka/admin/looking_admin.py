@@ -15,7 +15,7 @@ from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.browser import check_include
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 
 COUNT_MAX = 50_000
 """Messages read for one count: a second's work."""

@@ -11,7 +11,7 @@ from jbm_kafka.admin.running_admin import ASK_TIMEOUT_S
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.taking_out import Verb
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import IllegalStateError, InvalidSettingError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import Seen

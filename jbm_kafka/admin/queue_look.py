@@ -9,7 +9,7 @@ from typing import Self
 from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.states import MessageState
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.ports.provider import Seen
 
 

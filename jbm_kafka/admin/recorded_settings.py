@@ -13,7 +13,7 @@ from jbm_kafka.codec.settings_record import (
 )
 from jbm_kafka.core.address_pattern import check_pattern, specificity
 from jbm_kafka.core.address_settings import AddressSettings, changed_settings, check_setting_name, settings_without
-from jbm_kafka.core.errors import CorruptRecordError, JMSError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError, NewerRecordError
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values
 

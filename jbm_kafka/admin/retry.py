@@ -10,7 +10,7 @@ from jbm_kafka.admin.letters import DeadLetter, KeptLetter, RetryReport
 from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.retry_plan import RetryPlan, passed_over
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.modes import AcknowledgeMode

@@ -14,7 +14,7 @@ from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_size import batch_bytes, compressed_bytes_max
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Queue, Topic, parse_destination
-from jbm_kafka.core.errors import InvalidDestinationError, JMSError, MessageTooLargeError, OrderError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, MessageTooLargeError, OrderError
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError, KafkaRecord, LogReader, Outgoing
 from jbm_kafka.ports.provider import TopicInfo

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.sidecar.registry_log import RegistryLog
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jbm_kafka.admin.asking_owners import Owners
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.ports.provider import Seen
 

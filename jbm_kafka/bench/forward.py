@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from jbm_kafka.bench.receivers import PATIENCE_S, Stopwatch
+from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import client_of, factory_of, within
 from jbm_kafka.jms.connection import Connection

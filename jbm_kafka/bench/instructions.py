@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
-from jbm_kafka.bench.worker import Worker
+from jbm_kafka.bench.measured_client import Worker
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 
 MANY, FEW = 80_000, 20_000
 PARTITIONS, UNITS, BODY_BYTES = 8, 1_000, 100

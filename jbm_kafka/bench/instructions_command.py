@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from jbm_kafka import compiled
-from jbm_kafka.bench.command import MISSED, broker_to_measure, make_folder_of
+from jbm_kafka.bench.bench_command import MISSED, broker_to_measure, make_folder_of
+from jbm_kafka.bench.bench_report import command_line, git_commit, machine, versions
 from jbm_kafka.bench.instructions import (
     FEW,
     MANY,
@@ -27,10 +28,9 @@ from jbm_kafka.bench.instructions import (
     find_valgrind,
     read_result,
 )
-from jbm_kafka.bench.report import command_line, git_commit, machine, versions
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.options import Whole
+from jbm_kafka.cli.command_options import Whole
 
 
 @click.command()

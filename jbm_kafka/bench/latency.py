@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from jbm_kafka.bench.receivers import PATIENCE_S
+from jbm_kafka.bench.measured_receivers import PATIENCE_S
 from jbm_kafka.bench.sends import HEADERS, Failures, raw_producer
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import client_of, factory_of, within

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import client_of
 from jbm_kafka.core.murmur2 import partition_for
-from jbm_kafka.jms.messages import TextMessage
+from jbm_kafka.jms.message import TextMessage
 from jbm_kafka.jms.messages_wire import EncodedMessage, to_record
 from jbm_kafka.kafka import ConfluentKafka
 

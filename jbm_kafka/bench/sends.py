@@ -13,8 +13,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.bench.numbers import percentile
-from jbm_kafka.bench.receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import client_of, factory_of
 from jbm_kafka.core.delivery_mode import DeliveryMode

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jbm_kafka.bench.load import create_topic, fill, spread_units
+from jbm_kafka.bench.measured_client import measure
 from jbm_kafka.bench.numbers import Judgement, counted_rows, percentile, ratio
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import QuietMachine
@@ -19,7 +20,6 @@ from jbm_kafka.bench.shape_result import (
     processor_us,
     rate_of,
 )
-from jbm_kafka.bench.worker import measure
 from jbm_kafka.cli.cluster_settings import Cluster
 
 SPARE_PER_SESSION = 1_000

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from jbm_kafka.bench.load import create_topic
+from jbm_kafka.bench.measured_client import Worker, measure
 from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, percentile, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.shape_result import Progress, ShapeResult, new_name, new_namespace
-from jbm_kafka.bench.worker import Worker, measure
 from jbm_kafka.cli.cluster_settings import Cluster
 
 TARGETS_MS: Mapping[int, tuple[float, float]] = {1_000: (15, 60), 5_000: (5, 20)}

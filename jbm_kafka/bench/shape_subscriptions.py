@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jbm_kafka.bench.load import create_topic
+from jbm_kafka.bench.measured_client import measure
 from jbm_kafka.bench.numbers import Summary, counted_rows
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import QuietMachine
 from jbm_kafka.bench.shape_result import Progress, ShapeResult, by_client, new_name, new_namespace, rate_of
-from jbm_kafka.bench.worker import measure
 from jbm_kafka.cli.cluster_settings import Cluster
 
 LEAST_MB = 0.01

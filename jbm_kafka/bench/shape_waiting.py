@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jbm_kafka.bench.load import Kind, create_topic, fill, fill_with, spread_units
+from jbm_kafka.bench.measured_client import Worker
 from jbm_kafka.bench.numbers import Judgement, Summary, counted_rows, paired_ratio, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import QuietMachine
 from jbm_kafka.bench.shape_result import Progress, ShapeResult, new_name, new_namespace, processor_us, rate_of
-from jbm_kafka.bench.waiting import CHOSEN, CHOSEN_BY_NOBODY, CHOSEN_LATER
-from jbm_kafka.bench.worker import Worker
+from jbm_kafka.bench.waiting_client import CHOSEN, CHOSEN_BY_NOBODY, CHOSEN_LATER
 from jbm_kafka.cli.cluster_settings import Cluster
 
 DELAYED, DELAYED_UNITS, BLOCKED, UNCHOSEN = "delayed", "delayed units", "blocked", "unchosen"

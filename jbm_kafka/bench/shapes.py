@@ -8,6 +8,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT, create_topic, fill, spread_units
+from jbm_kafka.bench.measured_client import Worker, measure
 from jbm_kafka.bench.numbers import Judgement, counted_rows, paired_ratio, ratio, summary
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import QuietMachine
@@ -24,7 +25,6 @@ from jbm_kafka.bench.shape_result import (
 )
 from jbm_kafka.bench.shape_subscriptions import subscriptions
 from jbm_kafka.bench.shape_waiting import waiting
-from jbm_kafka.bench.worker import Worker, measure
 from jbm_kafka.cli.cluster_settings import Cluster
 
 HELD_PATIENCE_S = 8.0

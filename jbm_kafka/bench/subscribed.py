@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jbm_kafka.bench.load import fill, spread_units
-from jbm_kafka.bench.receivers import PATIENCE_S, Stopwatch
+from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import factory_of, within
 from jbm_kafka.core.destination import Topic

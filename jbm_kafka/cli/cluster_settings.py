@@ -16,7 +16,7 @@ from typing import Any
 
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import with_namespace
-from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.kafka.settings import CONTROLLED, check_client_settings
 
 CONFIG_VARIABLE = "JBM_CONFIG"

@@ -12,7 +12,7 @@ from jbm_kafka.admin.asked import letters_queue
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.devbroker.probe import anybody_listens, unknown_hosts
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory

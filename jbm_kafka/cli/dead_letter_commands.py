@@ -8,15 +8,15 @@ import click
 
 from jbm_kafka.admin import Admin, DeadLetter, KeptLetter, RetryReport
 from jbm_kafka.admin.letters import REASONS, reason_fault
-from jbm_kafka.cli.browse import first_rows, print_more
+from jbm_kafka.cli.browse_command import first_rows, print_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import ID_PREFIX, Seconds, Whole, check_id, check_unit, json_option, selector_option
 from jbm_kafka.cli.connect import admin_of, as_destination, as_letters_queue
 from jbm_kafka.cli.lazy import HintingGroup
-from jbm_kafka.cli.options import ID_PREFIX, Seconds, Whole, check_id, check_unit, json_option, selector_option
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NAMED = 5

@@ -7,11 +7,11 @@ import click
 from jbm_kafka.admin import Admin, DeletionReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import json_option
 from jbm_kafka.cli.connect import admin_of, as_queue
-from jbm_kafka.cli.options import json_option
 from jbm_kafka.cli.render import json_line
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
 
 NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
 

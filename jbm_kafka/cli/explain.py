@@ -8,8 +8,7 @@ import click
 from jbm_kafka.admin import ExplainedMessage, ExplainedPartition, ExplainedReceiver, Explanation, Reason
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of
-from jbm_kafka.cli.options import (
+from jbm_kafka.cli.command_options import (
     Seconds,
     answer_timeout_option,
     check_id,
@@ -17,6 +16,7 @@ from jbm_kafka.cli.options import (
     json_option,
     subscription_options,
 )
+from jbm_kafka.cli.connect import admin_of
 from jbm_kafka.cli.render import json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from jbm_kafka.cli.lazy import LazyCommand, LazyGroup
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
@@ -45,7 +45,9 @@ COMMANDS = {
     ),
     "send": LazyCommand("jbm_kafka.cli.send:send", "Send messages: a text, a file, or standard input.", _MESSAGES),
     "receive": LazyCommand("jbm_kafka.cli.receive:receive", "Receive messages and print them.", _MESSAGES),
-    "browse": LazyCommand("jbm_kafka.cli.browse:browse", "Show a queue's messages without receiving them.", _MESSAGES),
+    "browse": LazyCommand(
+        "jbm_kafka.cli.browse_command:browse", "Show a queue's messages without receiving them.", _MESSAGES
+    ),
     "explain": LazyCommand(
         "jbm_kafka.cli.explain:explain",
         "Why a queue, a unit or a message does not move: who has it, since when, until when.",
@@ -66,13 +68,13 @@ COMMANDS = {
     "expire": LazyCommand("jbm_kafka.cli.message_commands:expire", "Let messages expire now.", _TROUBLE),
     "remove": LazyCommand("jbm_kafka.cli.message_commands:remove", "Remove messages for good.", _TROUBLE),
     "broker": LazyCommand(
-        "jbm_kafka.cli.broker:broker", "A local Apache Kafka for development: start, stop, status.", _TRYING
+        "jbm_kafka.cli.broker_command:broker", "A local Apache Kafka for development: start, stop, status.", _TRYING
     ),
     "demo": LazyCommand(
-        "jbm_kafka.demo.command:demo", "The bookstore, end to end, and the proof from its topics.", _TRYING
+        "jbm_kafka.demo.demo_command:demo", "The bookstore, end to end, and the proof from its topics.", _TRYING
     ),
     "bench": LazyCommand(
-        "jbm_kafka.bench.command:bench", "Throughput and latency beside Kafka's own clients.", _TRYING
+        "jbm_kafka.bench.bench_command:bench", "Throughput and latency beside Kafka's own clients.", _TRYING
     ),
     "bench-instructions": LazyCommand(
         "jbm_kafka.bench.instructions_command:bench_instructions",

@@ -10,8 +10,7 @@ import click
 from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of, as_address, as_name, as_queue
-from jbm_kafka.cli.options import (
+from jbm_kafka.cli.command_options import (
     Whole,
     answer_timeout_option,
     check_id,
@@ -21,9 +20,10 @@ from jbm_kafka.cli.options import (
     selector_option,
     subscription_options,
 )
+from jbm_kafka.cli.connect import admin_of, as_address, as_name, as_queue
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import JMSError, OrderError
+from jbm_kafka.core.jms_errors import JMSError, OrderError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NOBODY_TO_ASK = "nobody can be asked here whether they are meant: give --yes, or --dry-run to see which would go"

@@ -4,8 +4,8 @@ import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import Seconds, Whole, emit, json_option
 from jbm_kafka.cli.connect import admin_of, as_name
-from jbm_kafka.cli.options import Seconds, Whole, emit, json_option
 from jbm_kafka.sidecar.places import SETTLED_AFTER_S
 
 wait_option = click.option("--wait", "wait_s", metavar="S", type=Seconds(0), default=SETTLED_AFTER_S,

@@ -7,8 +7,8 @@ import click
 from jbm_kafka.admin import Halt, Pause
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import emit, json_option
 from jbm_kafka.cli.connect import admin_of
-from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.cli.render import printable, when
 
 PARTS = {"sending": "production", "receiving": "consumption"}

@@ -9,8 +9,8 @@ from jbm_kafka.admin import PartitionCounts, QueueCounts
 from jbm_kafka.admin.commands import of_subscription
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import Whole, emit, json_option, subscription_options
 from jbm_kafka.cli.connect import admin_of, as_queue
-from jbm_kafka.cli.options import Whole, emit, json_option, subscription_options
 from jbm_kafka.cli.pause_commands import pause_text, pause_values
 from jbm_kafka.cli.render import json_line, table, when
 from jbm_kafka.codec.pause_record import NOTHING

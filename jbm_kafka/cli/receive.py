@@ -10,13 +10,13 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import Seconds, Whole, check_unit, json_option, selector_option, subscription_options
 from jbm_kafka.cli.connect import admin_of, as_destination, connect, of_its_kind
-from jbm_kafka.cli.options import Seconds, Whole, check_unit, json_option, selector_option, subscription_options
 from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.consumer import MessageConsumer
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_unit import OneUnit
 from jbm_kafka.jms.session import Session

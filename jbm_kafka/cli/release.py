@@ -8,8 +8,7 @@ import click
 from jbm_kafka.admin import HeldMessage, ReleaseReport
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.connect import admin_of, as_address, as_queue
-from jbm_kafka.cli.options import (
+from jbm_kafka.cli.command_options import (
     answer_timeout_option,
     check_id,
     check_unit,
@@ -17,9 +16,10 @@ from jbm_kafka.cli.options import (
     not_found,
     subscription_options,
 )
+from jbm_kafka.cli.connect import admin_of, as_address, as_queue
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 
 
 @click.command(short_help="Let units go on that are on hold.")

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jbm_kafka.codec.object_codecs import JSON
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.object_message import ObjectMessage
 
 PLAIN_WIDTH = 160

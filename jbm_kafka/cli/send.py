@@ -9,18 +9,18 @@ import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import Whole, check_unit, emit, json_option
 from jbm_kafka.cli.connect import as_destination, connect, of_its_kind
-from jbm_kafka.cli.options import Whole, check_unit, emit, json_option
 from jbm_kafka.codec.object_codecs import read_json
-from jbm_kafka.codec.properties import PROPERTY_TYPES, PropertyType, parse_property
+from jbm_kafka.codec.property_header import PROPERTY_TYPES, PropertyType, parse_property
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.durations import LONGEST_MS
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.messages import Message, TextMessage
+from jbm_kafka.jms.message import Message, TextMessage
+from jbm_kafka.jms.message_properties import check_property_name
 from jbm_kafka.jms.object_message import ObjectMessage
-from jbm_kafka.jms.properties import check_property_name
 from jbm_kafka.jms.stream_message import StreamMessage
 
 Typed = tuple[str, PropertyType, str]

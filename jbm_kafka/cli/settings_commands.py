@@ -8,15 +8,15 @@ import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import emit, json_option
 from jbm_kafka.cli.connect import admin_of
 from jbm_kafka.cli.lazy import HintingGroup
-from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.address_pattern import ANY_WORDS, check_pattern, matches
 from jbm_kafka.core.address_settings import AddressSettings, check_setting_name
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
 from jbm_kafka.core.setting_rules import TYPES
 

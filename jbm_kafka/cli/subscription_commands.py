@@ -9,11 +9,11 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import emit, json_option
 from jbm_kafka.cli.connect import admin_of
 from jbm_kafka.cli.lazy import HintingGroup
-from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.cli.render import json_line, printable, table, when
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 
 NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes"
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from jbm_kafka.codec.object_codecs import JSON, is_registered, not_registered, read_json
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.codec.typed_values import TypedValue, decode_map, decode_stream, encode_map, encode_stream
-from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import no_utf8
 
 BODY_HEADER: Final = "JBMBody"

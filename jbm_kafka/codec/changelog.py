@@ -18,7 +18,7 @@ from jbm_kafka.core.entries import (
     SeenId,
     Settled,
 )
-from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 _SEPARATOR = "|"
 

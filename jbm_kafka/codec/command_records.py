@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 _COMMAND, _ANSWER = b"command|", b"answer|"
 

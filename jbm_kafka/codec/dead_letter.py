@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jbm_kafka.codec.headers import decode_headers, property_of_header
-from jbm_kafka.codec.properties import Property, property_header
+from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, SUBSCRIPTION_HEADER, Header
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER

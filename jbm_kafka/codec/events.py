@@ -6,7 +6,7 @@ from typing import Any
 
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.entries import UNIT_BYTES_MAX, ChannelEvents, MessageEvent, MessageFate, OffsetRange
-from jbm_kafka.core.errors import CorruptRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError
 
 PORTION_BYTES = 256 * 1024
 """About how large a record becomes at most; any topic takes that."""

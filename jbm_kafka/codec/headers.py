@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
-from jbm_kafka.codec.properties import (
+from jbm_kafka.codec.property_header import (
     HEADER_PREFIX,
     NULL,
     PROPERTY_TYPES,
@@ -30,7 +30,7 @@ from jbm_kafka.codec.scan import (
 )
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, parse_destination
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.ports import UNREADABLE
 
 DECODE_ERROR = "_JBM_DECODE_ERROR"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal
 
-from jbm_kafka.codec.properties import nearest_float32
-from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.codec.property_header import nearest_float32
+from jbm_kafka.core.jms_errors import MessageFormatError
 
 FixedType = Literal[
     "boolean", "byte", "unsigned byte", "short", "unsigned short", "char", "int", "long", "float", "double"

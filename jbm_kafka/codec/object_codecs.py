@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from jbm_kafka.core.call_arguments import explained_function
-from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import no_utf8, shown, wrong_type, wrong_value
 
 JSON: Final = "json"

@@ -6,7 +6,7 @@ Each answer is what `codec.headers.decode_headers` gives; that alone says what c
 from collections.abc import Sequence
 
 from jbm_kafka.codec.headers import parse_reply_to, property_of_header, shown_property, utf8_or_none
-from jbm_kafka.codec.properties import NULL, Property, PropertyValue
+from jbm_kafka.codec.property_header import NULL, Property, PropertyValue
 from jbm_kafka.codec.scan import Header, parse_count
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.markers import UNSET, Unset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.errors import CorruptRecordError, InvalidSelectorError, JMSError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSelectorError, JMSError, NewerRecordError
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 

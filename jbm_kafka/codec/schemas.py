@@ -15,7 +15,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 _MAGIC = b"\xc3\x01"
 _HEADER_BYTES = len(_MAGIC) + 8

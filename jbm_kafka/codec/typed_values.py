@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
-from jbm_kafka.codec.properties import INTEGER_BITS, integer_fits, nearest_float32
+from jbm_kafka.codec.property_header import INTEGER_BITS, integer_fits, nearest_float32
 from jbm_kafka.codec.schemas import codec
-from jbm_kafka.core.errors import CorruptRecordError, MessageFormatError
+from jbm_kafka.core.jms_errors import CorruptRecordError, MessageFormatError
 from jbm_kafka.core.wrong_values import no_utf8
 
 ValueType = Literal[

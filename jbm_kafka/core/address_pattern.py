@@ -7,7 +7,7 @@ from itertools import accumulate
 from operator import or_
 
 from jbm_kafka.core.destination import name_fault
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.wrong_values import shown
 
 ONE_WORD = "*"

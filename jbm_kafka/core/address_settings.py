@@ -13,7 +13,7 @@ from jbm_kafka.core.address_pattern import check_pattern, matches, specificity
 from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Topic
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
 from jbm_kafka.core.setting_rules import is_of_its_type, setting_fault

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Never, TypeVar, cast
 
-from jbm_kafka.core.errors import InvalidTypeError
+from jbm_kafka.core.jms_errors import InvalidTypeError
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.wrong_values import shown
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.wrong_values import shown
 
 NAME_LENGTH_MAX = 200

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 
 
 class MessageState(Enum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jbm_kafka.core.destination import Queue, Topic, percent_encode, with_namespace
-from jbm_kafka.core.errors import IllegalStateError, InvalidClientIDError, InvalidSettingError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidClientIDError, InvalidSettingError
 from jbm_kafka.core.wrong_values import shown
 
 NAME_LENGTH_MAX = 200

@@ -15,7 +15,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, Route
 from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.reference import DEPARTING, Reference
 
 

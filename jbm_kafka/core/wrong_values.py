@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jbm_kafka.core.errors import InvalidSettingError, InvalidTypeError
+from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
 
 SHOWN_MAX = 60
 """Characters of a value in an error: it may be a whole message. What is cut tells how long it is."""

@@ -14,7 +14,7 @@ from typing import Self
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import factory_of
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.demo.bookstore import SUBSCRIPTION, Names, address_settings
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import client_of
-from jbm_kafka.demo.errors import DemoError
+from jbm_kafka.demo.demo_error import DemoError
 
 TIMEOUT_S = 40.0
 """A killed worker's open transaction ends after 10 s, and the broker looks every 10 s by default."""

@@ -14,7 +14,7 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import contact
 from jbm_kafka.demo.auditor import Auditor
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Line, Names, run_of
-from jbm_kafka.demo.errors import DemoError
+from jbm_kafka.demo.demo_error import DemoError
 from jbm_kafka.demo.log import Follower, quiet_client
 from jbm_kafka.demo.progress import Progress, Show
 from jbm_kafka.demo.shop import Clerk, open_shop, session_timeout_ms, tidy

@@ -16,7 +16,7 @@ from rich.text import Text
 from jbm_kafka.cli.cluster_settings import Cluster, environment_of
 from jbm_kafka.demo.bookstore import DEAD_LETTERS, Names
 from jbm_kafka.demo.check import Figure
-from jbm_kafka.demo.errors import DemoError
+from jbm_kafka.demo.demo_error import DemoError
 
 TIMEOUT_S = 150.0
 GRACE_S = 5.0

@@ -15,7 +15,7 @@ from typing import Self
 
 from jbm_kafka.cli.cluster_settings import Cluster, environment_of
 from jbm_kafka.demo.bookstore import Names
-from jbm_kafka.demo.errors import DemoError
+from jbm_kafka.demo.demo_error import DemoError
 
 STOP_S = 30.0
 

@@ -21,9 +21,9 @@ from typing import IO
 from jbm_kafka.cli.cluster_settings import SettingsFault, cluster_of_environment
 from jbm_kafka.cli.connect import factory_of
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.demo.bookstore import Line, address_settings, refusals
-from jbm_kafka.jms.messages import Message, TextMessage
+from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.session import Session

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from contextlib import suppress
 
+from jbm_kafka.devbroker.broker_error import LocalBrokerError
+from jbm_kafka.devbroker.broker_jars import ensure_jars
 from jbm_kafka.devbroker.class_archive import ensure_archive
-from jbm_kafka.devbroker.errors import LocalBrokerError
-from jbm_kafka.devbroker.jars import ensure_jars
 
 
 def main() -> int:

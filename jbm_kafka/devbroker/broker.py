@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.devbroker import ports, process
-from jbm_kafka.devbroker.errors import LocalBrokerError
+from jbm_kafka.devbroker.asking_again import wait_until
+from jbm_kafka.devbroker.broker_error import LocalBrokerError
+from jbm_kafka.devbroker.broker_jars import ensure_jars
 from jbm_kafka.devbroker.file_lock import FileLock, is_locked
 from jbm_kafka.devbroker.folders import state_folder
-from jbm_kafka.devbroker.jars import ensure_jars
 from jbm_kafka.devbroker.java import find_java
 from jbm_kafka.devbroker.probe import answers, wait_answers
-from jbm_kafka.devbroker.waiting import wait_until
 
 START_TIMEOUT_S = 90.0
 """A start takes about 3 s here; a loaded machine with a large data folder needs much longer."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jbm_kafka.devbroker.waiting import wait_until
+from jbm_kafka.devbroker.asking_again import wait_until
 
 
 class FileLock:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from jbm_kafka.devbroker.errors import LocalBrokerError
+from jbm_kafka.devbroker.broker_error import LocalBrokerError
 
 JAVA_VERSION_MIN = 17
 """What Kafka 4 brokers and Spark 4 are compiled for."""

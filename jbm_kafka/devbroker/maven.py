@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 
 FETCH_TIMEOUT_S = 900.0
 """A slow line and a first run of Maven, which fetches its own parts too."""

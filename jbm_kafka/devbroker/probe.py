@@ -6,7 +6,7 @@ from collections.abc import Callable
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from jbm_kafka.devbroker.waiting import wait_until
+from jbm_kafka.devbroker.asking_again import wait_until
 
 PROBE_INTERVAL_S = 0.1
 

@@ -13,8 +13,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jbm_kafka.devbroker.errors import LocalBrokerError
-from jbm_kafka.devbroker.jars import resource_text
+from jbm_kafka.devbroker.broker_error import LocalBrokerError
+from jbm_kafka.devbroker.broker_jars import resource_text
 
 FORMAT_TIMEOUT_S = 60.0
 BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")

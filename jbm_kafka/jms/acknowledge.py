@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 
-from jbm_kafka.core.errors import IllegalStateError, JMSError
-from jbm_kafka.jms.messages import Message, Settler
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
+from jbm_kafka.jms.message import Message, Settler
 from jbm_kafka.jms.named_messages import ids_in_hand, with_ids
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.settled_too_late import after_close, not_needed

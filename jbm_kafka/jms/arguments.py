@@ -8,7 +8,7 @@ from threading import TIMEOUT_MAX
 from typing import SupportsFloat
 
 from jbm_kafka.core.destination import Destination, Queue, Topic
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.modes import AcknowledgeMode
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_value
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.ports.provider import Provider
 

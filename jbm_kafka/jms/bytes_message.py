@@ -6,14 +6,14 @@ from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.java_data import FixedType, decode_fixed, decode_utf, encode_fixed, encode_utf, fixed_size
 from jbm_kafka.codec.typed_values import ValueType
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     MessageEOFError,
     MessageFormatError,
     MessageNotReadableError,
     MessageNotWriteableError,
 )
 from jbm_kafka.core.wrong_values import checked_int, shown
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.value_conversions import checked_value, value_of
 
 

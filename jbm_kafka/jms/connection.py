@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import IllegalStateError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.arguments import check_listener, check_mode
 from jbm_kafka.jms.closing import close_beside

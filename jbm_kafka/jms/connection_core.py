@@ -6,7 +6,7 @@ import itertools
 import secrets
 from dataclasses import dataclass
 
-from jbm_kafka.core.errors import IllegalStateError, SendTimeoutError
+from jbm_kafka.core.jms_errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.completions import Completions

@@ -9,7 +9,7 @@ from typing import Final, Never, Self, TypeVar
 
 from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
+from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
@@ -17,7 +17,7 @@ from jbm_kafka.jms.arguments import Seconds, check_kind, check_listener, checked
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.listening import Listening
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.waiting import Waiting
 from jbm_kafka.ports.deliveries import Delivery

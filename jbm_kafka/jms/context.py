@@ -21,7 +21,7 @@ from jbm_kafka.jms.exception_listener import ExceptionListener
 from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other, unknown_attribute
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS
 from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.messages import Message, TextMessage
+from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer

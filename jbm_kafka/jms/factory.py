@@ -11,7 +11,7 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import with_namespace
-from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, UnitMarker, Unset
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.core.wrong_values import checked_int, shown, shown_name, wrong_type, wrong_value

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import MessageFormatError, ResourceAllocationError
 from jbm_kafka.core.failure_text import failure_text
+from jbm_kafka.core.jms_errors import MessageFormatError, ResourceAllocationError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.core.subscription import Source, destination_of
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.credit import Credit
-from jbm_kafka.jms.messages import Message, not_of_kind
+from jbm_kafka.jms.message import Message, not_of_kind
 from jbm_kafka.jms.messages_wire import message_of
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore

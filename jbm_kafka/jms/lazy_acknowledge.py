@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.wrong_values import checked_int, wrong_value
 from jbm_kafka.jms.acknowledge import OneInHand
 from jbm_kafka.jms.arguments import PREFETCH_MAX

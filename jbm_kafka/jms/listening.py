@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 
-from jbm_kafka.core.errors import JMSError, ResourceAllocationError
+from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.call_guard import ListeningState
 from jbm_kafka.jms.inbox import Inbox, MessageListener
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.raised import what_follows
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, cast
 from jbm_kafka.codec.bodies import BodyShape
 from jbm_kafka.codec.typed_values import TypedValue, Value, ValueType
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.typed_access import (
     as_boolean,
     as_bytes,

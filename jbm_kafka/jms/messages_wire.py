@@ -17,18 +17,18 @@ from jbm_kafka.codec.headers import carried_headers, encode_headers, property_of
 from jbm_kafka.codec.identity import GROUP_ID
 from jbm_kafka.codec.object_codecs import JSON
 from jbm_kafka.codec.one_header import last_value
-from jbm_kafka.codec.properties import HEADER_PREFIX, Property, property_of
+from jbm_kafka.codec.property_header import HEADER_PREFIX, Property, property_of
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import no_utf8, shown
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
+from jbm_kafka.jms.message import Message, Settler, TextMessage
 from jbm_kafka.jms.message_core import MessageCore, look_up_headers, receive_into
-from jbm_kafka.jms.messages import Message, Settler, TextMessage
+from jbm_kafka.jms.message_properties import check_group, check_property_name
 from jbm_kafka.jms.object_message import ObjectMessage
-from jbm_kafka.jms.properties import check_group, check_property_name
 from jbm_kafka.jms.received import KafkaRecord
 from jbm_kafka.jms.stream_message import StreamMessage
 

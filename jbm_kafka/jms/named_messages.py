@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import cast
 
 from jbm_kafka.codec.identity import message_id_of
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.unacknowledged import Unacknowledged
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.refusals import some_ids

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.passing_over import PassingOver
 from jbm_kafka.jms.session import Session

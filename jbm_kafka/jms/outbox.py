@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from jbm_kafka.core.errors import ResourceAllocationError
+from jbm_kafka.core.jms_errors import ResourceAllocationError
 
 T = TypeVar("T")
 

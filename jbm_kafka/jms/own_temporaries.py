@@ -8,7 +8,7 @@ from collections import Counter
 from functools import partial
 
 from jbm_kafka.core.destination import Destination, TemporaryQueue, TemporaryTopic, deleted_by
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.jms.requests import Requests
 from jbm_kafka.ports.provider import Provider, Temporary
 

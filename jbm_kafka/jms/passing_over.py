@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     JMSError,
     ResourceAllocationError,
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
 from jbm_kafka.core.settlement import Modified
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease

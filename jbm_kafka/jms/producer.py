@@ -11,12 +11,12 @@ from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import as_destination, checked_flag, checked_timeout_s
 from jbm_kafka.jms.known_attributes import Check, known_attributes, take_no_other
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.routing import Routing, UnitOfOrder, check_unit
 from jbm_kafka.jms.send_group import SendGroup
 from jbm_kafka.jms.send_reports import CompletionListener

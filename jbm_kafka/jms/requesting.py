@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.destination import Destination, Queue
-from jbm_kafka.core.errors import IllegalStateError, JMSError, RequestTimeoutError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, RequestTimeoutError
 from jbm_kafka.core.markers import Unset
 from jbm_kafka.jms.arguments import as_destination, checked_timeout_s
 from jbm_kafka.jms.closing import wait_handling_signals
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.message_core import look_up_headers
-from jbm_kafka.jms.messages import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requests import Pending

@@ -8,7 +8,7 @@ import threading
 from jbm_kafka.codec.one_header import header_text
 from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.destination import TemporaryQueue
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.ports.kafka import KafkaRecord
 from jbm_kafka.ports.provider import Provider

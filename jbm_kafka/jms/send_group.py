@@ -9,8 +9,8 @@ from collections.abc import Callable
 from jbm_kafka.codec.one_header import header_text
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.errors import JMSError
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.ports import KafkaClientError, Outgoing

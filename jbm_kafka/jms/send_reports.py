@@ -8,8 +8,8 @@ from collections.abc import Callable
 from mypy_extensions import mypyc_attr
 
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.errors import JMSError
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.ports import KafkaClientError
 

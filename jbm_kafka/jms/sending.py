@@ -11,9 +11,9 @@ from typing import Any, Final
 from jbm_kafka.codec.record_size import batch_bytes, batch_bytes_at_most, compressed_bytes_max
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Topic
-from jbm_kafka.core.errors import IllegalStateError, MessageTooLargeError
+from jbm_kafka.core.jms_errors import IllegalStateError, MessageTooLargeError
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, TemporaryName, parse_temporary_name
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import to_record
 from jbm_kafka.jms.routing import Routing
 from jbm_kafka.jms.send_reports import CallbackReport, SendError, WaitedReport

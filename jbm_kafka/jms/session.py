@@ -10,7 +10,7 @@ from typing import Self
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInProgressError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionInProgressError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.subscription import Source
@@ -27,7 +27,7 @@ from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS, Triggers
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.messages import Message, TextMessage
+from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.producer import MessageProducer

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.jms.call_guard import CallGuard
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.modes import AcknowledgeMode

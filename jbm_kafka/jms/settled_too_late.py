@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.jms.modes import AcknowledgeMode
 
 _EARLY = "its messages were acknowledged before you got them: leave the call out"

@@ -8,15 +8,15 @@ from typing import Any, Final
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     MessageFormatError,
 )
 from jbm_kafka.core.wrong_values import checked_int, shown, with_article, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_destination
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
+from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.message_core import MessageCore, look_up_headers, new_into
-from jbm_kafka.jms.messages import Message, TextMessage
 
 # A member of an Enum costs a look-up through its class each time; this is asked for every message.
 _PERSISTENT: Final = DeliveryMode.PERSISTENT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.jms.acknowledge import (
     AcknowledgeStrategy,
     AutoAcknowledge,

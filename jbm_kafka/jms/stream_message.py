@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from jbm_kafka.codec.bodies import BodyShape
 from jbm_kafka.codec.typed_values import TypedValue, Value, ValueType
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     MessageEOFError,
     MessageFormatError,
     MessageNotReadableError,
     MessageNotWriteableError,
 )
 from jbm_kafka.core.wrong_values import checked_int, shown
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.typed_access import (
     as_boolean,
     as_bytes,

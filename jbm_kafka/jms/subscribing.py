@@ -6,7 +6,7 @@ import secrets
 from functools import partial
 
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind, client_id_needed, destination_of
 from jbm_kafka.jms.connection_core import ConnectionCore

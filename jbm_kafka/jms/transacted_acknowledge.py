@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.jms.acknowledge import DURABLE_TIMEOUT_S, ExplicitAcknowledge, give_back_present
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.unacknowledged import Unacknowledged
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import cast
 
-from jbm_kafka.codec.properties import (
+from jbm_kafka.codec.property_header import (
     INTEGER_BITS,
     Property,
     PropertyType,
@@ -17,9 +17,9 @@ from jbm_kafka.codec.properties import (
     property_text,
 )
 from jbm_kafka.codec.typed_values import NULL_VALUE, TypedValue, Value, ValueType, is_char
-from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.jms.properties import READABLE_AS as PROPERTY_READABLE_AS
+from jbm_kafka.jms.message_properties import READABLE_AS as PROPERTY_READABLE_AS
 
 READABLE_AS: Mapping[str, frozenset[str]] = MappingProxyType(
     {

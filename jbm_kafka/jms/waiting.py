@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.closing import wait_handling_signals
 from jbm_kafka.jms.inbox import Inbox
 from jbm_kafka.ports.completion import Completion

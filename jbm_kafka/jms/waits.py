@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import Provider

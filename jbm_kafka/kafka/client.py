@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from jbm_kafka.core.errors import IllegalStateError
-from jbm_kafka.kafka.admin import ConfluentAdmin
+from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
 from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
 from jbm_kafka.kafka.log_reader import ConfluentLogReader
 from jbm_kafka.kafka.profiles import (

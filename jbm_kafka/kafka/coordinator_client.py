@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from jbm_kafka.kafka.errors import UNREACHABLE, cause
 from jbm_kafka.kafka.questions import Deadline
+from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause
 
 _T = TypeVar("_T")
 

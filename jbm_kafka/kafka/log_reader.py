@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from jbm_kafka.kafka.errors import DAMAGED, UNKNOWN_TOPIC, one_line, trouble
 from jbm_kafka.kafka.header_names import mend_headers
 from jbm_kafka.kafka.settings import LOG
+from jbm_kafka.kafka.translated_errors import DAMAGED, UNKNOWN_TOPIC, one_line, trouble
 from jbm_kafka.ports import KafkaRecord, Unreachable
 from jbm_kafka.ports.kafka import unreadable
 

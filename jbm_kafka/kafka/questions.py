@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
-from jbm_kafka.kafka.errors import UNREACHABLE, cause, trouble
+from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause, trouble
 from jbm_kafka.ports import AccessRefused, KafkaClientError, Unreachable
 
 _T = TypeVar("_T")

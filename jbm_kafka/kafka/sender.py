@@ -14,10 +14,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from mypy_extensions import mypyc_attr
 
-from jbm_kafka.kafka.errors import cause, one_line, trouble
 from jbm_kafka.kafka.missing_leaders import partitions_without_leader
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
+from jbm_kafka.kafka.translated_errors import cause, one_line, trouble
 from jbm_kafka.ports import (
     KafkaClientError,
     LeaderMissing,

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS

@@ -7,8 +7,8 @@ from typing import Any
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from jbm_kafka.kafka.bounded_call import bounded
-from jbm_kafka.kafka.errors import cause
 from jbm_kafka.kafka.questions import Deadline
+from jbm_kafka.kafka.translated_errors import cause
 
 
 class StableEnds:

@@ -2,7 +2,7 @@
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from jbm_kafka.kafka.errors import UNKNOWN_TOPIC
+from jbm_kafka.kafka.translated_errors import UNKNOWN_TOPIC
 
 ASK_TIMEOUT_S = 5.0
 """How long a refused record's sender waits to hear whether its topic is there."""

@@ -6,9 +6,17 @@ from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from jbm_kafka.kafka.errors import DAMAGED, OUT_OF_RANGE, READ_REFUSED, UNKNOWN_TOPIC, cause, one_line, trouble
 from jbm_kafka.kafka.header_names import mend_headers
 from jbm_kafka.kafka.settings import LOG
+from jbm_kafka.kafka.translated_errors import (
+    DAMAGED,
+    OUT_OF_RANGE,
+    READ_REFUSED,
+    UNKNOWN_TOPIC,
+    cause,
+    one_line,
+    trouble,
+)
 from jbm_kafka.ports import KafkaClientError, KafkaRecord, PositionOutOfRange
 from jbm_kafka.ports.kafka import unreadable
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from jbm_kafka.kafka.admin import ConfluentAdmin
+from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
 from jbm_kafka.kafka.log_reader import ConfluentLogReader
 from jbm_kafka.ports import FoundTransactions, KafkaClientError, KafkaRecord, OpenTransaction
 

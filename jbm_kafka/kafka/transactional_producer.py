@@ -8,11 +8,11 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from jbm_kafka.kafka.bounded_call import bounded
-from jbm_kafka.kafka.errors import FENCED, NOT_ALLOWED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
 from jbm_kafka.kafka.missing_leaders import partitions_without_leader
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.small_batches import SmallBatches
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
+from jbm_kafka.kafka.translated_errors import FENCED, NOT_ALLOWED, TOO_LARGE, UNREACHABLE, cause, one_line, trouble
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupFenced,

@@ -1,8 +1,8 @@
 """The JBoss core interfaces (`jbm_kafka.contract`) in one process, over the same core that serves Kafka."""
 
+from jbm_kafka.local.channel_messages import LocalMessage
 from jbm_kafka.local.memory import MemoryPersistenceManager
 from jbm_kafka.local.message_store import MemoryMessageStore
-from jbm_kafka.local.messages import LocalMessage
 from jbm_kafka.local.queue_channel import QueueChannel
 from jbm_kafka.local.rocks_persistence import RocksPersistenceManager
 from jbm_kafka.local.topic_channel import TopicChannel

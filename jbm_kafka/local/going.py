@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.errors import TransactionRolledBackError
+from jbm_kafka.core.jms_errors import TransactionRolledBackError
 from jbm_kafka.local.recording import Writing, write_together
 from jbm_kafka.local.state import LocalChannelState
 

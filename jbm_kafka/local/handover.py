@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.channel_state import state_in_hand
-from jbm_kafka.core.errors import UnknownMessageError
+from jbm_kafka.core.jms_errors import UnknownMessageError
 from jbm_kafka.core.reference import DEPARTING, Reference, SessionId
 from jbm_kafka.core.states import MessageState, Move, transition
 from jbm_kafka.local.contract_state import ContractChannelState

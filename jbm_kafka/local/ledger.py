@@ -14,11 +14,11 @@ from typing import cast
 
 from jbm_kafka.contract import MessageReference, MessageState, MessageStore, PersistenceManager
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.errors import UnknownMessageError
+from jbm_kafka.core.jms_errors import UnknownMessageError
 from jbm_kafka.core.reference import DEPARTING, GateKey, Reference
+from jbm_kafka.local.channel_messages import reference_to
 from jbm_kafka.local.contract_state import ContractChannelState
 from jbm_kafka.local.handover import decide_examination, is_waiting, message_state
-from jbm_kafka.local.messages import reference_to
 from jbm_kafka.local.recording import Writing, drop_body, write_together
 from jbm_kafka.local.records import MessageRecord, decode_records, record_key, recovery_entries
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from jbm_kafka.contract import CoreMessage, PersistenceManager, TransactionManager
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import CorruptRecordError, IllegalStateError, UnknownMessageError
+from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, UnknownMessageError
+from jbm_kafka.local.channel_messages import StoredReference, as_stored, reference_to
 from jbm_kafka.local.memory import MemoryPersistenceManager
-from jbm_kafka.local.messages import StoredReference, as_stored, reference_to
 from jbm_kafka.local.stored_bodies import decode_message, encode_message
 
 _BODY = "body|"

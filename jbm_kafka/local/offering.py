@@ -17,13 +17,13 @@ from enum import Enum
 from jbm_kafka.contract import CoreMessage, Receiver
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.delivery_count import delivery_count_of
-from jbm_kafka.core.errors import RoutableNotAcceptedError, UnknownMessageError
+from jbm_kafka.core.jms_errors import RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.core.redelivery import is_exhausted, is_expired
 from jbm_kafka.core.reference import GateKey, Reference, SessionId
 from jbm_kafka.core.settlement import RETURNED
+from jbm_kafka.local.channel_messages import shown
 from jbm_kafka.local.handover import decide_delivery, heads
 from jbm_kafka.local.ledger import message_id_of
-from jbm_kafka.local.messages import shown
 from jbm_kafka.local.passes import Passes
 from jbm_kafka.local.receivers import Receivers
 from jbm_kafka.local.returning import Departures

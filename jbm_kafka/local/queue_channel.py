@@ -21,13 +21,13 @@ from jbm_kafka.contract import (
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import IllegalStateError, MessageFormatError
+from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.states import Move, transition
+from jbm_kafka.local.channel_messages import message_of, refused, shown
 from jbm_kafka.local.ledger import contract_reference
 from jbm_kafka.local.managed import ManagedByState
-from jbm_kafka.local.messages import message_of, refused, shown
 from jbm_kafka.local.offering import Answer, Offering, ask
 from jbm_kafka.local.receivers import Receivers
 from jbm_kafka.local.returning import Departures, resolved_settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jbm_kafka.contract import Receiver
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 
 
 class Receivers:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from jbm_kafka.contract import CoreMessage, MessageReference, MessageStore, PersistenceManager
-from jbm_kafka.core.errors import UnknownMessageError
+from jbm_kafka.core.jms_errors import UnknownMessageError
 from jbm_kafka.local.message_store import MemoryMessageStore
 
 Records = Mapping[str, bytes | None]

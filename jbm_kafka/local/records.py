@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from jbm_kafka.core.entries import Entry, Held, Position
-from jbm_kafka.core.errors import CorruptRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError
 
 
 @dataclass(frozen=True, slots=True)

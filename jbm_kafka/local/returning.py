@@ -13,15 +13,15 @@ from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
 from jbm_kafka.core.delivery_count import delivery_count_of
 from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, OUT_OF_ATTEMPTS, Departure, route_of
 from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.settlement import Modified, decide_return
+from jbm_kafka.local.channel_messages import LocalMessage, dead_letter, expired_copy
 from jbm_kafka.local.going import Going
 from jbm_kafka.local.handover import decide_delivery
 from jbm_kafka.local.ledger import message_id_of
 from jbm_kafka.local.managed import ManagedByState
-from jbm_kafka.local.messages import LocalMessage, dead_letter, expired_copy
 from jbm_kafka.local.state import LocalChannelState
 from jbm_kafka.local.transactions import departures, outside_transactions
 

@@ -14,7 +14,7 @@ from typing import Self
 from rocksdict import DBCompressionType, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import IllegalStateError, ResourceAllocationError
+from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 
 _NAME_LENGTH = struct.Struct(">H")
 WRITE_BUFFER_BYTES = 4 << 20

@@ -20,15 +20,15 @@ from jbm_kafka.contract import (
 )
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.delivery_count import delivery_count_of
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     UnknownMessageError,
 )
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.states import Move, transition
+from jbm_kafka.local.channel_messages import StoredReference, refused
 from jbm_kafka.local.handover import decide_acknowledgement, decide_delivery, owing
 from jbm_kafka.local.ledger import contract_reference
-from jbm_kafka.local.messages import StoredReference, refused
 from jbm_kafka.local.recording import drop_body, keep_body
 from jbm_kafka.local.transaction_part import TransactionPart
 

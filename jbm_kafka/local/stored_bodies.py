@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 
 from jbm_kafka.contract import CoreMessage
-from jbm_kafka.core.errors import CorruptRecordError, MessageFormatError
-from jbm_kafka.local.messages import LocalMessage
+from jbm_kafka.core.jms_errors import CorruptRecordError, MessageFormatError
+from jbm_kafka.local.channel_messages import LocalMessage
 
 _BYTES = "base64"
 

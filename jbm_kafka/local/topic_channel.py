@@ -20,11 +20,11 @@ from jbm_kafka.contract import (
     TransactionManager,
 )
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, UnknownMessageError
+from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, UnknownMessageError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.states import Move, transition
+from jbm_kafka.local.channel_messages import message_of, refused, shown
 from jbm_kafka.local.managed import ManagedByState
-from jbm_kafka.local.messages import message_of, refused, shown
 from jbm_kafka.local.offering import Answer, ask
 from jbm_kafka.local.passes import Passes
 from jbm_kafka.local.queue_channel import wall_clock_ms

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 from jbm_kafka.contract import MessageReference, MessageState
-from jbm_kafka.core.errors import CorruptRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError
 
 _TOPIC = "topic|"
 

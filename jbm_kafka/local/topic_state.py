@@ -20,10 +20,10 @@ from jbm_kafka.contract import (
     Routable,
     TransactionManager,
 )
-from jbm_kafka.core.errors import TransactionRolledBackError, UnknownMessageError
+from jbm_kafka.core.jms_errors import TransactionRolledBackError, UnknownMessageError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.states import Move, transition
-from jbm_kafka.local.messages import StoredReference, reference_to, refused
+from jbm_kafka.local.channel_messages import StoredReference, reference_to, refused
 from jbm_kafka.local.recording import Writing, drop_body, keep_body, write_together
 from jbm_kafka.local.topic_records import HeldByTopic, decode_topic_records, in_offering_order, records_and_bodies
 from jbm_kafka.local.transactions import after_commit, manager_here

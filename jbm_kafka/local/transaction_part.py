@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jbm_kafka.contract import MessageStore, PersistenceManager, TransactionManager
 from jbm_kafka.core import changes as c
-from jbm_kafka.core.errors import TransactionRolledBackError, UnknownMessageError
+from jbm_kafka.core.jms_errors import TransactionRolledBackError, UnknownMessageError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.local.handover import decide_acknowledgement

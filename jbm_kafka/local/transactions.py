@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from jbm_kafka.contract import TransactionManager, TransactionResource
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     TransactionInDoubtError,
     TransactionInProgressError,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from jbm_kafka.core.errors import ChannelLost, JMSError, JMSSecurityError
+from jbm_kafka.core.jms_errors import ChannelLost, JMSError, JMSSecurityError
 from jbm_kafka.ports.kafka import AccessRefused, KafkaClientError
 
 

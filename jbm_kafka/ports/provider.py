@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.states import MessageState

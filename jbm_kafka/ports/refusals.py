@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.ports.deliveries import LeasedChannel, PartitionLease
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from jbm_kafka.core.destination import Queue, with_namespace
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source
 from jbm_kafka.core.wrong_values import wrong_value

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.ports import Clock, Kafka
 from jbm_kafka.ports.installation import Installation
 from jbm_kafka.ports.patience import Patience

@@ -11,7 +11,7 @@ from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     InvalidDestinationError,
     JMSError,
     JMSSecurityError,

@@ -11,19 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from jbm_kafka.core.changes import Selected, TimePassed
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import in_doubt, taken
+from jbm_kafka.sidecar.channel_opener import Opener
 from jbm_kafka.sidecar.config import FETCH_COUNT_MAX
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.partition_lines import log_assigned, log_given_up, log_lost, log_open, log_revoked
-from jbm_kafka.sidecar.recovery import Opener
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import Workers
 

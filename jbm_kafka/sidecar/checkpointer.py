@@ -14,7 +14,7 @@ from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from jbm_kafka.core.errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.sidecar.backoff import FENCED_PAUSE_MS, Backoff

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 
 from jbm_kafka.codec.registry_records import ClientRecord, client_key, decode_client, encode_client
-from jbm_kafka.core.errors import InvalidClientIDError, JMSError
+from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.ports import KafkaClientError, Unreachable
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.sidecar.holder import Holder

@@ -12,7 +12,7 @@ from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.changes import Acknowledged
 from jbm_kafka.core.departure import DEPARTS_BY, Departure, route_of
 from jbm_kafka.core.entries import MessageEvent, MessageFate
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from typing import TypeVar, cast
 
-from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.core.jms_errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.spilling import Spillable, shelvable, spillable
 from jbm_kafka.core.unit_of_order import Gate
 from jbm_kafka.ports import GroupConsumer, HeldStore, KafkaRecord

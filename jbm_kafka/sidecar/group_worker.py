@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.command_records import EXPLAIN, Command
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.errors import IllegalStateError, InvalidSettingError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError, JMSError
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import (
     GroupConsumer,
@@ -32,6 +32,7 @@ from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.assignment import Assignment
 from jbm_kafka.sidecar.catch_up import CatchUp
 from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.channel_opener import Opener
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
 from jbm_kafka.sidecar.connection_lines import ConnectionLines
@@ -46,7 +47,6 @@ from jbm_kafka.sidecar.owned_channel import owned
 from jbm_kafka.sidecar.owner_commands import OwnerCommands
 from jbm_kafka.sidecar.owner_questions import OwnerQuestions
 from jbm_kafka.sidecar.pauses import Pausing
-from jbm_kafka.sidecar.recovery import Opener
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.slewed_clock import SlewedClock

@@ -6,7 +6,7 @@ from functools import partial
 
 from jbm_kafka.codec.command_records import Command
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jbm_kafka.core.destination import with_namespace
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience

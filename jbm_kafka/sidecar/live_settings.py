@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from jbm_kafka.codec.settings_record import decode_settings, patterns_in
 from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository, Overridden, ResolvedSettings
-from jbm_kafka.core.errors import CorruptRecordError, InvalidSettingError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
 from jbm_kafka.sidecar.registry_log import RegistryLog
 
 lines = logging.getLogger("jbm_kafka.settings")

@@ -21,7 +21,7 @@ from jbm_kafka.core.addresses import as_address
 from jbm_kafka.core.changes import Acknowledged, Fetched, TakenOut
 from jbm_kafka.core.departure import DEPARTS_BY, MOVED, OPERATOR, Departure, Route
 from jbm_kafka.core.entries import MessageEvent
-from jbm_kafka.core.errors import ChannelLost, IllegalStateError, JMSError, OrderError
+from jbm_kafka.core.jms_errors import ChannelLost, IllegalStateError, JMSError, OrderError
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.taking_out import REASONS, Found, Verb, decide_put_back, find, may_wait_again, route_of_verb
 from jbm_kafka.ports import KafkaClientError, KafkaRecord, LogReader, Outgoing

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from jbm_kafka.core.destination import Destination, with_namespace
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import AccessRefused, KafkaAdmin, KafkaClientError, TopicDescription, Unreachable
 from jbm_kafka.sidecar.topic_configs import (
     CHANGELOG_CONFIG,

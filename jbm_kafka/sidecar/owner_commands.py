@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from jbm_kafka.codec.command_records import IN_HAND, Answer, Command
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.on_hold import decide_leaving, decide_released, is_released
 from jbm_kafka.core.taking_out import Verb
 from jbm_kafka.ports.completion import Completion

@@ -15,7 +15,7 @@ from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.core.channel_state import ChannelState
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.standing import Rule, Standing, standing_of, standing_of_gate, standing_of_place
 from jbm_kafka.ports.link import Link

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from jbm_kafka.codec.pause_record import NOTHING, Halt, Pause, decode_pause, pause_key
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.sidecar.registry_log import RegistryLog
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from jbm_kafka.codec.unit_place_records import paths_in, place_changes, places_in
-from jbm_kafka.core.errors import OrderError
+from jbm_kafka.core.jms_errors import OrderError
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import AccessRefused, KafkaClientError
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, encode_selectors, selectors_key
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import cast
 
 from jbm_kafka.core.changes import ShelfAsked, Shelved, UnitNotShelved, UnitsShelved, UnitsUnshelved, Unshelved
-from jbm_kafka.core.errors import ChannelLost
+from jbm_kafka.core.jms_errors import ChannelLost
 from jbm_kafka.core.reference import GateKey, Reference
 from jbm_kafka.core.shelf import NEVER, Place
 from jbm_kafka.core.shelved_units import UnitHead

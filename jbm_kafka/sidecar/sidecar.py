@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, with_namespace
-from jbm_kafka.core.errors import IllegalStateError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.ports import Clock, Kafka, KafkaClientError
@@ -25,6 +25,7 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
 from jbm_kafka.sidecar.checkpointer import Checkpointer
 from jbm_kafka.sidecar.client_ids import ClientIds
@@ -39,7 +40,6 @@ from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S, Leaving, is_answered
 from jbm_kafka.sidecar.live_settings import LiveSettings
 from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.producer_pool import ProducerPool
-from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.selector_sets import SelectorSetParts, SelectorSets
 from jbm_kafka.sidecar.slewed_clock import SlewedClock

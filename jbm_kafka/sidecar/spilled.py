@@ -7,7 +7,7 @@ from itertools import islice
 from typing import cast
 
 from jbm_kafka.core.changes import Spilled, Unspilled
-from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.core.jms_errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.reference import GateKey, Reference
 from jbm_kafka.core.spilling import Spillable
 from jbm_kafka.core.unit_of_order import Gate

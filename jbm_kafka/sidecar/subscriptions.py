@@ -15,7 +15,7 @@ from jbm_kafka.codec.registry_records import (
     subscription_key,
     subscriptions_in,
 )
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.ports import Clock, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors

@@ -9,7 +9,7 @@ from typing import Protocol
 from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Destination, Topic
-from jbm_kafka.core.errors import InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo

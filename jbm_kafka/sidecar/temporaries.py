@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, TemporaryQueue, TemporaryTopic, with_namespace
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import Source, destination_of
 from jbm_kafka.core.temporary_name import TemporaryName, parse_temporary_name
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError

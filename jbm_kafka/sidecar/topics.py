@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Topic, colliding_name, name_fault, with_namespace
-from jbm_kafka.core.errors import InvalidDestinationError, JMSError, JMSSecurityError, OrderError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, JMSSecurityError, OrderError
 from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.temporary_name import TEMPORARY_TOPIC
 from jbm_kafka.core.unit_places import UnitPlaces

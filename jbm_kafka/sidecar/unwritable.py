@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jbm_kafka.codec.identity import unit_name
-from jbm_kafka.core.errors import OrderRolledBackError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import OrderRolledBackError, TransactionRolledBackError
 from jbm_kafka.ports import Outgoing
 
 

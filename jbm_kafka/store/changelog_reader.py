@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from jbm_kafka.codec.changelog import decode_entry
 from jbm_kafka.core.entries import Position
-from jbm_kafka.core.errors import CorruptRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError
 from jbm_kafka.ports import Journal, KafkaAdmin, KafkaRecord, LogReader, UnknownTopic
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ import weakref
 from pathlib import Path
 from typing import Self
 
-from jbm_kafka.core.errors import IllegalStateError, ResourceAllocationError
+from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 from jbm_kafka.devbroker.file_lock import FileLock, is_locked
 from jbm_kafka.ports import Clock
 from jbm_kafka.store.folder_id import ID_FILE, FolderId, read_or_create_id

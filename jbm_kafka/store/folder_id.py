@@ -8,7 +8,7 @@ import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from jbm_kafka.core.errors import IllegalStateError, ResourceAllocationError
+from jbm_kafka.core.jms_errors import IllegalStateError, ResourceAllocationError
 
 ID_FILE = "jbm-state.json"
 FOLDER_VERSION = 1

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from rocksdict import Rdict, ReadOptions, WriteBatch
 
-from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.core.jms_errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.store.rocks import Rocks
 from jbm_kafka.store.stored_record import RecordPacker

@@ -19,7 +19,7 @@ from jbm_kafka.core.entries import (
     Position,
     Settled,
 )
-from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.providers.in_memory import use_world
 from jbm_kafka.testing.stopped_clock import StoppedClock

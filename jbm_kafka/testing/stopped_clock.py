@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.wrong_values import shown
 
 

@@ -1,6 +1,6 @@
 """What can go wrong before or during a Spark job, each with the remedy in its message."""
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 
 
 class SparkJobError(JMSError):

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jbm_kafka.codec.properties import is_legal_name
+from jbm_kafka.codec.property_header import is_legal_name
 from jbm_kafka.core.likely_name import likely_name
 from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError
 

@@ -39,7 +39,7 @@ from jbm_spark.options import (
 from jbm_spark.session import log_hint, log_path
 from jbm_spark.sink import sink_for
 from jbm_spark.streaming_query import QueryPlan, awaited
-from jbm_spark.topics import can_look, check_topics, end_offsets
+from jbm_spark.topic_check import can_look, check_topics, end_offsets
 
 
 @explained_function

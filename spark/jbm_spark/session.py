@@ -27,7 +27,7 @@ from py4j.protocol import Py4JError
 
 from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.devbroker.errors import LocalBrokerError
+from jbm_kafka.devbroker.broker_error import LocalBrokerError
 from jbm_kafka.devbroker.java import find_java
 from jbm_spark import jars
 from jbm_spark.causes import cause_line

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports import KafkaClientError
 from jbm_spark.errors import OptionRefusedError
-from jbm_spark.topics import cluster_id
+from jbm_spark.topic_check import cluster_id
 
 
 @dataclass(frozen=True, slots=True)

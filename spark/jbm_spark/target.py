@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 
 from jbm_kafka.core.destination import Destination, with_namespace
-from jbm_kafka.core.errors import OrderError
+from jbm_kafka.core.jms_errors import OrderError
 from jbm_kafka.jms.routing import other_count
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
 from jbm_kafka.sidecar.topics import Topics
-from jbm_spark.topics import TIMEOUT_S, told
+from jbm_spark.topic_check import TIMEOUT_S, told
 
 
 def target(

@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Wait
-from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.providers import in_memory
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import bodies, receive, send

@@ -10,7 +10,7 @@ import pytest
 from jbm_kafka.admin import partition_admission
 from jbm_kafka.admin.partition_admission import PATHS_MAX, DestinationInUse, PathsEnded, admit, end_paths
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.unit_places import UnitPlaces

@@ -12,7 +12,7 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
 from jbm_kafka.admin.administered import administered
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
 from jbm_kafka.ports import KafkaAdmin
 from tests.jms.support import eventually, receive, send
 

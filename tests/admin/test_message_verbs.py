@@ -9,7 +9,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ChosenMessage
-from jbm_kafka.core.errors import InvalidDestinationError, InvalidSettingError, OrderError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, OrderError
 from jbm_kafka.jms.session import Session
 from tests.jms.support import bodies, receive
 

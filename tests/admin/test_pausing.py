@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
 from tests.jms.support import eventually, receive
 
 

@@ -10,7 +10,7 @@ from jbm_kafka.admin.retry_plan import RetryPlan, RetryPlanner
 from jbm_kafka.codec.dead_letter import dead_letter_headers, expired_headers
 from jbm_kafka.codec.scan import Header
 from jbm_kafka.core.destination import Destination, Queue, Topic
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka

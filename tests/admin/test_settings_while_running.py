@@ -9,7 +9,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.jms.consumer import MessageConsumer
 from tests.jms.support import bodies, eventually, group_worker_behind, receive
 

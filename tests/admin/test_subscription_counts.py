@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka import AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import CommittedOffset
 from tests.jms.support import bodies, eventually, receive_all
 

@@ -11,7 +11,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ChosenMessage
-from jbm_kafka.core.errors import InvalidDestinationError, OrderError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
 from jbm_kafka.jms.consumer import MessageConsumer
 from tests.jms.support import bodies, eventually, receive
 

@@ -13,7 +13,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, PathsEnded, partition_admission
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.ports.clock import SystemClock

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from jbm_kafka.bench.bench_report import as_json, command_line, print_tables
+from jbm_kafka.bench.measured_client import measure
 from jbm_kafka.bench.numbers import Judgement, counted_rows, summary
 from jbm_kafka.bench.plan import Plan
-from jbm_kafka.bench.report import as_json, command_line, print_tables
 from jbm_kafka.bench.shape_result import ShapeResult
 from jbm_kafka.bench.shapes import SHAPES
-from jbm_kafka.bench.worker import measure
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.main import main
 
@@ -121,7 +121,7 @@ def test_the_command_writes_json_and_check_fails_on_a_missed_target(
         assert (cluster.bootstrap, plan.repeats) == (bootstrap, 3)
         return ShapeResult("backlog", {"x": summary([1])}, [Judgement("c/b", 0.1, "at least", 0.5)], [])
 
-    monkeypatch.setattr("jbm_kafka.bench.command.SHAPES", {"backlog": missed})
+    monkeypatch.setattr("jbm_kafka.bench.bench_command.SHAPES", {"backlog": missed})
     path = tmp_path / "new" / "bench.json"
     arguments = ["bench", "--bootstrap", bootstrap, "--repeats", "3", "--json", str(path)]
     assert main(arguments) == 0

@@ -31,7 +31,7 @@ from jbm_kafka.core.entries import (
     SeenId,
     Settled,
 )
-from jbm_kafka.core.errors import CorruptRecordError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 
 ROOT = Path(__file__).parents[2]
 GOLDEN: dict[str, Any] = json.loads((ROOT / "tests/golden/changelog.json").read_text(encoding="utf-8"))

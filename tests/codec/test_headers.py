@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.codec.headers import carried_headers, decode_headers, encode_headers
-from jbm_kafka.codec.properties import Property
+from jbm_kafka.codec.property_header import Property
 from jbm_kafka.codec.scan import Header, Scanned
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Queue, Topic

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jbm_kafka.codec.properties import (
+from jbm_kafka.codec.property_header import (
     INTEGER_BITS,
     Property,
     PropertyType,

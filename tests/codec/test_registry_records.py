@@ -14,7 +14,7 @@ from jbm_kafka.codec.registry_records import (
     subscriptions_in,
 )
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 
 AUDIT = SubscriptionRecord(

@@ -13,7 +13,7 @@ from jbm_kafka.codec.settings_record import (
     settings_key,
 )
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.errors import CorruptRecordError, InvalidSettingError, NewerRecordError
+from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, NewerRecordError
 from jbm_kafka.core.markers import SYSTEM_GENERATED
 
 EVERYTHING = AddressSettings(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jbm_kafka.codec.bodies import BodyShape, ObjectBody, decode_body, encode_body
-from jbm_kafka.codec.properties import nearest_float32
+from jbm_kafka.codec.property_header import nearest_float32
 from jbm_kafka.codec.schemas import codec
 from jbm_kafka.codec.typed_values import TypedValue
 from jbm_kafka.errors import MessageFormatError

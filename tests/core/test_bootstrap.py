@@ -3,7 +3,7 @@
 import pytest
 
 from jbm_kafka.core.bootstrap import checked_bootstrap
-from jbm_kafka.core.errors import InvalidSettingError, InvalidTypeError
+from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
 
 
 @pytest.mark.parametrize(

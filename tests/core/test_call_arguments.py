@@ -6,7 +6,7 @@ from typing import Any, Never
 import pytest
 
 from jbm_kafka.core.call_arguments import explained, explained_function, refuse_others
-from jbm_kafka.core.errors import InvalidTypeError
+from jbm_kafka.core.jms_errors import InvalidTypeError
 
 
 @explained

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 import jbm_kafka.errors
-from jbm_kafka.core.errors import ChannelLost, CorruptRecordError
+from jbm_kafka.core.jms_errors import ChannelLost, CorruptRecordError
 from jbm_kafka.errors import JMSError, UnknownMessageError
 
 

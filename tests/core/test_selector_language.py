@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.jms_errors import InvalidSelectorError
 from jbm_kafka.core.selectors.nodes import Value
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.jms_errors import InvalidSelectorError
 from jbm_kafka.core.selectors.nodes import Value
 from jbm_kafka.core.selectors.selector import LENGTH_MAX, Selector, parse_selector
 from tests.core.selector_trees import TEXTS, Tree, conditions, judged, messages, value_of, written

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.errors import InvalidClientIDError, InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidSettingError
 from jbm_kafka.core.subscription import (
     NAME_LENGTH_MAX,
     Subscription,

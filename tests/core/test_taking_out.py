@@ -11,7 +11,7 @@ from jbm_kafka.core import changes as c
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.departure import DEPARTS_BY, Route
 from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.taking_out import Found, Verb, decide_put_back, find, may_wait_again, route_of_verb
 from tests.core.channel_parts import Channel, message, recovered

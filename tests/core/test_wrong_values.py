@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.core.errors import InvalidSettingError, InvalidTypeError
+from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
 from jbm_kafka.core.wrong_values import (
     SHOWN_MAX,
     checked_int,

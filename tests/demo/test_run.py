@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from jbm_kafka.demo.worker import LEAVE_S
 from jbm_kafka.devbroker import LocalBroker
-from jbm_kafka.devbroker.waiting import wait_until
+from jbm_kafka.devbroker.asking_again import wait_until
 from tests.demo.conftest import Start
 from tests.support.topics import admin_client
 

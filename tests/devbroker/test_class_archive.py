@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka.devbroker import LocalBroker, process
+from jbm_kafka.devbroker.broker_jars import ensure_jars
 from jbm_kafka.devbroker.class_archive import ensure_archive
-from jbm_kafka.devbroker.jars import ensure_jars
 from tests.support.broker import local_broker
 
 

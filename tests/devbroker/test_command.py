@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.cli.main import COMMANDS, DONE, FAILED, WRONG_USAGE, describe, main
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.devbroker import LocalBroker
 
 
@@ -106,7 +106,7 @@ def test_every_listed_command_exists_and_helps(capsys: pytest.CaptureFixture[str
 
 
 def test_the_broker_command_loads_neither_stores_nor_spark() -> None:
-    script = "import sys, jbm_kafka.cli.broker, jbm_kafka.cli.main; print(*sys.modules)"
+    script = "import sys, jbm_kafka.cli.broker_command, jbm_kafka.cli.main; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "click" in loaded
     assert not {"rocksdict", "pyspark", "fastavro"} & set(loaded)

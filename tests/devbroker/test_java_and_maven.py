@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka.devbroker import LocalBroker, LocalBrokerError
-from jbm_kafka.devbroker.jars import ensure_jars, kafka_version
+from jbm_kafka.devbroker.broker_jars import ensure_jars, kafka_version
 from jbm_kafka.devbroker.java import find_java, java_version
 
 

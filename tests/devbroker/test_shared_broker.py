@@ -5,7 +5,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import KafkaException
 
-from jbm_kafka.devbroker.waiting import wait_until
+from jbm_kafka.devbroker.asking_again import wait_until
 from tests.conftest import MakeTopic
 from tests.support.topics import create_topic, delete_topics_beginning_with
 

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from jbm_kafka import AcknowledgeMode, Queue
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.connection import Connection
 from tests.jms.support import SOON_S, receive, send
 

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.waits import Waits
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.completion import Completion

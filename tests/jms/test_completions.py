@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.completions import Completions
-from jbm_kafka.jms.messages import Message, TextMessage
+from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.jms.send_reports import CallbackReport, CompletionListener
 from tests.jms.support import SOON_S

@@ -10,7 +10,7 @@ import pytest
 
 from jbm_kafka import ConnectionFactory
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.errors import JMSError, JMSSecurityError
+from jbm_kafka.core.jms_errors import JMSError, JMSSecurityError
 from jbm_kafka.devbroker.ports import free_port
 from tests.support.sasl import PASSWORD, USER, SaslBroker, sasl_broker
 from tests.support.secured import ALICE, SecuredBroker

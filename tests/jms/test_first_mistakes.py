@@ -10,7 +10,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, TextMessage
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     InvalidDestinationError,
     InvalidSettingError,

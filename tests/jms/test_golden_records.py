@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record, to_record
 from jbm_kafka.jms.object_message import ObjectMessage
 from tests.support.records import Record

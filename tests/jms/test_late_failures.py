@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka import AcknowledgeMode, Message, Queue, errors
-from jbm_kafka.core.errors import IllegalStateError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.named_messages import with_ids

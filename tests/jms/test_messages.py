@@ -16,7 +16,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
-from jbm_kafka.jms.messages import Message, TextMessage
+from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.messages_wire import from_record, message_of, to_record
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.received import READERS

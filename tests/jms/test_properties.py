@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jbm_kafka.errors import MessageFormatError
-from jbm_kafka.jms.messages import TextMessage
+from jbm_kafka.jms.message import TextMessage
 
 TYPES = ["boolean", "byte", "short", "int", "long", "float", "double", "string"]
 SPEC: dict[str, str] = {

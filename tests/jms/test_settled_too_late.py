@@ -3,7 +3,7 @@
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 
 ORDERS = Queue("orders")
 

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from jbm_kafka import AddressSettings, ConnectionFactory
-from jbm_kafka.core.errors import InvalidSettingError, JMSError
+from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
 from tests.jms.support import SOON_S, Aside

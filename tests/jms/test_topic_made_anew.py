@@ -10,7 +10,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from jbm_kafka import AcknowledgeMode, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.errors import OrderError
+from jbm_kafka.core.jms_errors import OrderError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.producer import MessageProducer
 from tests.jms.support import SOON_S, bodies, receive, receive_all, send

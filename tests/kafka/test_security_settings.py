@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.kafka.settings import check_client_settings
 
 SECRET = "hunter2"

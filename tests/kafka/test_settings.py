@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jbm_kafka.core.errors import IllegalStateError, InvalidSettingError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jbm_kafka.contract import CoreMessage, MessageReference, MessageStore, PersistenceManager, TransactionManager
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     CorruptRecordError,
     IllegalStateError,
     MessageFormatError,

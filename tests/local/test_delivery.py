@@ -6,7 +6,7 @@ import pytest
 
 from jbm_kafka.contract import MessageState, Routable
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.errors import IllegalStateError, RoutableNotAcceptedError
+from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError
 from tests.local.parts import Bench, BrokenError, Hand, Text
 
 NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED

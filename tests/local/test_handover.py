@@ -7,7 +7,7 @@ import pytest
 from jbm_kafka.core import changes as c
 from jbm_kafka.core.departure import DEPARTS_BY
 from jbm_kafka.core.entries import MessageFate
-from jbm_kafka.core.errors import IllegalStateError, UnknownMessageError
+from jbm_kafka.core.jms_errors import IllegalStateError, UnknownMessageError
 from jbm_kafka.core.reference import DEPARTING, Reference
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.local.contract_state import ContractChannelState

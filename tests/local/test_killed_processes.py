@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka.core.errors import ResourceAllocationError
+from jbm_kafka.core.jms_errors import ResourceAllocationError
 from jbm_kafka.local import RocksPersistenceManager
 from tests.local.killed_worker import MESSAGES, Place
 from tests.local.parts import Hand

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from jbm_kafka.contract import MessageState
-from jbm_kafka.core.errors import IllegalStateError, RoutableNotAcceptedError, UnknownMessageError
+from jbm_kafka.core.jms_errors import IllegalStateError, RoutableNotAcceptedError, UnknownMessageError
 from tests.local.parts import Bench, BrokenError, Hand
 
 NEW, DELIVERED = MessageState.NEW, MessageState.DELIVERED

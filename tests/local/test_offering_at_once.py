@@ -6,7 +6,7 @@ import threading
 
 from jbm_kafka.contract import MessageState, Routable, TransactionResource
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.errors import RoutableNotAcceptedError, TransactionInDoubtError
+from jbm_kafka.core.jms_errors import RoutableNotAcceptedError, TransactionInDoubtError
 from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, QueueChannel
 from tests.local.parts import Bench, Hand, Text
 

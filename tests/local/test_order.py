@@ -8,8 +8,8 @@ import pytest
 
 from jbm_kafka.contract import MessageState
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.errors import UnknownMessageError
-from jbm_kafka.local.messages import LocalMessage
+from jbm_kafka.core.jms_errors import UnknownMessageError
+from jbm_kafka.local.channel_messages import LocalMessage
 from tests.local.parts import Bench, Text
 
 

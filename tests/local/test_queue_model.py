@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from jbm_kafka.contract import MessageState, Routable
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     RoutableNotAcceptedError,
     TransactionRolledBackError,

@@ -6,9 +6,9 @@ import pytest
 
 from jbm_kafka.contract import MessageState, Routable
 from jbm_kafka.core.address_settings import AddressSettings, ResolvedSettings
-from jbm_kafka.core.errors import InvalidSettingError, RoutableNotAcceptedError, UnknownMessageError
+from jbm_kafka.core.jms_errors import InvalidSettingError, RoutableNotAcceptedError, UnknownMessageError
 from jbm_kafka.local import MemoryMessageStore, QueueChannel
-from jbm_kafka.local.messages import LocalMessage
+from jbm_kafka.local.channel_messages import LocalMessage
 from tests.local.parts import Bench, BrokenError, Clock, Hand, Text
 
 NEW = MessageState.NEW

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.contract import Channel, ChannelState, MessageState, Receiver, Routable
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     RoutableNotAcceptedError,
     UnknownMessageError,

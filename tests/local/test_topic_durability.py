@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from jbm_kafka.contract import MessageState
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     CorruptRecordError,
     IllegalStateError,
     TransactionRolledBackError,

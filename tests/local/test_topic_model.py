@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jbm_kafka.contract import MessageState, Routable
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     RoutableNotAcceptedError,
     TransactionRolledBackError,

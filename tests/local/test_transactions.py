@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from jbm_kafka.contract import MessageState, TransactionResource
-from jbm_kafka.core.errors import (
+from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     TransactionInDoubtError,
     TransactionInProgressError,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.core.errors import CorruptRecordError, IllegalStateError, JMSError, JMSSecurityError
+from jbm_kafka.core.jms_errors import CorruptRecordError, IllegalStateError, JMSError, JMSSecurityError
 from jbm_kafka.ports import AccessRefused, Unreachable
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
-from jbm_kafka.core.errors import InvalidSettingError, JMSSecurityError
+from jbm_kafka.core.jms_errors import InvalidSettingError, JMSSecurityError
 from jbm_kafka.providers import in_memory
 from tests.jms.support import bodies, receive, send
 

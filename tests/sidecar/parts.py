@@ -9,7 +9,7 @@ from typing import Any, cast
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import HeldStore
@@ -17,12 +17,12 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.producer_pool import ProducerPool
-from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import ThreadWorkers, Wait
 from jbm_kafka.sidecar.topics import Topics

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jbm_kafka.core.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link

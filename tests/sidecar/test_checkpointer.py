@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.checkpoint_parts import Transfer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.deliveries import Delivery

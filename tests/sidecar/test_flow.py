@@ -11,7 +11,7 @@ from jbm_kafka.core.address_settings import AddressSettingsRepository
 from jbm_kafka.core.changes import Acknowledged, Fetched, OfferedRaised, Returned, ReturnedMessage, TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.core.jms_errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.core.offer import decide_offer
 from jbm_kafka.core.settlement import RETURNED
 from jbm_kafka.memory.memory_held import MemoryHeldStore
@@ -19,9 +19,9 @@ from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.sidecar.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.intake import reference_of
-from jbm_kafka.sidecar.recovery import ChannelOpener
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 from jbm_kafka.sidecar.topics import Topics

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.errors import InvalidClientIDError, InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from tests.jms.support import eventually
 from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes

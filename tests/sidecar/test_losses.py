@@ -10,7 +10,7 @@ from jbm_kafka.codec.events import decode_events
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY, DeliveryCount
 from jbm_kafka.core.entries import ChannelEvents, MessageFate
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster
 from jbm_kafka.ports.link import Link

@@ -9,7 +9,7 @@ import pytest
 
 from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, encode_selectors, selectors_key
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.selector_sets import LEAVE_MS
 from jbm_kafka.sidecar.sidecar import Sidecar

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka.core.destination import Destination, TemporaryQueue
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.temporary_name import TemporaryName
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.temporaries import LOOK_MS

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from jbm_kafka.core.destination import Queue, TemporaryQueue
-from jbm_kafka.core.errors import InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.provider import TopicInfo

@@ -9,7 +9,7 @@ import pytest
 from jbm_kafka.core.changes import Fetched, OfferedRaised
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.offer import decide_offer
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports.completion import Completion

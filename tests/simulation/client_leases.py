@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jbm_kafka.core.errors import InvalidClientIDError
+from jbm_kafka.core.jms_errors import InvalidClientIDError
 from tests.simulation.leases import SLACK_MS
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from tests.simulation.acts import SESSIONS_MAX, Acts
 from tests.simulation.client_leases import ClientLeases
 from tests.simulation.leases import Leases

@@ -8,7 +8,7 @@ from contextlib import suppress
 from jbm_kafka.admin.pausing import change
 from jbm_kafka.codec.pause_record import Halt
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.jms.session import Session
 from jbm_kafka.memory.memory_kafka import ProcessCrashed
 from jbm_kafka.sidecar.registry_log import RegistryLog

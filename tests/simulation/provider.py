@@ -7,7 +7,7 @@ from typing import Protocol
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jbm_kafka.core.destination import Queue
-from jbm_kafka.core.errors import IllegalStateError, JMSError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionRolledBackError
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.inbox import Inbox
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.transacted_acknowledge import PendingCommit, TransactedAcknowledge

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jbm_kafka.core.destination import Topic
-from jbm_kafka.core.errors import IllegalStateError, InvalidDestinationError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
 from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session

@@ -3,7 +3,7 @@
 import random
 
 from jbm_kafka.codec.headers import OWN_HEADERS
-from jbm_kafka.codec.properties import PROPERTY_TYPES
+from jbm_kafka.codec.property_header import PROPERTY_TYPES
 from tests.spark.records import Record
 
 VALUES = (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_spark.messages import message_stream, messages, wait_until_done, write_messages, write_stream
 
 NOWHERE = "127.0.0.1:1"

@@ -13,7 +13,7 @@ FAILED_BATCH = f"""{QUERY}[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred 
 foreach batch sink. Reason: An exception was raised by the Python Proxy. Return Message: Traceback:
   File "site-packages/py4j/clientserver.py", line 644, in _call_proxy
     return_value = getattr(self.pool[obj_id], method)(*params)
-jbm_kafka.core.errors.InvalidDestinationError: queue:invoices: there is no Kafka topic 'invoices'; create it
+jbm_kafka.core.jms_errors.InvalidDestinationError: queue:invoices: there is no Kafka topic 'invoices'; create it
  SQLSTATE: 39000{REST}"""
 FAILED_FUNCTION = """An error occurred while calling o91.save.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent \

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jbm_kafka.core.errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_spark.columns import PropertyType, property_column
 from jbm_spark.messages import messages
 from tests.spark.records import Record

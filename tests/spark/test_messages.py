@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from jbm_kafka.core.errors import InvalidDestinationError
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_spark.errors import OptionRefusedError, TopicError
 from jbm_spark.messages import message_stream, messages
 from tests.spark.conftest import Topics

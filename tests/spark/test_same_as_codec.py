@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 from jbm_kafka.codec.bodies import decode_body
 from jbm_kafka.codec.headers import DECODE_ERROR, JmsHeaders, decode_headers
 from jbm_kafka.codec.identity import foreign_message_id, unit_name
-from jbm_kafka.codec.properties import Property, parse_property
+from jbm_kafka.codec.property_header import Property, parse_property
 from jbm_spark.messages import messages
 from tests.spark.any_record import any_record
 from tests.spark.conftest import Topics

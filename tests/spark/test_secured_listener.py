@@ -14,7 +14,7 @@ from jbm_kafka.errors import InvalidSettingError, JMSSecurityError
 from jbm_spark.errors import OptionRefusedError
 from jbm_spark.kafka_properties import kafka_options
 from jbm_spark.messages import messages, write_messages
-from jbm_spark.topics import check_topics
+from jbm_spark.topic_check import check_topics
 from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, Rule, SecuredBroker
 
 

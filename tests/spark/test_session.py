@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_spark import session
 from jbm_spark.errors import JarsError, SessionError
 from jbm_spark.session_arguments import check_master, check_memory

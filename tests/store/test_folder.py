@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jbm_kafka.core.errors import IllegalStateError, JMSError, ResourceAllocationError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, ResourceAllocationError
 from jbm_kafka.store.folder import StateFolder
 from tests.support.manual_clock import ManualClock
 from tests.support.store_parts import MadeRecord

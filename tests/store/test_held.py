@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jbm_kafka.core.errors import ChannelLost, ResourceAllocationError
+from jbm_kafka.core.jms_errors import ChannelLost, ResourceAllocationError
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.ports import HeldStore, KafkaRecord
 from jbm_kafka.store.held import RocksHeldStore

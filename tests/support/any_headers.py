@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from jbm_kafka.codec.headers import OWN_HEADERS
-from jbm_kafka.codec.properties import PROPERTY_TYPES
+from jbm_kafka.codec.property_header import PROPERTY_TYPES
 
 property_names = st.sampled_from(
     ["x", "xx", "x.x", "region", "größe", "JMSXGroupID", "null", "", "jms.int.x", "JMSType"]

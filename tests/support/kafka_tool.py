@@ -2,7 +2,7 @@
 
 import subprocess
 
-from jbm_kafka.devbroker.jars import ensure_jars
+from jbm_kafka.devbroker.broker_jars import ensure_jars
 from jbm_kafka.devbroker.java import find_java
 
 TOOL_TIMEOUT_S = 60.0

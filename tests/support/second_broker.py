@@ -8,8 +8,8 @@ from pathlib import Path
 from confluent_kafka.cimpl import NewTopic
 
 from jbm_kafka.devbroker import LocalBroker, ports, process
+from jbm_kafka.devbroker.broker_jars import ensure_jars, resource_text
 from jbm_kafka.devbroker.file_lock import FileLock, is_locked
-from jbm_kafka.devbroker.jars import ensure_jars, resource_text
 from jbm_kafka.devbroker.java import find_java
 from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
 from tests.support.waiting import wait_until

@@ -9,7 +9,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.errors import InvalidSettingError, JMSError
+from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session

@@ -1,6 +1,6 @@
 """How a wrong selector is told: where, what stands there, what could."""
 
-from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.jms_errors import InvalidSelectorError
 
 SHOWN_MAX = 40
 """Characters of a selector or a token that a message repeats."""

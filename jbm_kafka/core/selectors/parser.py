@@ -5,7 +5,7 @@ Operators wait on a stack of our own until a weaker one follows, so that no dept
 
 from dataclasses import dataclass
 
-from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.jms_errors import InvalidSelectorError
 from jbm_kafka.core.selectors.like import PATTERN_MAX, parse_pattern
 from jbm_kafka.core.selectors.literals import BEYOND_LONG, LONG_MAX
 from jbm_kafka.core.selectors.mistake import mistake, shown

@@ -6,7 +6,7 @@ Whether a number, a text or a condition may stand somewhere is checked here; of 
 from dataclasses import dataclass
 from enum import Enum
 
-from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.jms_errors import InvalidSelectorError
 from jbm_kafka.core.selectors.literals import wrapped
 from jbm_kafka.core.selectors.mistake import mistake, shown
 from jbm_kafka.core.selectors.nodes import Chain, Comparison, Junction, Literal, Name, Node, Not, Signed

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.jms_errors import InvalidSelectorError
 from jbm_kafka.core.selectors.evaluator import Evaluate, Read, compiled
 from jbm_kafka.core.selectors.mistake import mistake
 from jbm_kafka.core.selectors.nodes import normal_text

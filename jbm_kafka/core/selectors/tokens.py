@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 from unicodedata import category
 
-from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.jms_errors import InvalidSelectorError
 from jbm_kafka.core.selectors.literals import parse_number
 from jbm_kafka.core.selectors.mistake import mistake, shown
 

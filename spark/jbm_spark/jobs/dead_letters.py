@@ -13,14 +13,14 @@ import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import Whole, json_option
 from jbm_kafka.cli.connect import as_queue
-from jbm_kafka.cli.options import Whole, json_option
 from jbm_kafka.codec.dead_letter import DEAD_LETTER_REASON, DELIVERY_COUNT, ORIG_DESTINATION, ORIG_MESSAGE_ID
 from jbm_kafka.core.destination import Queue
 from jbm_spark.jars import installed_pyspark
 from jbm_spark.jobs.report import DeadLetterGroup, DeadLetterReport, QueueContent, as_json_line, as_text
 from jbm_spark.kafka_properties import kafka_options
-from jbm_spark.topics import check_topics
+from jbm_spark.topic_check import check_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

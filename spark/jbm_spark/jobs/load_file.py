@@ -16,13 +16,13 @@ import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import emit, json_option
 from jbm_kafka.cli.connect import as_queue
-from jbm_kafka.cli.options import emit, json_option
 from jbm_kafka.core.destination import Queue
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import ColumnsIgnoredWarning, SparkJobError, WriteError
 from jbm_spark.jars import installed_pyspark
-from jbm_spark.topics import check_topics
+from jbm_spark.topic_check import check_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -27,10 +27,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.coordinator_client import CoordinatorClient
-from jbm_kafka.kafka.errors import FENCED, UNKNOWN_TOPIC, cause
 from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.kafka.stable_ends import StableEnds
+from jbm_kafka.kafka.translated_errors import FENCED, UNKNOWN_TOPIC, cause
 from jbm_kafka.ports import (
     CommittedOffset,
     GroupDescription,

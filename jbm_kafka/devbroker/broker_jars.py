@@ -6,7 +6,7 @@ import shutil
 from importlib.resources import files
 from pathlib import Path
 
-from jbm_kafka.devbroker.errors import LocalBrokerError
+from jbm_kafka.devbroker.broker_error import LocalBrokerError
 from jbm_kafka.devbroker.file_lock import locked
 from jbm_kafka.devbroker.folders import cache_folder
 from jbm_kafka.devbroker.maven import FETCH_TIMEOUT_S, MavenError, copy_jars

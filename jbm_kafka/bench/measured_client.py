@@ -1,4 +1,4 @@
-"""One measured client in a fresh process of its own: `python -m jbm_kafka.bench.worker PLACE NAME OPTIONS-AS-JSON`.
+"""One measured client in a fresh process: `python -m jbm_kafka.bench.measured_client PLACE NAME OPTIONS-AS-JSON`.
 
 Its environment tells it which Kafka. Its last line of output is its result as JSON. Others before it say that it is
 ready; it goes on when told.
@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from jbm_kafka.bench.forward import forward_jbm, forward_raw
-from jbm_kafka.bench.held import receive_others
+from jbm_kafka.bench.held_unit import receive_others
 from jbm_kafka.bench.latency import receive_latencies, receive_latencies_raw, send_paced, send_paced_raw
+from jbm_kafka.bench.measured_receivers import receive_in_mode, receive_jbm, receive_raw, receive_share
 from jbm_kafka.bench.processor import bind_to_one_processor
-from jbm_kafka.bench.receivers import receive_in_mode, receive_jbm, receive_raw, receive_share
 from jbm_kafka.bench.sends import (
     send_in_groups,
     send_one_by_one,
@@ -28,7 +28,7 @@ from jbm_kafka.bench.sends import (
     send_with_callback_raw,
 )
 from jbm_kafka.bench.subscribed import receive_subscribed
-from jbm_kafka.bench.waiting import receive_beside
+from jbm_kafka.bench.waiting_client import receive_beside
 from jbm_kafka.cli.cluster_settings import Cluster, cluster_of_environment, environment_of
 
 CLIENTS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
@@ -67,7 +67,7 @@ class Worker:
         self._name = name
         place = "bound" if is_bound else "free"
         self._process = subprocess.Popen(
-            [*under, sys.executable, "-m", "jbm_kafka.bench.worker", place, name, json.dumps(options)],
+            [*under, sys.executable, "-m", "jbm_kafka.bench.measured_client", place, name, json.dumps(options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from jbm_kafka.cli.command_options import Whole, emit, json_option
 from jbm_kafka.cli.lazy import HintingGroup
-from jbm_kafka.cli.options import Whole, emit, json_option
 from jbm_kafka.devbroker import LocalBroker, LocalBrokerError
 from jbm_kafka.devbroker.broker import BrokerStatus
 from jbm_kafka.devbroker.ports import is_free

@@ -8,13 +8,13 @@ import click
 from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import json_option, selector_option, subscription_options
 from jbm_kafka.cli.connect import admin_of, as_queue
-from jbm_kafka.cli.options import json_option, selector_option, subscription_options
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.states import MessageState
-from jbm_kafka.jms.messages import Message
+from jbm_kafka.jms.message import Message
 
 T = TypeVar("T")
 ROWS_MAX = 1000

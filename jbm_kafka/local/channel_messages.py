@@ -15,7 +15,7 @@ from jbm_kafka.codec.dead_letter import (
     ORIG_MESSAGE_ID,
 )
 from jbm_kafka.contract import CoreMessage, MessageReference, MessageStore, Routable
-from jbm_kafka.core.errors import RoutableNotAcceptedError, UnknownMessageError
+from jbm_kafka.core.jms_errors import RoutableNotAcceptedError, UnknownMessageError
 
 
 class _ByPriority:

@@ -11,7 +11,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
-from jbm_kafka.core.errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from types import MappingProxyType
 
 from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER
-from jbm_kafka.codec.properties import (
+from jbm_kafka.codec.property_header import (
     INTEGER_BITS,
     NULL,
     Property,
@@ -19,7 +19,7 @@ from jbm_kafka.codec.properties import (
     property_text,
 )
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown, shown_name
 

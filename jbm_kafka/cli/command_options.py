@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from jbm_kafka.core.errors import InvalidSelectorError
+from jbm_kafka.core.jms_errors import InvalidSelectorError
 from jbm_kafka.core.selectors.selector import parse_selector
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -1,6 +1,6 @@
 """Why the local broker could not do it. One line each, with what to do."""
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 
 
 class LocalBrokerError(JMSError):

@@ -13,18 +13,18 @@ import click
 from rich.console import Console
 
 from jbm_kafka import compiled
+from jbm_kafka.bench.bench_report import as_json, print_tables
 from jbm_kafka.bench.plan import QUICK, Plan
-from jbm_kafka.bench.report import as_json, print_tables
 from jbm_kafka.bench.shapes import SHAPES
 from jbm_kafka.cli.cluster_options import ClusterUsageError, check_own_broker, cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import Seconds, Whole
 from jbm_kafka.cli.connect import contact
 from jbm_kafka.cli.ending import unwind_when_asked_to_end
-from jbm_kafka.cli.options import Seconds, Whole
 from jbm_kafka.core.destination import NAMESPACE_LENGTH_MAX
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.devbroker import LocalBroker
-from jbm_kafka.devbroker.jars import kafka_version
+from jbm_kafka.devbroker.broker_jars import kafka_version
 
 MISSED = 1
 OWN_NAMESPACE_LENGTH = 15

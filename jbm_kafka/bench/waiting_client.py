@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jbm_kafka.bench.receivers import PATIENCE_S, Stopwatch
+from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import factory_of, within
 from jbm_kafka.jms.consumer import MessageConsumer

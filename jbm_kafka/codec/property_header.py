@@ -11,7 +11,7 @@ from struct import pack, unpack
 from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
-from jbm_kafka.core.errors import MessageFormatError
+from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.selectors.tokens import KEYWORDS
 from jbm_kafka.core.wrong_values import shown, shown_name
 

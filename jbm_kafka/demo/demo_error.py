@@ -1,6 +1,6 @@
 """Why the demo could not be done, or did not show what it should."""
 
-from jbm_kafka.core.errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError
 
 
 class DemoError(JMSError):

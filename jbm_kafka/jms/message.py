@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never, Protocol, TypeVar, cast
 
 from jbm_kafka.codec.bodies import Body, BodyShape
 from jbm_kafka.codec.identity import GROUP_ID
-from jbm_kafka.codec.properties import Property
+from jbm_kafka.codec.property_header import Property
 from jbm_kafka.core.call_arguments import explained, refuse_others
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.inherited import with_inherited
+from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown, with_article
 from jbm_kafka.jms.arguments import check_kind
 from jbm_kafka.jms.known_attributes import unknown_attribute
 from jbm_kafka.jms.message_core import MessageCore
-from jbm_kafka.jms.properties import TypedProperties, check_group, check_property_name
+from jbm_kafka.jms.message_properties import TypedProperties, check_group, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jbm_kafka.bench.load import HELD_UNIT
-from jbm_kafka.bench.receivers import PATIENCE_S, Stopwatch
+from jbm_kafka.bench.measured_receivers import PATIENCE_S, Stopwatch
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.connect import factory_of, within
 from jbm_kafka.jms.consumer import MessageConsumer

@@ -9,11 +9,11 @@ from rich.table import Table
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.command_options import Whole
 from jbm_kafka.cli.ending import unwind_when_asked_to_end
-from jbm_kafka.cli.options import Whole
 from jbm_kafka.demo.bookstore import Names, day, is_poison, new_run, refusals
 from jbm_kafka.demo.check import Figure, check
-from jbm_kafka.demo.errors import WrongFiguresError
+from jbm_kafka.demo.demo_error import WrongFiguresError
 from jbm_kafka.demo.evidence import gather
 from jbm_kafka.demo.run import Told, broker, check_exists, play
 from jbm_kafka.demo.spark_report import figures, show, spark_needed, spark_report

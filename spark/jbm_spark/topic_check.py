@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from jbm_kafka.core.destination import Destination
-from jbm_kafka.core.errors import JMSSecurityError
+from jbm_kafka.core.jms_errors import JMSSecurityError
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaClientError
 from jbm_kafka.sidecar.topics import Topics
