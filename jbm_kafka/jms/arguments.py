@@ -11,6 +11,7 @@ from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.never_run import check_runs
 
 PREFETCH_MAX = 1_000_000
 Seconds = SupportsFloat
@@ -62,9 +63,11 @@ def check_callable(name: str, value: object) -> None:
 
 
 def check_listener(name: str, value: object, argument: str) -> None:
-    """Raises InvalidTypeError when it cannot be called with one argument: at the first call nobody would hear it."""
+    """Raises InvalidTypeError when it cannot be called with one argument, or a call of it would run nothing: at the
+    first call nobody would hear it."""
     check_callable(name, value)
     if callable(value):
+        check_runs(name, value, argument)
         check_arguments(name, value, argument)
 
 

@@ -11,6 +11,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.markers import UNSET
 from jbm_kafka.jms.arguments import check_arguments, check_callable
 from jbm_kafka.jms.exception_listener import ended_by
+from jbm_kafka.jms.never_run import check_runs, refuse_unrun
 from jbm_kafka.jms.send_reports import CallbackReport
 
 log = logging.getLogger(__name__)
@@ -38,13 +39,16 @@ class Completions:
         """Of the last callback, which can be called as callbacks are: looked at once for a function, not for a send."""
 
     def check(self, listener: Any) -> None:
-        """Raises InvalidTypeError for a callback that cannot be called: its sends would each fail in the log alone."""
+        """Raises InvalidTypeError for a callback that cannot be called, or whose call runs nothing: it would be told of
+        each send in the log alone, or nowhere."""
         code = getattr(listener, "__code__", None)
         if code is self._fit_code:
             return
         if code is None:  # no function or method: what it takes is not so cheap to know
             check_callable("on_completion", listener)
+            check_runs("on_completion", listener, "message, error")
             return
+        check_runs("on_completion", listener, "message, error")
         check_arguments("on_completion", listener, "message, error")
         self._fit_code = code
 
@@ -121,6 +125,8 @@ class Completions:
                 self.wake.wait()
             for pending in due:
                 try:
-                    pending.listener(pending.message, pending.error)
+                    result = pending.listener(pending.message, pending.error)
+                    if result is not None:
+                        refuse_unrun("on_completion", result)
                 except BaseException as error:  # sys.exit() too: it would end this thread, and all later callbacks
                     log.exception("a completion callback %s; the send itself is as it was reported", ended_by(error))

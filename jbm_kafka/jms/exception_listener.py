@@ -11,6 +11,8 @@ import queue
 import threading
 from collections.abc import Callable
 
+from jbm_kafka.jms.never_run import refuse_unrun
+
 log = logging.getLogger(__name__)
 
 ExceptionListener = Callable[[Exception], object]
@@ -62,7 +64,9 @@ class ListenerCalls:
         while (told := self._told.get()) is not None:
             listener, error = told
             try:
-                listener(self._complete(error))
+                result = listener(self._complete(error))
+                if result is not None:
+                    refuse_unrun("exception_listener", result)
             except BaseException as raised:  # sys.exit() too: it would end this thread, and nothing more would be told
                 log.exception("the exception listener %s on: %s", ended_by(raised), error)
 

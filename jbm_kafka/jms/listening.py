@@ -11,6 +11,7 @@ from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.call_guard import ListeningState
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.never_run import refuse_unrun
 from jbm_kafka.jms.raised import what_follows
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
@@ -165,7 +166,9 @@ class Listening:
             finally:
                 session.guard.leave()
             try:
-                listener(message)
+                result = listener(message)
+                if result is not None:
+                    refuse_unrun("listener", result)
             except BaseException as error:  # sys.exit() in a handler as well: the message was not processed
                 log.warning(
                     "a listener of %s raised for message %s; %s",
