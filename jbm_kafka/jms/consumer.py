@@ -215,6 +215,8 @@ class MessageConsumer:
     def set_listener(self, listener: MessageListener | None) -> None:
         """Call `listener(message)` for each message on the session's own thread; None ends that.
 
+        What it raises makes a failed attempt of the call. So does sys.exit(), which does not end the process: set an
+        event that the main thread waits for. An async function is refused, for nobody would run it.
         A call that runs is waited for when a listener is taken away, unless that is done by the listener itself.
         """
         check_listener("listener", listener, "message")

@@ -9,6 +9,7 @@ from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.call_guard import ListeningState
+from jbm_kafka.jms.exception_listener import ended_by
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.never_run import refuse_unrun
@@ -171,9 +172,10 @@ class Listening:
                     refuse_unrun("listener", result)
             except BaseException as error:  # sys.exit() in a handler as well: the message was not processed
                 log.warning(
-                    "a listener of %s raised for message %s; %s",
-                    inbox.destination,
+                    "message %s of %s: its listener %s; %s",
                     message.message_id,
+                    inbox.destination,
+                    ended_by(error),
                     self._what_follows(inbox, delivery),
                     exc_info=error,
                 )
