@@ -13,6 +13,7 @@ from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.jms_errors import InvalidSettingError, OrderError
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_kafka.jms.arguments import checked_flag
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.provider import Seen
 
@@ -61,7 +62,7 @@ def choice_of(
     """What a caller gives, as it is used.
 
     Raises:
-        InvalidSettingError: nothing is given, or `everything` and something else.
+        InvalidSettingError: nothing is given, or `everything` and something else; or `everything` is not a bool.
         InvalidSelectorError: the selector is wrong; `position` tells the column.
     """
     if unit is not None and not isinstance(unit, str):
@@ -70,7 +71,7 @@ def choice_of(
     if ids is not None and not (isinstance(ids, Collection) and all(isinstance(each, str) for each in ids)):
         raise wrong_type("message_id", message_id, "it is a str, several of them, or None for any")
     is_narrowed = any(given is not None for given in (selector, unit, ids))
-    if everything == is_narrowed:
+    if checked_flag("everything", everything) == is_narrowed:
         remedy = (
             "everything=True means all messages, and unit, message_id or selector only some: give one or the other"
             if everything

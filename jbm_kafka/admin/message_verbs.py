@@ -89,8 +89,8 @@ def wish_of(
     Raises:
         InvalidSettingError: a value that cannot be.
     """
-    for name in ("dry_run", "splits_units"):
-        checked_flag(name, asked.get(name, False))
+    checked_flag("dry_run", asked.get("dry_run", False))
+    checked_flag("split_units", asked.get("splits_units", False))
     if asked.get("count") is not None:
         checked_int("count", asked["count"], 1, None, "messages")
     check_order(asked.get("order", "log"))

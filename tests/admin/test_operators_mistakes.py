@@ -1,5 +1,6 @@
 """Mistakes of operators in Python: each is refused in one line that names the value and what to do."""
 
+import inspect
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -115,6 +116,28 @@ def test_a_mistake_is_told_with_its_value_and_the_remedy(
     assert type(caught.value) is error
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+FLAGS = sorted(
+    (name, flag.name)
+    for name, member in inspect.getmembers(Admin, inspect.isfunction)
+    for flag in inspect.signature(member).parameters.values()
+    if isinstance(flag.default, bool) and not name.startswith("_")
+)
+
+
+@pytest.mark.parametrize(("name", "flag"), FLAGS, ids=[".".join(each) for each in FLAGS])
+def test_an_operator_who_wrote_no_was_taken_to_mean_yes(admin: Admin, name: str, flag: str) -> None:
+    """As with remove("orders", everything="no"), which removed all."""
+    needed = {"move": ("orders", "DLQ"), "retry_dead_letters": ()}.get(name, ("orders",))
+    options = {"unit": "joe"} if name in ("move", "remove", "expire", "send_to_dead_letter", "release") else {}
+    if flag == "everything":
+        options = {}
+    if name == "admit_partitions":
+        options = {"partitions": 32}  # type: ignore[dict-item]
+    with pytest.raises(errors.InvalidTypeError) as caught:
+        getattr(admin, name)(*needed, **options, **{flag: "no"})
+    assert str(caught.value) == f"{flag} is 'no': it is True or False"
 
 
 def test_an_admin_shows_where_it_is_and_whether_it_is_open() -> None:
