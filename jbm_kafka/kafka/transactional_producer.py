@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from jbm_kafka.kafka.bounded_call import bounded
 from jbm_kafka.kafka.missing_leaders import partitions_without_leader
+from jbm_kafka.kafka.reports_heard import hear_all, hear_some
 from jbm_kafka.kafka.settings import LOG
 from jbm_kafka.kafka.small_batches import SmallBatches
 from jbm_kafka.kafka.stale_metadata import is_metadata_stale
@@ -79,7 +80,7 @@ class ConfluentTransactionalProducer:
         self._bootstrap = bootstrap
         self._id = str(settings["transactional.id"])
         self._timeout_s = settings["transaction.timeout.ms"] / 1000
-        self._small_batches = SmallBatches(lambda: self._producer.flush(self._timeout_s))
+        self._small_batches = SmallBatches(lambda: hear_all(self._producer, self._timeout_s))
         self._in_transaction = False
         """It is open, and ours to end."""
         self._failed: dict[object, str] = {}
@@ -126,7 +127,7 @@ class ConfluentTransactionalProducer:
                 if time.monotonic() > deadline:
                     text = f"transactional id {self._id}: the queue of records stayed full for {self._timeout_s:g} s"
                     raise TransactionAborted(text, failed=frozenset(self._failed)) from None
-                self._producer.poll(0.01)
+                hear_some(self._producer, 0.01)
             except KafkaException as raised:
                 error = cause(raised)
                 if not is_retry and is_metadata_stale(error, self._producer, record.topic, record.partition):
@@ -186,8 +187,7 @@ class ConfluentTransactionalProducer:
             raise OutcomeUnknown(text)
         # While the coordinator is still being told of the first partition, it refuses to abort what it does not know,
         # and librdkafka takes that for fatal. A record that arrived is past that point; what cannot arrive is purged.
-        with suppress(KafkaException):
-            self._producer.flush(min(timeout_s, _SETTLE_S))
+        hear_all(self._producer, min(timeout_s, _SETTLE_S))
         self._steps(self._producer.abort_transaction, timeout_s, "abort", self._unknown)
         self._in_transaction = False
 
@@ -201,7 +201,7 @@ class ConfluentTransactionalProducer:
         self._in_transaction = False
         with suppress(KafkaException):  # a producer that failed for good says so once more
             self._producer.purge()
-            self._producer.poll(0)
+        hear_some(self._producer, 0)
 
     def _without_member(self, group: str) -> object:
         """What a group's offsets are written with by somebody who is not its member."""
@@ -240,7 +240,7 @@ class ConfluentTransactionalProducer:
                 error = cause(raised)
                 if error.retriable() and time.monotonic() < deadline:
                     # librdkafka says "retry" at once when it cannot reach anyone: give it a moment.
-                    self._producer.poll(0.005)
+                    hear_some(self._producer, 0.005)
                     continue
                 raise sort(error, step) from None
             return
@@ -248,8 +248,7 @@ class ConfluentTransactionalProducer:
     def _hear_reports(self) -> None:
         """librdkafka may say that the transaction failed before it reports the record that failed it."""
         if not self._failed:
-            with suppress(KafkaException):
-                self._producer.flush(_SETTLE_S)
+            hear_all(self._producer, _SETTLE_S)
 
     def _text(self, error: KafkaError, step: str) -> str:
         return f"transactional id {self._id} at {self._bootstrap}: {step}: {one_line(error)}"

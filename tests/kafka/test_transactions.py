@@ -202,6 +202,37 @@ def test_a_newer_user_of_the_id_ends_the_older_ones_transaction(
     newer.close()
 
 
+@pytest.mark.parametrize("end", ["commit", "abort", "close", "small batches"])
+def test_a_producer_fenced_with_records_under_way_says_so(
+    bootstrap: str, make_topic: MakeTopic, kafka_name: str, end: str
+) -> None:
+    """Of LOG-5: one who lost the id may try again; it came out as a SystemError of a report's callback."""
+    topic, kafka = make_topic(config={"max.message.bytes": "10000"}), ConfluentKafka(bootstrap)
+    older = producer(kafka, kafka_name)
+    older.begin()
+    newer = producer(kafka, kafka_name)
+    for record in numbered(topic, range(50)):
+        older.produce(record)
+
+    def commit_in_small_batches() -> None:
+        for _ in range(2):
+            older.produce(Outgoing(topic, 0, None, bytes(6_000), batch_bytes_max=10_000))
+        older.commit(WAIT_S)
+
+    if end == "close":
+        older.close()
+    else:
+        commit = commit_in_small_batches if end == "small batches" else lambda: older.commit(WAIT_S)
+        with pytest.raises(OutcomeUnknown):
+            older.abort(WAIT_S) if end == "abort" else commit()
+        older.close()
+    newer.begin()
+    newer.produce(numbered(topic, [1])[0])
+    newer.commit(WAIT_S)
+    assert committed_values(kafka, topic) == [1]
+    newer.close()
+
+
 def test_committed_offsets_wait_for_the_transaction_that_holds_them(
     world: World, kafka: Kafka, wide_topic: str, kafka_name: str
 ) -> None:
