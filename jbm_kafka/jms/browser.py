@@ -11,6 +11,7 @@ from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_value
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
+from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.ports.provider import Provider
 
 INCLUDES = ("deliverable", "all")
@@ -23,6 +24,7 @@ def check_include(include: object) -> None:
 
 
 @explained
+@of_one_process
 class QueueBrowser:
     """Shows what a queue holds, and takes nothing. Made by `session.create_browser`.
 

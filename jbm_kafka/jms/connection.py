@@ -18,6 +18,7 @@ from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
 from jbm_kafka.jms.exception_listener import ExceptionListener
 from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports.provider import Provider
 from jbm_kafka.version import version
@@ -41,6 +42,7 @@ class ConnectionMetadata:
 
 
 @explained
+@of_one_process
 @known_attributes()
 @likely_names
 class Connection:

@@ -18,6 +18,7 @@ from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.waiting import Waiting
 from jbm_kafka.ports.deliveries import Delivery
@@ -261,4 +262,4 @@ class MessageConsumer:
         self.close()
 
 
-explained(MessageConsumer)  # as a decorator it would make the class an interpreted one
+explained(of_one_process(MessageConsumer))  # as decorators they would make the class an interpreted one

@@ -24,6 +24,7 @@ from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
+from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.send_reports import CompletionListener
@@ -32,6 +33,7 @@ from jbm_kafka.jms.stream_message import StreamMessage
 
 
 @explained
+@of_one_process
 class ContextProducer:
     """A context's producer: each send names its destination first. Attributes are the defaults of its sends."""
 
@@ -132,6 +134,7 @@ class ContextProducer:
 
 
 @explained
+@of_one_process
 @known_attributes()
 @likely_names
 class Context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, cast
@@ -19,8 +20,9 @@ from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.connection_core import ConnectionDefaults
 from jbm_kafka.jms.context import Context
-from jbm_kafka.jms.known_attributes import likely_names
+from jbm_kafka.jms.known_attributes import given_at_making
 from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.one_process import check_pickled
 from jbm_kafka.ports.installation import Installation, SidecarConfig
 from jbm_kafka.ports.provider import ProviderModule
 
@@ -30,11 +32,11 @@ _DAY_MS = 86_400_000
 
 
 @explained
-@likely_names
+@given_at_making
 class ConnectionFactory:
     """Makes connections (create_connection) and contexts (create_context). Thread-safe.
 
-    It holds settings only; the first connection starts the sidecar.
+    It holds settings only; the first connection starts the sidecar. It can be pickled, for a child process.
 
     What is left out is as in the sidecar that other factories of this process have started for the same url, namespace
     and state folder, or else as docs/settings.md says. What is given holds, or connecting is refused.
@@ -70,7 +72,7 @@ class ConnectionFactory:
         url: str,
         *,
         client_id: str | None = None,
-        state_dir: str | None = None,
+        state_dir: str | os.PathLike[str] | None = None,
         kafka: Mapping[str, object] | None = None,
         address_settings: Mapping[str, AddressSettings] | None = None,
         default_unit_of_order: str | UnitMarker | None = None,
@@ -90,9 +92,6 @@ class ConnectionFactory:
         _check_type("client_id", client_id, str, "a str, or None")
         if client_id is not None:
             checked_client_id(client_id)
-        _check_type("state_dir", state_dir, str, "the path of a folder as a str, or None")
-        if state_dir is not None and (not state_dir or "\0" in state_dir):
-            raise wrong_value("state_dir", state_dir, "it is the path of a folder; leave it out for a temporary one")
         _check_type("kafka", kafka, Mapping, "a dict of librdkafka properties, or None")
         _check_type("address_settings", address_settings, Mapping, "a dict from pattern to AddressSettings, or None")
         asked = {
@@ -111,7 +110,7 @@ class ConnectionFactory:
         self._installation = Installation(
             bootstrap=address,
             client_settings=dict(kafka or {}),
-            state_dir=state_dir,
+            state_dir=_state_dir(state_dir),
             config=SidecarConfig(namespace=namespace, **given),
             given=frozenset(given),
         )
@@ -124,6 +123,11 @@ class ConnectionFactory:
             default_unit_of_order=_unit(default_unit_of_order),
             url=f"{self._scheme}://{address}",
         )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """For other processes: it is settings only."""
+        check_pickled("kafka", self._installation.client_settings)
+        return _made_again, (self._scheme, self._installation, self._defaults)
 
     def __repr__(self) -> str:
         return f"<ConnectionFactory {self._defaults.url}>"
@@ -149,6 +153,13 @@ class ConnectionFactory:
         return Context(self.create_connection(), acknowledge_mode)
 
 
+def _made_again(scheme: str, installation: Installation, defaults: ConnectionDefaults) -> ConnectionFactory:
+    factory = ConnectionFactory.__new__(ConnectionFactory)
+    factory._scheme, factory._installation, factory._defaults = scheme, installation, defaults
+    factory._provider = _provider(scheme)
+    return factory
+
+
 def _provider(scheme: str) -> ProviderModule:
     """What serves a URL's scheme. By name: nothing here needs what only one of them needs."""
     return cast(ProviderModule, import_module(PROVIDERS[scheme]))
@@ -164,6 +175,24 @@ def _address(url: str) -> tuple[str, str]:
     if isinstance(url, str) and url.startswith("memory:"):
         raise wrong_value("url", url, f"write memory://{shown_name(url.removeprefix('memory:').lstrip('/'))}")
     return "kafka", checked_bootstrap("url", url)
+
+
+def _state_dir(given: object) -> str | None:
+    """The path of the state folder as text.
+
+    Raises:
+        InvalidSettingError: it cannot be a folder's path, or is that of a file.
+    """
+    if given is None:
+        return None
+    path = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(path, str):
+        raise wrong_type("state_dir", given, "it is the path of a folder as a str or a Path, or None")
+    if not path or "\0" in path:
+        raise wrong_value("state_dir", given, "it is the path of a folder; leave it out for a temporary one")
+    if not os.path.isdir(path) and os.path.exists(path):  # noqa: PTH110, PTH112 - as it was written
+        raise wrong_value("state_dir", given, "it is a file; name a folder, which is made if it is not there")
+    return path
 
 
 def check_namespace(value: object) -> None:

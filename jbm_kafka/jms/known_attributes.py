@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
@@ -60,6 +61,39 @@ def likely_names(cls: type[T]) -> type[T]:
         raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
 
     # By its name: a type checker would take a `__getattr__` that it sees for "any name is an attribute".
+    setattr(cls, "__getattr__", of_unknown)  # noqa: B010
+    return cls
+
+
+def given_at_making(cls: type[T]) -> type[T]:
+    """The class, which takes no attribute from outside: what is there to be said is an argument of its `__init__`.
+
+    An attribute that was set would be ignored in silence. Who sets or asks for one is told of the argument.
+    """
+    arguments = list(inspect.signature(cls).parameters)
+    kind = cls.__name__
+
+    def refuse(self: object, name: str, value: object) -> None:
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+            return
+        if name in arguments:
+            text = f"{name} of a {kind} is given when it is made: {kind}(…, {name}={shown(value)})"
+        else:
+            text = f"a {kind} takes no attributes, its settings are given when it is made"
+            text = with_likely_name(f"{text}; it has no {shown(name)}", name, arguments)
+        raise AttributeError(text, name=name, obj=self)
+
+    def of_unknown(self: object, name: str) -> object:
+        if name in arguments:
+            text = f"{name} of a {kind} is given when it is made, {kind}(…, {name}=…), and cannot be read"
+            raise AttributeError(text, name=name, obj=self)
+        if name.startswith("_"):
+            return object.__getattribute__(self, name)
+        raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
+
+    # By their names, as above.
+    setattr(cls, "__setattr__", refuse)  # noqa: B010
     setattr(cls, "__getattr__", of_unknown)  # noqa: B010
     return cls
 

@@ -17,6 +17,7 @@ from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import as_destination, checked_flag, checked_timeout_s
 from jbm_kafka.jms.known_attributes import Check, known_attributes, take_no_other
 from jbm_kafka.jms.message import Message
+from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.routing import Routing, UnitOfOrder, check_unit
 from jbm_kafka.jms.send_group import SendGroup
 from jbm_kafka.jms.send_reports import CompletionListener
@@ -44,6 +45,7 @@ _CHECKS: Mapping[str, Check] = MappingProxyType(
 
 
 @explained
+@of_one_process
 @known_attributes(_CHECKS)
 class MessageProducer:
     """Sends. Made by `session.create_producer`. As a context manager it closes itself.

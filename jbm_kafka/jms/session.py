@@ -30,6 +30,7 @@ from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.object_message import ObjectMessage
+from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requesting import SendOptionsOfRequest, reply_to
 from jbm_kafka.jms.routing import UnitOfOrder
@@ -44,6 +45,7 @@ SENDS_TIMEOUT_S = 60.0
 
 
 @explained
+@of_one_process
 @known_attributes()
 @likely_names
 class Session:

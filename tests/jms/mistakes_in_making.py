@@ -1,10 +1,14 @@
 """Mistakes in what makes the objects: the row, the class and the text of each."""
 
+from pathlib import Path
+
 from jbm_kafka import NO_UNIT, AddressSettings, ConnectionFactory, Queue, errors
+from jbm_kafka.core.wrong_values import shown
 from tests.jms.one_of_each import HOST, QUEUE, Mistakes, assign, call, enter, new
 
 # fmt: off
 
+THIS_FILE = Path(__file__)
 SETTINGS_OF_A_FACTORY = (
     "url, client_id, state_dir, kafka, address_settings, default_unit_of_order, auto_create, namespace, "
     "memory_budget_bytes, session_timeout_ms, revoke_drain_ms, membership_idle_ms, receiver_idle_ms, "
@@ -75,7 +79,9 @@ FACTORY: Mistakes = [
     (new(ConnectionFactory, HOST, client_id=""), errors.InvalidClientIDError,
      "client_id has 0 characters: it has 1 to 200"),
     (new(ConnectionFactory, HOST, state_dir=7), errors.InvalidTypeError,
-     "state_dir is 7: it is the path of a folder as a str, or None"),
+     "state_dir is 7: it is the path of a folder as a str or a Path, or None"),
+    (new(ConnectionFactory, HOST, state_dir=THIS_FILE), errors.InvalidSettingError,
+     f"state_dir is {shown(THIS_FILE)}: it is a file; name a folder, which is made if it is not there"),
     (new(ConnectionFactory, HOST, state_dir=""), errors.InvalidSettingError,
      "state_dir is '': it is the path of a folder; leave it out for a temporary one"),
     (new(ConnectionFactory, HOST, state_dir="a\0b"), errors.InvalidSettingError,

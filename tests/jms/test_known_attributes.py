@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka import TextMessage
+from jbm_kafka import ConnectionFactory, TextMessage
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
@@ -41,3 +41,29 @@ def test_what_applications_set_attributes_of_takes_known_ones_only() -> None:
         assert "__setattr__" in vars(each)
     with pytest.raises(AttributeError, match="no attribute"):
         TextMessage("text").priorityy = 5  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("prefetch", r"^prefetch of a ConnectionFactory is given when it is made: ConnectionFactory\(…, prefetch=5\)$"),
+        (
+            "adress_settings",
+            "given when it is made; it has no 'adress_settings'; 'address_settings' is meant",
+        ),
+        ("create_connection", "takes no attributes, its settings are given when it is made"),
+    ],
+)
+def test_a_setting_that_was_assigned_to_a_factory_was_ignored(name: str, said: str) -> None:
+    factory = ConnectionFactory("memory://assigned")
+    with pytest.raises(AttributeError, match=said):
+        setattr(factory, name, 5)
+
+
+def test_a_setting_that_is_read_of_a_factory_looked_as_if_there_were_none() -> None:
+    factory = ConnectionFactory("memory://assigned", client_id="me")
+    with pytest.raises(AttributeError, match=r"^client_id of a ConnectionFactory is given when it is made, .* read$"):
+        factory.client_id  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'createContext'; 'create_context' is meant, probably"):
+        factory.createContext  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(factory, "_nothing")

@@ -1,0 +1,68 @@
+"""What goes to a child process that was spawned, and what does not."""
+
+import multiprocessing
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jbm_kafka import SYSTEM_GENERATED, AddressSettings, ConnectionFactory, Queue, errors
+from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.one_process import check_pickled
+from tests.jms.spawned import work_in_child
+from tests.jms.support import SOON_S
+
+ORDERS = Queue("orders")
+
+
+def test_a_factory_could_not_be_given_to_a_spawned_process() -> None:
+    factory = ConnectionFactory("memory://spawned", address_settings={"#": AddressSettings(partitions=1)})
+    spawning = multiprocessing.get_context("spawn")
+    told = spawning.SimpleQueue()
+    child = spawning.Process(target=work_in_child, args=(factory, told))
+    child.start()
+    child.join(SOON_S)
+    assert child.exitcode == 0
+    assert told.get() == "from the child"
+
+
+def test_a_factory_is_the_same_behind_a_pickle(tmp_path: Path) -> None:
+    factory = ConnectionFactory(
+        "localhost:9092", client_id="me", state_dir=tmp_path, kafka={"client.rack": "a"},
+        default_unit_of_order=SYSTEM_GENERATED, namespace="n", prefetch=5, auto_create=False,
+    )  # fmt: skip
+    again = pickle.loads(pickle.dumps(factory))
+    assert repr(again) == repr(factory)
+    assert (again._installation, again._defaults) == (factory._installation, factory._defaults)
+    assert again._defaults.default_unit_of_order is SYSTEM_GENERATED
+
+
+def test_a_factory_with_a_function_that_cannot_be_pickled_says_which() -> None:
+    """As an `oauth_cb` may be, with which no factory is made where nobody gives tokens."""
+    with pytest.raises(errors.InvalidSettingError, match=r"^kafka\['oauth_cb'\] is .*: it cannot be pickled; give a"):
+        check_pickled("kafka", {"client.rack": "a", "oauth_cb": lambda config: ("token", 0)})
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("Connection", lambda connection: connection),
+        ("Session", Connection.create_session),
+        ("MessageConsumer", lambda connection: connection.create_session().create_consumer(ORDERS)),
+        ("MessageProducer", lambda connection: connection.create_session().create_producer(ORDERS)),
+        ("QueueBrowser", lambda connection: connection.create_session().create_browser(ORDERS)),
+    ],
+)
+def test_what_belongs_to_a_process_named_a_lock_of_its_inside(name: str, make: Callable[[Connection], object]) -> None:
+    with ConnectionFactory("memory://pickled").create_connection() as connection:
+        told = f"^a {name} cannot be pickled: it belongs to this process; make it in the child process"
+        with pytest.raises(errors.IllegalStateError, match=told):
+            pickle.dumps(make(connection))
+
+
+def test_a_context_names_itself_too() -> None:
+    with ConnectionFactory("memory://pickled").create_context() as jms:
+        for each in (jms, jms.create_producer()):
+            with pytest.raises(errors.IllegalStateError, match=f"^a {type(each).__name__} cannot be pickled"):
+                pickle.dumps(each)
