@@ -31,6 +31,8 @@ class StartReason(Enum):
     """Somebody restored an offset together with its metadata, or the cluster lost the end of a log."""
     SUBSCRIBED_ANEW = "another subscription had the name before"
     """What is remembered is about that one: it begins where the registry says."""
+    OWNER_GOES_ON = "as its changelog says, which an owner goes on writing"
+    """Only where somebody looks at it. An offset that was read before is that of an earlier checkpoint."""
     LOG_BOUNDS = "as its changelog says, cut to what the log still has"
     """Records were deleted under the channel, or the cluster lost the end of the log."""
 
@@ -50,6 +52,8 @@ class Facts:
     """One past the last offset the log has, committed or not."""
     begin: int = 0
     """Of a subscription: where the registry says that it begins."""
+    is_written: bool = False
+    """Between two readings another checkpoint came: an owner lives. Not so where the owner recovers it, being alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,8 @@ def decide_start(facts: Facts) -> Start:
             return _as_recorded(facts, position)
         # One checkpoint writes both, so somebody moved the number and kept the metadata.
         return _afresh(facts, StartReason.OPERATOR_RESET, committed.position)
+    if facts.is_written:
+        return _as_recorded(facts, position, StartReason.OWNER_GOES_ON)
     if committed.position < position.watermark:
         return _afresh(facts, StartReason.OLDER_CHECKPOINT, committed.position)
     # The cluster lost the end of the changelog, or of the group's offsets after somebody's reset. The lower of the
@@ -130,10 +136,10 @@ def _as_committed(facts: Facts, committed: CommittedOffset) -> Start:
     return Start(reason=StartReason.COMMITTED_OFFSET, position=position, keeps_entries=True)
 
 
-def _as_recorded(facts: Facts, position: Position) -> Start:
+def _as_recorded(facts: Facts, position: Position, reason: StartReason = StartReason.CHANGELOG) -> Start:
     begin, end = facts.log_begin, facts.log_end
     if begin <= position.watermark and position.fetched <= end:
-        return Start(reason=StartReason.CHANGELOG, position=position, keeps_entries=True)
+        return Start(reason=reason, position=position, keeps_entries=True)
     # Above a lost end other messages will get the same offsets: what is known of the old ones must not count.
     cut = replace(
         position,

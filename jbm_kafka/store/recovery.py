@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 
 READINGS_MAX = 3
 """One may find the journal damaged, and one a living owner's checkpoint between two questions (when somebody only
-looks); then the next agrees. What still differs differs for good."""
+looks); then the next agrees, or the owner is so busy that it finds one more: that is seen by its changelog. What still
+differs, with no other checkpoint since the last reading, differs for good."""
 
 _QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED, StartReason.SUBSCRIBED_ANEW})
 _ASKED_FOR = frozenset({StartReason.OPERATOR_RESET})
@@ -65,10 +66,16 @@ class _Found:
     committed: CommittedOffset | None
     contents: ChangelogContents
     decoded: DecodedChangelog
+    is_written: bool = False
+    """The changelog has another position than at the reading before, which an owner must have written."""
 
     @property
     def is_disputed(self) -> bool:
         return is_disputed(self.decoded.position, self.committed)
+
+    @property
+    def is_to_be_read_again(self) -> bool:
+        return self.is_journal_damaged or (self.is_disputed and not self.is_written)
 
     @property
     def is_journal_damaged(self) -> bool:
@@ -96,15 +103,23 @@ def recover_channels(
         committed = admin.committed(scope.group, scope.topic, asked)
         contents = read_changelogs(scope, asked, admin=admin, reader=reader, journal=journal, timeout_s=timeout_s)
         for p in asked:
-            found[p] = _Found(committed.get(p), contents[p], decode_values(contents[p].values))
+            decoded = decode_values(contents[p].values)
+            found[p] = _Found(committed.get(p), contents[p], decoded, _is_written(found.get(p), decoded))
             if found[p].is_journal_damaged:
                 journal.discard(scope.journal_channel(p))
-        asked = [p for p in asked if found[p].is_disputed or found[p].is_journal_damaged]
+        asked = [p for p in asked if found[p].is_to_be_read_again]
         if not asked:
             break
     begins = admin.begin_positions(scope.topic, partitions)
     ends = admin.end_positions(scope.topic, partitions, stable=False)
     return {p: _recovered(scope, p, found[p], log_begin=begins[p], log_end=ends[p]) for p in partitions}
+
+
+def _is_written(before: _Found | None, decoded: DecodedChangelog) -> bool:
+    """Whether somebody wrote another position since the reading before; what a damaged journal said does not count."""
+    if before is None or before.is_journal_damaged or before.decoded.position is None or decoded.position is None:
+        return False
+    return before.decoded.position.checkpoint_id != decoded.position.checkpoint_id
 
 
 def recover_unrecorded(
@@ -140,6 +155,7 @@ def _recovered(
         log_begin=log_begin,
         log_end=log_end,
         begin=scope.begins.get(partition, 0),
+        is_written=found.is_written,
     )
     start = decide_start(facts)
     kept = _kept(found.decoded.others, start, log_end)
@@ -178,7 +194,7 @@ def _skipped(facts: Facts, start: Start) -> OffsetRange | None:
 def _kept(others: Mapping[bytes, Entry], start: Start, log_end: int) -> Mapping[bytes, Entry]:
     """The entries that still count, by their changelog keys."""
     match start.reason:
-        case StartReason.CHANGELOG:
+        case StartReason.CHANGELOG | StartReason.OWNER_GOES_ON:
             return others
         case StartReason.LOG_BOUNDS:
             end = start.position.fetched
@@ -229,7 +245,7 @@ def _log_decision(scope: ChangelogScope, partition: int, found: _Found, start: S
             key.decode(errors="replace"),
             _consequence(key),
         )
-    if start.reason in _QUIET and not found.is_disputed:
+    if start.reason is StartReason.OWNER_GOES_ON or (start.reason in _QUIET and not found.is_disputed):
         log.debug("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
     elif start.reason in _ASKED_FOR:
         log.info("%s %s[%d] %s", scope.group, scope.topic, partition, cause)

@@ -62,6 +62,26 @@ def test_after_a_reset_nothing_counts_as_handed_over() -> None:
     assert (start.position.fetched, start.position.offered, start.position.truncated) == (20, 20, 5)
 
 
+@pytest.mark.parametrize(
+    ("committed", "log_end", "reason", "begin"),
+    [
+        ((20, ONE), 100, StartReason.OWNER_GOES_ON, 50),
+        ((50, ONE), 100, StartReason.OWNER_GOES_ON, 50),
+        ((50, TWO), 100, StartReason.CHANGELOG, 50),
+        ((20, ""), 100, StartReason.OPERATOR_RESET, 20),
+        ((20, ONE), 40, StartReason.LOG_BOUNDS, 40),
+    ],
+    ids=["an offset from before", "one that did not move", "they agree", "a reset", "the log lost its end"],
+)
+def test_a_look_at_what_an_owner_goes_on_writing_takes_no_older_offset_for_a_reset(
+    committed: tuple[int, str], log_end: int, reason: StartReason, begin: int
+) -> None:
+    """Of LOG-2, LOG-3: but one that names no checkpoint is one."""
+    facts = Facts("T", position(50, TWO), CommittedOffset(*committed), 0, log_end, is_written=True)
+    start = decide_start(facts)
+    assert (start.reason, start.position.watermark) == (reason, begin)
+
+
 def position_of(topic_id: str, watermark: int) -> Position:
     return position(watermark, topic_id=topic_id)
 
@@ -130,11 +150,11 @@ POSITIONS = st.builds(
 OFFSETS = st.builds(CommittedOffset, NUMBERS, st.sampled_from(["", ONE, TWO, "reset at 12:30"]))
 
 
-@given(st.none() | POSITIONS, st.none() | OFFSETS, NUMBERS, NUMBERS)
+@given(st.none() | POSITIONS, st.none() | OFFSETS, NUMBERS, NUMBERS, st.booleans())
 def test_a_start_is_always_within_the_log_and_only_an_operator_skips(
-    recorded: Position | None, committed: CommittedOffset | None, log_begin: int, length: int
+    recorded: Position | None, committed: CommittedOffset | None, log_begin: int, length: int, is_written: bool
 ) -> None:
-    facts = Facts("T", recorded, committed, log_begin, log_begin + length)
+    facts = Facts("T", recorded, committed, log_begin, log_begin + length, is_written=is_written)
     start = decide_start(facts)
     begin = start.position.watermark
     assert log_begin <= begin <= log_begin + length

@@ -99,6 +99,49 @@ def test_a_checkpoint_between_two_questions_is_no_dispute() -> None:
     assert world.kafka.committed_asked == 2
 
 
+@pytest.mark.parametrize("step", [10, 0], ids=["it settles", "only its other entries change"])
+def test_a_look_at_a_busy_queue_took_its_owners_next_checkpoint_for_a_reset(
+    caplog: pytest.LogCaptureFixture, step: int
+) -> None:
+    """Of LOG-3: a checkpoint between any two questions; what was settled was shown again, and a reset advised."""
+    world = World()
+    world.checkpoint(10)
+
+    class Busy(ScriptedKafka):
+        def committed(self, group: str, topic: str, partitions: object) -> dict[int, CommittedOffset]:
+            answer = dict(super().committed(group, topic, (0,)))
+            number = self.committed_asked
+            world.checkpoint(10 + step * number, settled(0, 70), held(80 + number))
+            return answer
+
+    world.kafka = Busy(world.kafka.topics, world.kafka.offsets)
+    found = world.recover()
+    asked = world.kafka.committed_asked
+    assert (found.start_position, found.reason) == (10 + step * asked, StartReason.OWNER_GOES_ON)
+    assert settled(0, 70) in found.entries
+    assert held(80 + asked) in found.entries
+    assert not [record for record in caplog.records if record.levelname != "DEBUG"]
+
+
+def test_a_reset_is_honoured_though_an_owner_wrote_before_it() -> None:
+    """Of LOG-2: the owner goes, and the operator's tool sets the offset, between two questions of somebody's look."""
+    world = World()
+    world.checkpoint(10)
+
+    class ResetLater(ScriptedKafka):
+        def committed(self, group: str, topic: str, partitions: object) -> dict[int, CommittedOffset]:
+            if self.committed_asked == 1:
+                world.reset_offset(5)
+            answer = dict(super().committed(group, topic, (0,)))
+            if self.committed_asked == 1:
+                world.checkpoint(20)
+            return answer
+
+    world.kafka = ResetLater(world.kafka.topics, world.kafka.offsets)
+    found = world.recover()
+    assert (found.start_position, found.reason) == (5, StartReason.OPERATOR_RESET)
+
+
 def test_an_open_transaction_in_front_of_the_end_is_waited_for_and_told() -> None:
     world = World()
     world.checkpoint(10)
