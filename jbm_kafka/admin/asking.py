@@ -1,5 +1,6 @@
 """What every part of the administration asks with: one cluster, one namespace, one registry."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
@@ -46,7 +47,7 @@ class Asking:
         self._kafka = self._cluster.kafka
         self._admin = self._kafka.admin()
         self._namespace = namespace
-        self._lock, self._is_closed, self._is_met = Lock(), False, False
+        self._lock, self._is_closed, self._is_met, self._process = Lock(), False, False, os.getpid()
         self._registry = Registry(self._kafka, self._admin, with_namespace("jbm.registry", namespace))
         is_in_memory = bootstrap.startswith(IN_MEMORY)
         self._found = FoundDestinations(self._admin, self._registry, namespace, is_in_memory=is_in_memory)
@@ -75,6 +76,8 @@ class Asking:
         """What Kafka's client raises, as an error for the caller."""
         if self._is_closed:
             raise IllegalStateError("the admin is closed; make a new one")
+        if os.getpid() != self._process:
+            raise IllegalStateError("this admin belongs to the parent process; after fork make a new one")
         with raised_as_jms_errors(about):
             if not self._is_met:
                 self._admin.cluster_id()  # tells at once that nobody is there, or that we are not let in

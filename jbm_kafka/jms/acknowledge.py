@@ -120,6 +120,7 @@ class AcknowledgeStrategy:
     def _check_open(self, call: str) -> None:
         """Raises IllegalStateError when the session is closed: it is too late, and was never needed."""
         if self._session.is_closed:
+            self._session.connection.check_process()
             raise not_needed(call, self._session.mode)
 
     def _not_transacted(self, call: str) -> IllegalStateError:
@@ -323,6 +324,7 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
     def _check_item(self, item: Unacknowledged, call: str) -> None:
         """Raises IllegalStateError when the session is closed, with what became of the message."""
         if self._session.is_closed:
+            self._session.connection.check_process()
             raise after_close(call, item.delivery.place, comes_again=item.was_returned or self._held.has(item))
 
     def _too_late(self, item: Unacknowledged) -> IllegalStateError:

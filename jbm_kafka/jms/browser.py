@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue
@@ -34,8 +34,12 @@ class QueueBrowser:
     End: close; as a context manager it closes itself.
     """
 
-    def __init__(self, provider: Provider, queue: Queue, *, selector: str | None, include: str) -> None:
+    def __init__(
+        self, provider: Provider, queue: Queue, *, selector: str | None, include: str, check: Callable[[], None]
+    ) -> None:
+        """`check` raises IllegalStateError where its connection cannot be used."""
         check_include(include)
+        self._check = check
         self._provider = provider
         self.queue = queue
         self.include = include
@@ -50,6 +54,7 @@ class QueueBrowser:
     def __iter__(self) -> Iterator[Message]:
         if self._is_closed:
             raise IllegalStateError("the browser is closed; make a new one")
+        self._check()
         for seen in self._provider.browse(self.queue, include=self.include, selector=self._selector):
             message = from_record(
                 seen.record,  # type: ignore[arg-type]

@@ -84,6 +84,7 @@ class Connection:
 
     @exception_listener.setter
     def exception_listener(self, listener: ExceptionListener | None) -> None:
+        self._core.check_process()
         check_listener("exception_listener", listener, "error")
         self._core.listener_calls.listener = listener
 
@@ -100,6 +101,7 @@ class Connection:
     @client_id.setter
     def client_id(self, value: str) -> None:
         checked_client_id(value)
+        self._core.check_process()
         if self._open_sessions():
             raise IllegalStateError(
                 "client_id must be set before the first session is made; or give it to ConnectionFactory(client_id=…)"
@@ -214,9 +216,10 @@ class Connection:
         self.close()
 
     def _forked(self) -> None:
-        """In the child every session is in a call for ever: each is refused, and `SessionCore.busy` says why."""
+        """In the child every session is closed, and in a call for ever: each call is refused, and says why."""
         self._core.is_forked = True
         for session in self._sessions:
+            session._core.is_closed = True
             session._core.guard.refuse_for_ever()
 
     def _open_sessions(self) -> list[Session]:

@@ -173,11 +173,12 @@ class MessageConsumer:
                 message = self.receive()
             except IllegalStateError:
                 if self._inbox.is_over:
-                    return  # closed since it was looked at
+                    break  # closed since it was looked at
                 raise
             if message is None:
-                return
+                break
             yield message
+        self._session.connection.check_process()
 
     def _next_delivery(self, timeout_s: float | None) -> Delivery | None:
         """What `receive` gets, before the application has it; the caller is in a call of the session."""
@@ -229,6 +230,7 @@ class MessageConsumer:
 
     def close(self) -> None:
         """Give unread messages back; what the application has stays with the session in CLIENT and TRANSACTED."""
+        self._session.connection.check_process()  # before the lock, which a forked process may never get
         if self._guard.is_interrupted():  # by a signal handler, which calls this
             self._link.is_closed = True
             close_beside(self.close, self._session.filled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections import Counter
 from functools import partial
@@ -25,6 +26,7 @@ class OwnTemporaries:
         """Consumers of each, those included of which something is unacknowledged still."""
         self._present: set[TemporaryQueue | TemporaryTopic] = set()
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     def create(self, kind: type[Temporary]) -> Temporary:
         """A new one.
@@ -68,6 +70,8 @@ class OwnTemporaries:
             self._provider.delete_temporary(destination)
 
     def _delete(self, destination: TemporaryQueue | TemporaryTopic) -> None:
+        if os.getpid() != self._process:
+            raise IllegalStateError(f"{destination}: it belongs to the parent process, and fork made this one")
         with self._lock:
             if destination not in self._present:
                 return

@@ -163,6 +163,7 @@ class MessageProducer:
             JMSError: a send in PERSISTENT_GROUPACK has failed, and no call has said so.
         """
         timeout_s = checked_timeout_s(SEND_TIMEOUT_S if timeout is None else timeout, f"for {SEND_TIMEOUT_S:g}")
+        self._session.connection.check_process()
         self._session.connection.flush(threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
         group = self._group
         if group is not None:
@@ -186,6 +187,7 @@ class MessageProducer:
             JMSError: one of those has failed, and no call has said so.
         """
         if not self.is_closed:
+            self._session.connection.check_process()
             self._session.connection.completions.refuse_inside("producer.close()")
             self.is_closed = True
             self._session.connection.completions.wait_done(SEND_TIMEOUT_S)

@@ -249,7 +249,13 @@ class Session:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
         """
         self._core.check_open()
-        return QueueBrowser(self._connection.provider, as_queue(queue, "queue"), selector=selector, include=include)
+        return QueueBrowser(
+            self._connection.provider,
+            as_queue(queue, "queue"),
+            selector=selector,
+            include=include,
+            check=self._connection.check_process,
+        )
 
     def create_message(self) -> Message:
         """A message without a body."""

@@ -47,8 +47,9 @@ class SessionCore:
         return self.mode is AcknowledgeMode.TRANSACTED
 
     def check_open(self) -> None:
-        """Raises IllegalStateError when it is closed."""
+        """Raises IllegalStateError when it is closed, or belongs to the parent process."""
         if self.is_closed:
+            self.connection.check_process()
             raise IllegalStateError("the session is closed; make a new one")
 
     @contextmanager
