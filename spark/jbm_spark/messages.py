@@ -31,6 +31,7 @@ from jbm_spark.options import (
     Position,
     check_ends,
     check_partitions,
+    check_span,
     checked,
     ending_options,
     starting_options,
@@ -75,6 +76,7 @@ def messages(
         **starting_options(topic, starting),
         **ending_options(topic, ending),
     }
+    check_span(starting, ending)
     partitions = _look(source, bootstrap, namespace, kafka, options)
     if partitions is not None:
         check_partitions("starting", starting, partitions)

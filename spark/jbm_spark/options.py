@@ -4,6 +4,7 @@ Spark ignores an option it does not know and takes names in any case; here a nam
 """
 
 import json
+import re
 from collections.abc import Mapping
 
 from jbm_spark.errors import OptionRefusedError
@@ -41,8 +42,15 @@ _SAFE_VALUES = {"failondataloss": "true", "kafka.isolation.level": "read_committ
 """Saying what holds anyway is no fault."""
 
 
+_COUNTS = ("maxoffsetspertrigger", "minoffsetspertrigger", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries",
+           "fetchoffset.retryintervalms")  # fmt: skip
+"""Spark reads them when a query has begun, and a query with another value ends with a Java trace."""
+_DURATION = re.compile(r"[0-9]+(us|ms|s|m|min|h|d)?", re.IGNORECASE)
+
 _INSTANT_MAX = 2**63 - 1
 """What Kafka's protocol has room for."""
+_INSTANT_MIN = 10**11
+"""In 1973, when there was no Kafka; taken for seconds, it is in the year 5138. 0 is the beginning of everything."""
 
 
 def checked(options: Mapping[str, str] | None, *, is_stream: bool = False) -> dict[str, str]:
@@ -65,8 +73,21 @@ def checked(options: Mapping[str, str] | None, *, is_stream: bool = False) -> di
                 f"option {name} is none of Spark's Kafka source; of Kafka's client give librdkafka's names in `kafka`, "
                 "or Java's here, with `kafka.` in front"
             )
+        _check_value(name, value)
         passed[name] = value
+    counts = {name.lower(): int(value) for name, value in passed.items() if name.lower() in _COUNTS}
+    least, most = counts.get("minoffsetspertrigger"), counts.get("maxoffsetspertrigger")
+    if least is not None and most is not None and least > most:
+        raise OptionRefusedError(f"minOffsetsPerTrigger={least} is more than maxOffsetsPerTrigger={most}: lower it")
     return passed
+
+
+def _check_value(name: str, value: str) -> None:
+    lower = name.lower()
+    if lower in _COUNTS and not (value.isascii() and value.isdigit() and 1 <= int(value) <= _INSTANT_MAX):
+        raise OptionRefusedError(f"option {name}={value} is refused: it is a whole number of 1 or more")
+    if lower == "maxtriggerdelay" and _DURATION.fullmatch(value) is None:
+        raise OptionRefusedError(f"option {name}={value} is refused: it is a time, as in 90s or 15m")
 
 
 def given(options: object) -> Mapping[str, str]:
@@ -145,9 +166,35 @@ def check_ends(which: str, position: Position, ends: Mapping[int, int]) -> None:
             )
 
 
+def check_span(starting: Position, ending: Position) -> None:
+    """Spark says it at the first action, in a Java trace. What is known here: two instants, or two offsets.
+
+    Raises:
+        OptionRefusedError: the end lies before the start.
+    """
+    pairs: list[tuple[str, object, object, bool]] = []
+    if isinstance(starting, int) and isinstance(ending, int):
+        pairs = [("", starting, ending, ending < starting)]
+    elif isinstance(starting, Mapping) and isinstance(ending, Mapping):
+        both = sorted(starting.keys() & ending.keys())
+        pairs = [
+            (f" of partition {each}", starting[each], ending[each], ending[each] < starting[each]) for each in both
+        ]
+    for of, start, end, is_backwards in pairs:
+        if is_backwards:
+            raise OptionRefusedError(
+                f"ending{of} is {end}, before starting{of}, which is {start}: exchange them, or leave one out"
+            )
+
+
 def _instant(which: str, milliseconds: int) -> str:
     if not 0 <= milliseconds <= _INSTANT_MAX:
         raise OptionRefusedError(f"{which}={milliseconds}: an instant is milliseconds since 1970, 0 to {_INSTANT_MAX}")
+    if 0 < milliseconds < _INSTANT_MIN:
+        raise OptionRefusedError(
+            f"{which}={milliseconds}: an instant is in milliseconds since 1970, and that one is before 1974: where it "
+            f"is in seconds, write {milliseconds}000"
+        )
     return str(milliseconds)
 
 
@@ -160,5 +207,5 @@ def _named_or_offsets(topic: str, position: Position, which: str, name: str) -> 
                 raise OptionRefusedError(f"{which}: {partition!r}: {offset!r} is no partition and offset (ints >= 0)")
         return json.dumps({topic: {str(partition): offset for partition, offset in sorted(position.items())}})
     raise OptionRefusedError(
-        f"{which}={position!r}: use {name!r}, an instant in milliseconds, or an offset for each partition"
+        f"{which}={position!r}: use {name!r}, an instant in milliseconds (an int), or an offset for each partition"
     )

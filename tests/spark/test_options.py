@@ -10,6 +10,7 @@ from jbm_spark.options import (
     Position,
     check_ends,
     check_partitions,
+    check_span,
     checked,
     ending_options,
     starting_options,
@@ -59,7 +60,7 @@ def test_positions_become_sparks_options() -> None:
     assert json.loads(starting_options("t", {1: 5, 0: 7})["startingOffsets"]) == {"t": {"0": 7, "1": 5}}
     assert starting_options("t", 1_700_000_000_000)["startingTimestamp"] == "1700000000000"
     assert ending_options("t", "latest") == {"endingOffsets": "latest"}
-    assert ending_options("t", 5) == {"endingTimestamp": "5"}
+    assert ending_options("t", 0) == {"endingTimestamp": "0"}
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,60 @@ def test_an_instant_that_none_can_be_gave_no_rows_and_is_refused(instant: int) -
     ]:
         with pytest.raises(OptionRefusedError, match=f"^{which}{told}"):
             options("t", instant)
+
+
+@pytest.mark.parametrize("seconds", [1, 1_700_000_000, 10**11 - 1])
+def test_an_instant_in_seconds_is_not_taken_for_one_in_january_1970(seconds: int) -> None:
+    """It read everything, without a word."""
+    told = f"={seconds}: an instant is in milliseconds .* where it is in seconds, write {seconds}000$"
+    for options in (starting_options, stream_starting_options, ending_options):
+        with pytest.raises(OptionRefusedError, match=told):
+            options("t", seconds)
+
+
+@pytest.mark.parametrize(
+    ("starting", "ending", "told"),
+    [
+        (2 * 10**12, 10**12, "ending is 1000000000000, before starting, which is 2000000000000: exchange them"),
+        (
+            {0: 1, 1: 5},
+            {0: 1, 1: 4},
+            "ending of partition 1 is 4, before starting of partition 1, which is 5: exchange",
+        ),
+    ],
+)
+def test_an_end_before_the_start_is_told_before_spark_is_asked(starting: Position, ending: Position, told: str) -> None:
+    """It was a Py4JJavaError at the first action."""
+    with pytest.raises(OptionRefusedError, match=f"^{told}"):
+        check_span(starting, ending)
+
+
+@pytest.mark.parametrize(
+    ("starting", "ending"),
+    [("earliest", "latest"), (10**12, 10**12), ({0: 5}, {0: 5}), (10**12, {0: 0}), ("earliest", {0: 0})],
+)
+def test_an_end_that_may_be_behind_the_start_is_fine(starting: Position, ending: Position) -> None:
+    check_span(starting, ending)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("maxOffsetsPerTrigger", "-1"), ("maxOffsetsPerTrigger", "0"), ("MINOFFSETSPERTRIGGER", "many"),
+        ("maxTriggerDelay", "-5m"), ("maxTriggerDelay", "soon"), ("fetchOffset.numRetries", "0"),
+        ("kafkaConsumer.pollTimeoutMs", "1.5"), ("maxOffsetsPerTrigger", "99999999999999999999"),
+    ],
+)  # fmt: skip
+def test_a_value_that_an_option_cannot_have_is_told_when_the_stream_is_made(name: str, value: str) -> None:
+    with pytest.raises(OptionRefusedError, match=f"^option {name}={value} is refused: it is a "):
+        checked({name: value}, is_stream=True)
+
+
+def test_bounds_of_a_batch_that_exclude_each_other_are_refused() -> None:
+    bounds = {"minOffsetsPerTrigger": "10", "maxOffsetsPerTrigger": "5", "maxTriggerDelay": "15m"}
+    with pytest.raises(OptionRefusedError, match=r"^minOffsetsPerTrigger=10 is more than maxOffsetsPerTrigger=5"):
+        checked(bounds, is_stream=True)
+    assert checked({**bounds, "minOffsetsPerTrigger": "5"}, is_stream=True)["maxTriggerDelay"] == "15m"
 
 
 def test_an_offset_beyond_the_end_is_told_with_the_end() -> None:
