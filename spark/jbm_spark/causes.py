@@ -10,6 +10,13 @@ _STATE = re.compile(r"( SQLSTATE: \w+)+$")
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z]\w*\.)+(?=[A-Z])")
 _PYTHON = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t]+.*\n)+(?P<error>\S.*)$", re.MULTILINE)
 """What a function of the user's raised, in a task."""
+_CALLED = re.compile(r"^An error occurred while calling \S+$")
+"""py4j's own line, above what Java says."""
+_STOPPED = re.compile(
+    r"An error occurred while calling .+\n: java\.(lang|io|nio\.channels)\."
+    r"(Interrupted|InterruptedIO|ClosedByInterrupt)Exception|part of cancelled job group"
+)
+"""As Spark itself knows it, in `StreamExecution`."""
 _LENGTH_MAX = 500
 
 _KNOWN = (
@@ -21,6 +28,10 @@ _KNOWN = (
     (
         r"UnknownTopicOrPartitionException|UnknownTopicIdException",
         "a topic is not there any more: create it (jbm-kafka create NAME), and read it with a new checkpoint",
+    ),
+    (
+        r"[Ss]tart offset -?\d+ is greater than the (resolved )?end offset",
+        "`ending` lies before `starting` in a partition: give a later end, or an earlier start",
     ),
     (
         r"you must specify all TopicPartitions",
@@ -43,6 +54,11 @@ _REMEDIES = (
 """What Spark tells well enough, and what to do."""
 
 
+def is_stop(error: Exception) -> bool:
+    """Whether it tells of a query that was stopped within its batch, which is no failure."""
+    return _STOPPED.search(str(error)) is not None
+
+
 def cause_line(error: Exception) -> str:
     """The innermost cause: the outer ones name a stage and an executor. What we said ourselves stands as we said it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -56,6 +72,8 @@ def cause_line(error: Exception) -> str:
     if raised:
         return raised[-1][:_LENGTH_MAX]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    if len(lines) > 1 and _CALLED.match(lines[0]):
+        lines = [lines[1].removeprefix(": "), *lines[1:]]
     line = (causes[-1:] or lines[:1] or [type(error).__name__])[0]
     told = _JAVA_PACKAGE.sub("", _STATE.sub("", _QUERY_PREFIX.sub("", line)))[:_LENGTH_MAX]
     remedy = next((remedy for pattern, remedy in _REMEDIES if any(re.search(pattern, line) for line in lines)), None)

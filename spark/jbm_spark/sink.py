@@ -19,7 +19,7 @@ from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_spark.call_checks import column_names
-from jbm_spark.causes import cause_line
+from jbm_spark.causes import cause_line, is_stop
 from jbm_spark.errors import FrameRefusedError, TopicError, WriteError
 from jbm_spark.frame_check import checked_columns
 from jbm_spark.kafka_properties import checked_kafka_options
@@ -75,6 +75,8 @@ class Sink:
         try:
             self._save(frame, info, job=job, batch=batch)
         except (PySparkException, Py4JError) as error:
+            if is_stop(error):
+                raise  # as it is: Spark knows it by its text, and the query has then ended without a failure
             # Not `from error`, whose hundred lines of Java would stand above the one that matters.
             raise WriteError(f"write to {self.destination}: {cause_line(error)}") from None
 

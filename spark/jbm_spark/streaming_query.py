@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jbm_spark.causes import cause_line
+from jbm_spark.causes import cause_line, is_stop
 from jbm_spark.checkpoint_lock import CheckpointLock, local_folder, plain_is_local
 from jbm_spark.checkpoint_record import claim
 from jbm_spark.errors import QueryError
@@ -94,7 +94,10 @@ def awaited(query: StreamingQuery, timeout: float | None) -> "Future[bool]":
             # Without a timeout it gives None, when the query has ended.
             end.set_result(query.awaitTermination(timeout) is not False)  # type: ignore[arg-type]
         except BaseException as error:
-            end.set_exception(error)
+            if isinstance(error, PySparkException) and is_stop(error):
+                end.set_result(True)
+            else:
+                end.set_exception(error)
 
     threading.Thread(target=run, name="jbm-query", daemon=True).start()
     return end

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_spark.causes import cause_line
+from jbm_spark.causes import cause_line, is_stop
 
 QUERY = "[STREAM_FAILED] Query [id = 04e5-71, runId = 2851-02] terminated with exception: "
 REST = """ SQLSTATE: XXKST
@@ -63,6 +63,11 @@ GONE = "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may 
             f"{QUERY}{GONE}{REST}Caused by: o.a.k.OffsetOutOfRangeException: x",
             "messages that were not read yet are gone",
         ),
+        (
+            "An error occurred while calling o815.count.\n: org.apache.spark.sql.kafka010.KafkaIllegalStateException: "
+            "The resolved start offset 5 is greater than the resolved end offset 2 for topic orders partition 0.\n",
+            "`ending` lies before `starting` in a partition: give a later end, or an earlier start",
+        ),
         ("An error occurred while calling o9113.awaitTermination", "Spark's JVM has ended"),
         (f"{QUERY}[USER_RAISED_EXCEPTION] priority is '77' SQLSTATE: P0001{REST}", "priority is '77'"),
         (f"{QUERY}a.b.SomethingNew: odd{REST}", "SomethingNew: odd"),
@@ -72,6 +77,10 @@ GONE = "org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may 
             f"TopicPartitions.\nUse -1 for latest{REST}",
             "`starting` names some of the topic's partitions",
         ),
+        (
+            "An error occurred while calling o7.save.\n: a.b.SomethingNew: odd\n\tat a.b.C.d(C.java:1)",
+            "SomethingNew: odd",
+        ),
         ("", "Exception"),
     ],
 )
@@ -80,3 +89,23 @@ def test_what_spark_tells_at_length_is_one_line_with_the_remedy(text: str, told:
     assert line.startswith(told)
     assert "\n" not in line
     assert "org.apache" not in line
+
+
+INTERRUPTED = (
+    "py4j.protocol.Py4JJavaError: An error occurred while calling o33843.save.\n: java.{0}\n\tat java.base/java."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        (INTERRUPTED.format("lang.InterruptedException"), True),
+        (INTERRUPTED.format("nio.channels.ClosedByInterruptException"), True),
+        ("SparkException: Job 5 cancelled part of cancelled job group 2851-02", True),
+        (INTERRUPTED.format("io.IOException: disk full"), False),
+        (FAILED_BATCH, False),
+        (FAILED_FUNCTION, False),
+    ],
+)
+def test_a_query_that_was_stopped_within_its_batch_is_told_from_one_that_failed(text: str, is_one: bool) -> None:
+    assert is_stop(Exception(text)) is is_one

@@ -318,6 +318,36 @@ def test_a_wait_with_a_timeout_tells_whether_the_query_has_ended(
         assert wait_until_done(query) is True
 
 
+def test_a_query_that_is_stopped_within_a_batch_has_not_failed_and_the_next_one_writes_it(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """It was "QueryError: the query ended: An error occurred while calling o33843.save"."""
+    source, queue, gate = topics.create(), topics.create(), tmp_path / "gate"
+    topics.write(source, numbered(0, 5))
+
+    def held(text: str) -> str:
+        while not gate.exists():  # in Spark's worker, until it is killed
+            gate.with_name("begun").touch()
+        return text
+
+    def start() -> StreamingQuery:
+        frame = message_stream(spark, source, bootstrap=topics.bootstrap).drop("body_text")
+        slow = frame.withColumn("unit_of_order", F.udf(held, "string", useArrow=False)("unit_of_order"))
+        return write_stream(slow, queue, bootstrap=topics.bootstrap, checkpoint=tmp_path / "checkpoint")
+
+    query = start()
+    try:
+        wait_until((tmp_path / "begun").exists, about="a batch that is being written", timeout_s=END_S)
+    finally:
+        query.stop()
+    assert wait_until_done(query) is True
+    assert query.exception() is None
+    assert seen(topics, queue) == []
+    gate.touch()
+    assert wait_until_done(start(), timeout=END_S) is True
+    assert [number for _, number, _ in seen(topics, queue)] == [*range(5)]
+
+
 @pytest.mark.parametrize(
     ("deleted", "told"),
     [
