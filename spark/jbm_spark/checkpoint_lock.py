@@ -6,6 +6,7 @@ The lock is a file in the folder, held by the process. The kernel lets it go wit
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -106,3 +107,25 @@ def plain_is_local(spark: SparkSession) -> bool:
     except (PySparkException, AttributeError):  # Spark Connect: its driver is elsewhere
         return False
     return str(name).startswith("file:")
+
+
+def check_file_system(spark: SparkSession, checkpoint: str) -> None:
+    """Whether the session has what reads and writes there. Nobody is asked whether the place itself is there.
+
+    Raises:
+        CheckpointError: it has not, such as for `s3a:` without its jar.
+    """
+    scheme = checkpoint.partition(":")[0]
+    try:
+        context: Any = spark.sparkContext
+        configuration = context._jsc.hadoopConfiguration()
+        context._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
+    except Py4JError as error:
+        if not any(name in str(error) for name in ("ClassNotFoundException", "UnsupportedFileSystemException")):
+            return  # Spark tells it when it looks
+        raise CheckpointError(
+            f"checkpoint {checkpoint}: no file system for {scheme}: in this session; make the session with its jar (the"
+            " setting spark.jars.packages, as in 'org.apache.hadoop:hadoop-aws:3.4.2'), or name a folder here"
+        ) from None
+    except (PySparkException, AttributeError):  # Spark Connect: its driver is elsewhere
+        return

@@ -8,9 +8,30 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from jbm_spark.checkpoint_lock import LOCK_FILE
 from jbm_spark.errors import CheckpointError
 
 RECORD_FILE = "jbm.json"
+_OF_SPARK = frozenset({"metadata", "offsets"})
+"""What Spark makes first in a checkpoint; one of an earlier version of ours has these and no note."""
+
+
+def check_folder(folder: Path) -> None:
+    """Before anything is written into it: Spark would put its files between those of something else.
+
+    Raises:
+        CheckpointError: the folder has files, and is no checkpoint.
+    """
+    try:
+        there = {path.name for path in folder.iterdir()}
+    except OSError:  # not made yet; or what the lock tells better
+        return
+    others = sorted(name for name in there if name != LOCK_FILE and not name.startswith("."))
+    if others and RECORD_FILE not in there and not there & _OF_SPARK:
+        raise CheckpointError(
+            f"checkpoint {folder} is a folder with other files, such as {others[0]}, and no checkpoint: name a new "
+            f"folder, such as {folder / 'checkpoint'}"
+        )
 
 
 def claim(folder: Path, *, sources: Sequence[str] | None, target: str) -> None:

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jbm_spark.causes import cause_line, is_stop
-from jbm_spark.checkpoint_lock import CheckpointLock, local_folder, plain_is_local
-from jbm_spark.checkpoint_record import claim
+from jbm_spark.checkpoint_lock import CheckpointLock, check_file_system, local_folder, plain_is_local
+from jbm_spark.checkpoint_record import check_folder, claim
 from jbm_spark.errors import QueryError
 from jbm_spark.sink import Sink
 from jbm_spark.stream_sources import kafka_sources, refuse_a_circle, topics_read
@@ -42,14 +42,17 @@ class QueryPlan:
         """The query, running; a batch that a crash interrupted is finished before.
 
         Raises:
-            CheckpointError: another query has the checkpoint, or it is of another source or target.
+            CheckpointError: another query has the checkpoint, or it is of another source or target; the folder is of
+                something else; the session knows no such file system.
             QueryError: Spark does not start it, such as with this output mode.
         """
         spark = self.frame.sparkSession
         folder = local_folder(self.checkpoint, plain_is_local=plain_is_local(spark))
         if folder is None:
+            check_file_system(spark, self.checkpoint)
             finish_batch(spark, self.checkpoint, lambda trigger: self._start(trigger, self.checkpoint))
             return self._start(trigger, self.checkpoint)
+        check_folder(folder)
         lock = CheckpointLock(folder)
         lock.acquire()
         # Absolute, for a JVM stays in the folder that it was started in.

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jbm_spark.checkpoint_lock import CheckpointLock, local_folder, plain_is_local
+from jbm_spark.checkpoint_lock import CheckpointLock, check_file_system, local_folder, plain_is_local
+from jbm_spark.checkpoint_record import check_folder
 from jbm_spark.errors import CheckpointError
 from jbm_spark.messages import message_stream, write_stream
 from tests.spark.conftest import Topics
@@ -46,6 +47,49 @@ def test_a_checkpoint_that_is_a_file_is_told_in_one_line(tmp_path: Path) -> None
     (tmp_path / "checkpoint").touch()
     with pytest.raises(CheckpointError, match=r"checkpoint .*: (Not a directory|File exists); name a folder"):
         CheckpointLock(tmp_path / "checkpoint").acquire()
+
+
+def test_a_folder_of_something_else_is_no_checkpoint_and_nothing_is_left_in_it(tmp_path: Path) -> None:
+    """Spark's files came to lie between photos and tables."""
+    (tmp_path / "orders.csv").touch()
+    told = f"checkpoint {tmp_path} is a folder with other files, such as orders.csv, and no checkpoint: name a new"
+    with pytest.raises(CheckpointError, match=f"^{told}"):
+        check_folder(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["orders.csv"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [],
+        [".gitkeep"],
+        ["jbm.lock"],
+        ["jbm.lock", "jbm.json"],
+        ["jbm.lock", "jbm.json", "notes.txt"],
+        ["metadata", "offsets", "commits"],
+    ],
+)
+def test_a_folder_that_is_new_or_a_checkpoint_is_taken(tmp_path: Path, names: list[str]) -> None:
+    """Also Spark's own without our note, of an earlier version."""
+    check_folder(tmp_path / "not made yet")
+    for name in names:
+        (tmp_path / name).touch()
+    check_folder(tmp_path)
+
+
+@pytest.mark.parametrize("scheme", ["s3a", "gs", "S3A"])
+def test_a_file_system_that_the_session_has_not_is_one_line_before_the_query_starts(
+    spark: SparkSession, scheme: str
+) -> None:
+    """It was a ClassNotFoundException in a Java trace."""
+    told = f"^checkpoint {scheme}://b/c: no file system for {scheme}: in this session; make the session with its jar"
+    with pytest.raises(CheckpointError, match=told) as raised:
+        check_file_system(spark, f"{scheme}://b/c")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_system_that_spark_has_is_not_looked_for(spark: SparkSession) -> None:
+    check_file_system(spark, "hdfs://nowhere:1/c")
 
 
 @pytest.mark.parametrize(
