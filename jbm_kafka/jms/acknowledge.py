@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 
-from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionRolledBackError
 from jbm_kafka.jms.message import Message, Settler
 from jbm_kafka.jms.named_messages import ids_in_hand, with_ids
 from jbm_kafka.jms.session_core import SessionCore
@@ -161,12 +161,18 @@ class AcknowledgeStrategy:
                 lost.append(place)
             else:
                 by_link[row.link].append(place)
-        waits: list[Completion] = []
+        waits: list[tuple[Completion, list[tuple[PartitionLease, int]]]] = []
         for link, acknowledged in by_link.items():
-            waits.append(Completion())
-            link.dispositions.append(Disposition(acknowledged=acknowledged, done=waits[-1]))
-        for wait in waits:
-            self._session.connection.wait_for(wait, DURABLE_TIMEOUT_S, about="acknowledge")
+            waits.append((Completion(), acknowledged))
+            link.dispositions.append(Disposition(acknowledged=acknowledged, done=waits[-1][0]))
+        for wait, acknowledged in waits:
+            try:
+                self._session.connection.wait_for(wait, DURABLE_TIMEOUT_S, about="acknowledge")
+            except TransactionRolledBackError as error:
+                # Who asks for no transaction is told as if the partition had moved before the call.
+                gone = error.values.get("topic"), error.values.get("partition")
+                moved = [each for each in acknowledged if (each[0].channel.topic, each[0].channel.partition) == gone]
+                lost += moved or acknowledged
         return lost
 
 

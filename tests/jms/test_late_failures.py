@@ -15,7 +15,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing, Unreachable
 from jbm_kafka.sidecar.ids_in_log import SPAN, ids_in_log
 from tests.jms.conftest import Connect
-from tests.jms.support import SOON_S, group_worker_behind, receive, send
+from tests.jms.support import SOON_S, Aside, eventually, group_worker_behind, receive, send, standing_still
 from tests.support.manual_clock import ManualClock
 
 NEVER_MS = 60_000
@@ -77,6 +77,25 @@ def test_an_acknowledgement_that_comes_too_late_raises_with_the_ids(connect: Con
     with pytest.raises(errors.IllegalStateError, match=str(first.message_id)) as raised:
         second.acknowledge()
     assert raised.value.message_ids == ids(first, second)
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL])
+def test_an_acknowledgement_that_waited_while_its_partition_moved_spoke_of_a_transaction(
+    connect: Connect, orders: Queue, tmp_path: Path, mode: AcknowledgeMode
+) -> None:
+    """Of ACK-9: with block_on_acknowledge it is told as every other that comes too late."""
+    connection = connect(block_on_acknowledge=True, state_dir=str(tmp_path))
+    session = connection.create_session(mode)
+    send(session, orders, "a")
+    consumer = session.create_consumer(orders)
+    message = receive(consumer)
+    with standing_still(consumer):
+        acknowledging = Aside(message.acknowledge)
+        eventually(lambda: bool(consumer._link.dispositions), "it was not said")
+        take_partitions(consumer)
+    with pytest.raises(errors.IllegalStateError, match="acknowledgement of offset 0 refused") as raised:
+        acknowledging.result()
+    assert raised.value.message_ids == ids(message)
 
 
 def test_a_late_failure_is_told_without_ids_where_the_log_cannot_be_read() -> None:
