@@ -24,6 +24,9 @@ from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown, shown_name
 
 DELIVERY_COUNT = "JMSXDeliveryCount"
+TOLD_BY_PROVIDER = (DELIVERY_COUNT, UNIT_OF_ORDER)
+"""Properties that no sender sets. They can be looked up and are not among the names, so what was received may be given
+to a send as it is."""
 
 READABLE_AS: Mapping[PropertyType, frozenset[PropertyType]] = MappingProxyType(
     {

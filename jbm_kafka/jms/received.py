@@ -12,6 +12,7 @@ from jbm_kafka.codec.one_header import header_reply_to, header_text
 from jbm_kafka.codec.property_header import Property
 from jbm_kafka.codec.record_values import record_delivery_mode, record_timestamp_ms
 from jbm_kafka.codec.scan import Header, scan
+from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 
 
 class KafkaRecord(Protocol):
@@ -48,6 +49,8 @@ def decoded_properties(record: KafkaRecord) -> dict[str, Property]:
     """All of the record's properties, with whatever could not be decoded of headers and body among them."""
     headers = record.headers()
     properties = dict(decode_headers(headers).properties)
+    for name in TOLD_BY_PROVIDER:
+        properties.pop(name, None)  # a foreign record's header: listed it would be looked up, and something else found
     _, _, fault = decode_body(headers, record.value())
     if fault is not None:
         told = properties.get(DECODE_ERROR)

@@ -205,6 +205,20 @@ def test_a_foreign_record_does_not_overrule_what_the_provider_knows() -> None:
     assert message.get_string_property("JMSXGroupID") == "mine"
 
 
+@pytest.mark.parametrize("key", [None, b"joe"], ids=["no unit", "a unit"])
+@pytest.mark.parametrize("form", ["", "jms.string.", "jms.int."], ids=["plain", "string", "int"])
+def test_listing_the_properties_of_a_foreign_record_raised_a_key_error(form: str, key: bytes | None) -> None:
+    """UNIT-9: a header of a name that only the provider tells is no property, with a unit and without."""
+    headers = [(f"{form}{name}", b"7") for name in ("JMS_BEA_UnitOfOrder", "JMSXDeliveryCount")]
+    message = received(Record(key=key, headers=[*headers, ("region", b"EU")]))
+    assert list(message.properties.items()) == [("region", "EU")]
+    assert (len(message.properties), repr(message.properties)) == (1, "{'region': 'EU'}")
+    assert message.unit_of_order == message.properties.get("JMS_BEA_UnitOfOrder") == (key and key.decode())
+    sent_on = TextMessage("x")
+    sent_on.properties.update(message.properties)
+    assert dict(sent_on.properties) == {"region": "EU"}
+
+
 def test_provider_properties_can_be_read_and_not_set() -> None:
     """The unit reads back as JMS_BEA_UnitOfOrder (UNIT-9), the count as JMSXDeliveryCount (REDELIVER-1)."""
     message = received(Record(key=b"joe"), delivery_count=3)
