@@ -13,6 +13,7 @@ from jbm_kafka.core.address_pattern import check_pattern, matches, specificity
 from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Topic
+from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.markers import UNSET, UnitMarker, Unset
@@ -25,6 +26,7 @@ Routing = Literal["hash", "path-service"]
 
 
 @explained
+@told_frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressSettings:
     """What is set for the destinations a pattern matches; a field left UNSET inherits.

@@ -2,8 +2,10 @@
 
 from enum import IntEnum
 
+from jbm_kafka.core.member_names import NamedMembers
 
-class DeliveryMode(IntEnum):
+
+class DeliveryMode(IntEnum, metaclass=NamedMembers):
     """How long a send waits; the numbers of the first two are those of JMS."""
 
     NON_PERSISTENT = 1

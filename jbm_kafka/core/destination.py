@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.wrong_values import shown
 
@@ -27,6 +28,7 @@ _NOT_ALPHANUMERIC = re.compile(rb"[^A-Za-z0-9]")
 
 
 @explained
+@told_frozen
 @dataclass(frozen=True, slots=True)
 class Destination:
     """A queue or a topic; use `Queue` or `Topic`. Equal when kind and name are equal.

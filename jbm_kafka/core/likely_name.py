@@ -17,9 +17,15 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "brokers": ("url", "bootstrap"),
     "callback": ("on_completion", "listener"),
     "config": ("kafka",),
+    "create_durable_subscriber": ("create_durable_consumer",),
+    "create_publisher": ("create_producer",),
+    "create_receiver": ("create_consumer",),
+    "create_sender": ("create_producer",),
+    "create_subscriber": ("create_consumer",),
     "delay": ("delivery_delay_ms", "delay_ms", "redelivery_delay_ms"),
     "dlq": ("dead_letter_address",),
     "expiration": ("time_to_live_ms",),
+    "get": ("get_object",),
     "group": ("unit_of_order",),
     "group_id": ("unit_of_order",),
     "headers": ("properties",),
@@ -38,6 +44,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "set_message_listener": ("set_listener",),
     "server": ("url", "bootstrap"),
     "servers": ("url", "bootstrap"),
+    "set": ("set_object",),
     "text": ("message", "body"),
     "timeout_ms": ("timeout",),
     "timeout_s": ("timeout",),
@@ -56,9 +63,24 @@ _ACCESSOR = re.compile(r"(?:get|set|is)_(?:jms_)?|jms_")
 """What Java has before the name of what is an attribute here."""
 
 
+_HOLDERS: Mapping[str, str] = {
+    "create_session": "a connection has it, and a context is a session already",
+    **dict.fromkeys(("create_connection", "create_context"), "a ConnectionFactory has it"),
+    **dict.fromkeys(
+        ("create_consumer", "create_producer", "create_browser", "create_durable_consumer", "create_text_message"),
+        "a session has it, and a context",
+    ),
+    **dict.fromkeys(("commit", "rollback", "transaction", "recover"), "a session has it, and a context"),
+    **dict.fromkeys(("receive", "receive_nowait", "receive_body", "set_listener"), "a consumer has it"),
+    **dict.fromkeys(("send", "flush"), "a producer has it"),
+    **dict.fromkeys(("acknowledge", "nack"), "a received message has it"),
+}
+"""Who has what people look for at another's."""
+
+
 def likely_name(written: str, known: Collection[str]) -> str | None:
     """The one that is meant, probably; None when nothing is near."""
-    in_python = _WORDS.sub("_", written).lower()
+    in_python = _in_python(written)
     for name in (in_python, _ACCESSOR.sub("", in_python, count=1)):
         if name in known and name != written:
             return name
@@ -70,7 +92,26 @@ def likely_name(written: str, known: Collection[str]) -> str | None:
     return likely[0] if likely else None
 
 
+def with_likely_attribute(text: str, written: str, known: Collection[str]) -> str:
+    """The same of an attribute: one that something else has is not misspelt."""
+    in_python = _in_python(written)
+    holder = next((_HOLDERS[name] for name in (in_python, _meant(in_python)) if name in _HOLDERS), None)
+    if holder is not None and in_python not in known and _meant(in_python) not in known:
+        return f"{text}: {holder}"
+    return with_likely_name(text, written, known)
+
+
 def with_likely_name(text: str, written: str, known: Collection[str]) -> str:
     """The text, with the name that is meant behind it where there is one."""
     likely = likely_name(written, known)
     return text if likely is None else f"{text}; {likely!r} is meant, probably"
+
+
+def _in_python(written: str) -> str:
+    return _WORDS.sub("_", written).lower()
+
+
+def _meant(in_python: str) -> str:
+    """What another system's name stands for here, if only one thing can be."""
+    others = _OTHER_WORDS.get(in_python, ())
+    return others[0] if len(others) == 1 else in_python

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from jbm_kafka.core.call_arguments import explained
+from jbm_kafka.core.frozen import told_frozen
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.subscription import checked_client_id
 from jbm_kafka.jms.arguments import check_listener, check_mode
@@ -29,6 +30,7 @@ LAST_CALLS_S = 10.0
 """How long closing waits for the exception listener."""
 
 
+@told_frozen
 @dataclass(frozen=True, slots=True)
 class ConnectionMetadata:
     """What is behind a connection."""
@@ -174,8 +176,7 @@ class Connection:
         if interrupted or self._starting == threading.get_ident():
             for session in interrupted:
                 session._core.is_closed = True
-            filled = interrupted[0]._core.filled if interrupted else threading.Condition()
-            close_beside(self.close, filled)
+            close_beside(self.close, interrupted[0]._core.filled if interrupted else None)
             return
         with self._lock:
             if self.is_closed:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from jbm_kafka.core.likely_name import with_likely_name
+from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.likely_name import with_likely_attribute, with_likely_name
 from jbm_kafka.core.wrong_values import shown
 
 _MADE = "_is made"
@@ -32,13 +33,16 @@ def known_attributes(checks: Mapping[str, Check] = _NONE) -> Callable[[type[T]],
 
             Raises:
                 AttributeError: there is none of this name; the text names the likely one.
-                JMSError: it cannot have this value.
+                JMSError: it cannot have this value, or is closed.
             """
             check = checks.get(name)
             if check is not None:
                 check(name, value)
-            if _MADE in vars(self) and not hasattr(self, name):
-                raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
+            if _MADE in vars(self):
+                if not hasattr(self, name):
+                    raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
+                if check is not None and getattr(self, "is_closed", False):
+                    raise IllegalStateError(f"{name} of a closed {cls.__name__}: it does nothing more; make a new one")
             object.__setattr__(self, name, value)
 
         # By its name: a type checker would take a `__setattr__` that it sees for "any name is an attribute".
@@ -106,4 +110,4 @@ def take_no_other(made: object) -> None:
 def unknown_attribute(owner: object, name: str) -> str:
     """What is said to who names an attribute that there is not, with the likely one."""
     known = [each for each in dir(owner) if not each.startswith("_")]
-    return with_likely_name(f"a {type(owner).__name__} has no attribute {shown(name)}", name, known)
+    return with_likely_attribute(f"a {type(owner).__name__} has no attribute {shown(name)}", name, known)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
+from jbm_kafka.core.member_names import NamedMembers
 
-class AcknowledgeMode(Enum):
+
+class AcknowledgeMode(Enum, metaclass=NamedMembers):
     """What ends a message for a session."""
 
     AUTO = "auto"

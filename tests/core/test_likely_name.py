@@ -2,7 +2,7 @@
 
 import pytest
 
-from jbm_kafka.core.likely_name import likely_name, with_likely_name
+from jbm_kafka.core.likely_name import likely_name, with_likely_attribute, with_likely_name
 
 KNOWN = ["url", "prefetch", "time_to_live_ms", "unit_of_order", "priority"]
 
@@ -28,3 +28,22 @@ def test_a_near_name_or_what_other_systems_call_it(written: str, likely: str | N
 def test_without_a_near_name_the_text_is_all() -> None:
     assert with_likely_name("no 'x'", "x", KNOWN) == "no 'x'"
     assert with_likely_name("no 'ttl'", "ttl", KNOWN) == "no 'ttl'; 'time_to_live_ms' is meant, probably"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("createReceiver", "; 'create_consumer' is meant, probably"),
+        ("create_sender", "; 'create_producer' is meant, probably"),
+        ("createSubscriber", "; 'create_consumer' is meant, probably"),
+        ("create_session", ": a connection has it, and a context is a session already"),
+        ("createContext", ": a ConnectionFactory has it"),
+        ("send", ": a producer has it"),
+        ("xyz", ""),
+    ],
+)
+def test_what_another_object_has_was_taken_for_a_misspelt_name(written: str, said: str) -> None:
+    """As create_session of a context, for which create_stream_message was suggested."""
+    known = ["create_consumer", "create_producer", "close"]
+    assert with_likely_attribute("none", written, known) == f"none{said}"
+    assert with_likely_attribute("none", "createReceiver", ["start"]) == "none: a session has it, and a context"

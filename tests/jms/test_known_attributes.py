@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka import ConnectionFactory, TextMessage
+from jbm_kafka import ConnectionFactory, TextMessage, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
@@ -67,3 +67,11 @@ def test_a_setting_that_is_read_of_a_factory_looked_as_if_there_were_none() -> N
     with pytest.raises(AttributeError, match="has no attribute 'createContext'; 'create_context' is meant, probably"):
         factory.createContext  # type: ignore[attr-defined]  # noqa: B018
     assert not hasattr(factory, "_nothing")
+
+
+def test_an_attribute_of_a_closed_producer_was_set_in_silence() -> None:
+    with ConnectionFactory("memory://closed").create_connection() as connection:
+        producer = connection.create_session().create_producer()
+        producer.close()
+        with pytest.raises(errors.IllegalStateError, match="priority of a closed MessageProducer"):
+            producer.priority = 3

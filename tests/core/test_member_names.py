@@ -1,0 +1,35 @@
+"""Misspelt members of the enums that applications name."""
+
+from enum import Enum
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, DeliveryMode
+
+MODES = "it has AUTO, CLIENT, TRANSACTED, INDIVIDUAL, DUPS_OK, PRE, NO"
+
+
+@pytest.mark.parametrize(
+    ("members", "name", "said"),
+    [
+        (AcknowledgeMode, "auto", f"AcknowledgeMode has no 'auto'; 'AUTO' is meant, probably; {MODES}"),
+        (AcknowledgeMode, "xyz", f"AcknowledgeMode has no 'xyz'; {MODES}"),
+        (
+            DeliveryMode,
+            "NONPERSISTENT",
+            "DeliveryMode has no 'NONPERSISTENT'; 'NON_PERSISTENT' is meant, probably; it has NON_PERSISTENT, "
+            "PERSISTENT, PERSISTENT_GROUPACK",
+        ),
+    ],
+)
+def test_a_misspelt_member_was_refused_without_a_word_of_those_that_there_are(
+    members: type[Enum], name: str, said: str
+) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(members, name)
+    assert str(caught.value) == said
+
+
+def test_members_are_found_as_ever() -> None:
+    assert [AcknowledgeMode.AUTO, AcknowledgeMode["AUTO_ACKNOWLEDGE"]] == [AcknowledgeMode("auto")] * 2
+    assert not hasattr(AcknowledgeMode, "_nothing")
