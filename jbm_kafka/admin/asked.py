@@ -6,9 +6,12 @@ from jbm_kafka.admin.letters import LetterFilter, reason_fault
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.selectors.selector import parse_selector
+from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_queue, as_topic
+
+NOT_EMPTY = "it is not empty; leave it out, or set None, for any"
+"""Of what names or chooses messages."""
 
 
 def queue_of(queue: Queue | Topic | str) -> Queue:
@@ -53,10 +56,33 @@ def origin_at(origin: Queue | Topic | str) -> Queue | Topic:
 
 def letter_filter(origin: Queue | Topic | str | None, selector: str | None, **texts: str | None) -> LetterFilter:
     """Which dead letters are meant; `texts` are the filters that are one text each."""
-    for name, text in texts.items():
-        if text is not None and not isinstance(text, str):
-            raise wrong_type(name, text, "it is a str, or None for any")
+    for name in ("unit", "message_id"):
+        check_named(name, texts[name])
     reason = texts["reason"]
+    if reason is not None and not isinstance(reason, str):
+        raise wrong_type("reason", reason, "it is a str, or None for any")
     if reason is not None and (fault := reason_fault(reason)):
         raise wrong_value("reason", reason, fault)
-    return LetterFilter(None if origin is None else origin_at(origin), selector=parse_selector(selector), **texts)
+    return LetterFilter(None if origin is None else origin_at(origin), selector=chosen_by(selector), **texts)
+
+
+def check_named(name: str, text: object) -> None:
+    """Raises InvalidTypeError or InvalidSettingError for a unit or an id that no message can have."""
+    if text is not None and not isinstance(text, str):
+        raise wrong_type(name, text, "it is a str, or None for any")
+    if text == "":
+        raise wrong_value(name, text, NOT_EMPTY)
+
+
+def chosen_by(selector: str | None) -> Selector | None:
+    """What chooses the messages that something is done to.
+
+    An empty one is refused: for JMS it means every message, and here it is a value that somebody forgot to fill in.
+
+    Raises:
+        InvalidSettingError: it is empty.
+        InvalidSelectorError: it is wrong; `position` tells the column.
+    """
+    if isinstance(selector, str) and not selector.strip():
+        raise wrong_value("selector", selector, NOT_EMPTY)
+    return parse_selector(selector)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
+from jbm_kafka.admin.asked import check_named, chosen_by
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_values import record_timestamp_ms, record_value
 from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.jms_errors import InvalidSettingError, OrderError
-from jbm_kafka.core.selectors.selector import Selector, parse_selector
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.jms.arguments import checked_flag
 from jbm_kafka.ports import KafkaRecord
@@ -65,11 +66,12 @@ def choice_of(
         InvalidSettingError: nothing is given, or `everything` and something else; or `everything` is not a bool.
         InvalidSelectorError: the selector is wrong; `position` tells the column.
     """
-    if unit is not None and not isinstance(unit, str):
-        raise wrong_type("unit", unit, "it is a str, or None for any")
+    check_named("unit", unit)
     ids = [message_id] if isinstance(message_id, str) else message_id
     if ids is not None and not (isinstance(ids, Collection) and all(isinstance(each, str) for each in ids)):
         raise wrong_type("message_id", message_id, "it is a str, several of them, or None for any")
+    for each in ids or ():
+        check_named("message_id", each)
     is_narrowed = any(given is not None for given in (selector, unit, ids))
     if checked_flag("everything", everything) == is_narrowed:
         remedy = (
@@ -78,7 +80,7 @@ def choice_of(
             else "say which messages are meant: by unit, message_id or selector, or else everything=True"
         )
         raise InvalidSettingError(remedy, setting="everything", value=everything)
-    return Choice(unit, None if ids is None else frozenset(ids), parse_selector(selector))
+    return Choice(unit, None if ids is None else frozenset(ids), chosen_by(selector))
 
 
 def _id(record: KafkaRecord) -> str:

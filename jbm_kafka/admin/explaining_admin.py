@@ -1,5 +1,6 @@
 """Why messages do not move."""
 
+from jbm_kafka.admin.asked import check_named
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.explained_source import group_of
 from jbm_kafka.admin.explaining import Asked, Sources, explain
@@ -7,7 +8,7 @@ from jbm_kafka.admin.explanation import Explanation
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.unit_places import UnitPlaces
-from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import shown, wrong_value
 from jbm_kafka.jms.arguments import checked_seconds
 
 EXPLAIN_TIMEOUT_S = 10.0
@@ -78,10 +79,7 @@ class ExplainingAdmin(Asking):
 def _check_asked(**texts: str | None) -> None:
     """Raises InvalidTypeError or InvalidSettingError for what cannot be asked about."""
     for name, text in texts.items():
-        if text is not None and not isinstance(text, str):
-            raise wrong_type(name, text, "it is a str, or None for any")
-        if text == "":
-            raise wrong_value(name, text, "it is not empty; leave it out, or set None, for any")
+        check_named(name, text)
     unit, message_id = texts["unit"], texts["message_id"]
     if unit is not None and message_id is not None:
         raise wrong_value("message_id", message_id, f"give one of unit and message_id: unit is {shown(unit)} here")

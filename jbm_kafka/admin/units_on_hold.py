@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from jbm_kafka.admin.asked import check_named
 from jbm_kafka.admin.asking_owners import Owners
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.core.destination import Destination
@@ -47,6 +48,8 @@ class ReleaseReport:
 
 def check_which(unit: str | None, message_id: str | None, *, everything: bool) -> None:
     """Raises InvalidSettingError unless it is said which units are meant: `everything`, or unit, message id or both."""
+    check_named("unit", unit)
+    check_named("message_id", message_id)
     is_narrowed = unit is not None or message_id is not None
     if everything == is_narrowed:
         remedy = (

@@ -81,7 +81,11 @@ def not_found(unit: str | None, ids: Sequence[str], *, where: str = "there") -> 
 
 
 def check_selector(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """A selector as given; wrong usage when it is none."""
+    """A selector as given; wrong usage when it is none, or empty: a variable that nobody set must not mean all."""
+    if value is not None and not value.strip():
+        has_all = any(each.name == "everything" for each in context.command.params)
+        or_all = ", or --all" if has_all else ""
+        raise click.BadParameter(f"a selector is not empty; leave it out{or_all}", context, parameter)
     try:
         parse_selector(value)
     except InvalidSelectorError as error:
