@@ -17,6 +17,7 @@ from jbm_kafka.cli.cluster_settings import (
     secrets_for_all_to_read,
     settle,
 )
+from jbm_kafka.cli.wrong_usage import usage_text
 from jbm_kafka.devbroker import LocalBroker
 
 FALLBACK_BOOTSTRAP = "127.0.0.1:9092"
@@ -25,11 +26,15 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ClusterUsageError(click.UsageError):
-    """Wrong usage whose place may be a file or the environment: one line, for the command's help would not help."""
+    """Wrong usage whose place may be a file or the environment: the program has it, not the command."""
+
+    def __init__(self, message: str) -> None:
+        context = click.get_current_context(silent=True)
+        super().__init__(message, None if context is None else context.find_root())
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """The line, on standard error."""
-        click.echo(f"{_program(self.ctx)}: {self.format_message()}", err=True, file=file)
+        """The line, on standard error, also where click itself runs the command."""
+        click.echo(usage_text(self, "jbm-kafka"), err=True, file=file)
 
 
 def cluster_options(function: _Function) -> _Function:

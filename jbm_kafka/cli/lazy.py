@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
+from typing import Any
 
 import click
 
@@ -49,6 +50,17 @@ class HintingGroup(click.Group):
         if name not in self.list_commands(ctx) and not name.startswith("-"):
             ctx.fail(f"there is no command {name!r}; {self._hint(ctx, name)}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; wrong usage knows whose it is, also such as click's parser tells without."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            name = ctx.invoked_subcommand
+            command = None if name is None else self.get_command(ctx, name)
+            if error.ctx is None and command is not None:
+                error.ctx = click.Context(command, parent=ctx, info_name=name)
+            raise
 
     def _hint(self, ctx: click.Context, name: str) -> str:
         # A word of other brokers first: by its letters `purge` would be taken for `pause`.

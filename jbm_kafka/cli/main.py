@@ -1,6 +1,7 @@
 """Entry point of `jbm-kafka`: finds the command, and turns every failure into one line and an exit code.
 
-0: done. 1: it could not be done; one line on standard error says why and what to do. 2: wrong usage.
+0: done. 1: it could not be done; one line on standard error says why and what to do. 2: wrong usage, told in one
+line, too; nothing was done.
 """
 
 import io
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from jbm_kafka.cli.lazy import LazyCommand, LazyGroup
+from jbm_kafka.cli.wrong_usage import usage_text
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 
@@ -124,11 +126,10 @@ def run(group: click.Group, program: str, arguments: Sequence[str] | None) -> in
         # click's own: a closed pipe, which it calls a failure, or shell completion.
         return _reader_is_gone() if isinstance(end.__context__, OSError) else DONE
     except click.UsageError as error:
-        if isinstance(error, click.NoSuchOption) and error.ctx is not None and error.ctx.parent is None:
-            place = f"{program} COMMAND {error.option_name}"
-            said = f"No such option '{error.option_name}'; options stand behind their command: {place}"
-            error = click.UsageError(said, error.ctx)
-        error.show()
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            error.show()
+        else:
+            click.echo(usage_text(error, program), err=True)
         return WRONG_USAGE
     except (KeyboardInterrupt, click.Abort):
         _say(program, "interrupted")

@@ -196,9 +196,9 @@ def test_a_reason_for_which_nothing_leaves_is_refused_with_those_there_are(
     """It found no letters, as if there were none."""
     said = run("dead-letters", command, "--reason", reason, "--bootstrap", "127.0.0.1:1")  # nobody is asked
     assert said.code == 2
-    assert said.err.splitlines()[-1] == (
-        f"Error: Invalid value for '--reason': {reason!r}: messages leave for "
-        "'max-delivery-attempts' or 'undecodable' or 'expired' or 'operator'" + hint
+    assert said.err == (
+        f"jbm-kafka dead-letters {command}: Invalid value for '--reason': {reason!r}: messages leave for "
+        "'max-delivery-attempts' or 'undecodable' or 'expired' or 'operator'" + hint + "\n"
     )
 
 

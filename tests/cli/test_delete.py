@@ -49,9 +49,10 @@ def test_without_a_terminal_it_wants_yes(kafka: Run, queue: str) -> None:
     for options in ((), ("--json",)):
         said = kafka("delete", queue, *options)
         assert (said.code, said.out) == (2, "")
-        assert said.err.splitlines()[-1] == (
-            "Error: nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
-        )
+        assert said.err.splitlines() == [
+            "jbm-kafka delete: nobody can be asked here whether it is meant: "
+            "give --yes, or --dry-run to see what would go"
+        ]
     said = kafka("delete", f"{queue}x")
     assert said.code == 1, "first it is looked for"
     assert "there is no such queue" in said.err

@@ -62,7 +62,7 @@ def test_which_are_meant_must_be_said(run: Run, command: tuple[str, ...]) -> Non
     for options, error in (((), say_which), (("--all", "--unit", "joe"), both)):
         said = run(command[0], "orders", *command[1:], *options)
         assert said.code == 2
-        assert said.err.endswith(f"Error: {error}\n")
+        assert said.err.endswith(f": {error}\n")
 
 
 def test_nothing_is_removed_where_nobody_can_be_asked(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Mistakes at the command line: exit code 2, and a last line that names the option, its value and what it should be."""
+"""Mistakes at the command line: exit code 2, and one line: which command, the option, its value, what it should be."""
 
 import re
 import subprocess
@@ -15,66 +15,66 @@ MILLISECONDS = "milliseconds, as in 5000"
 # fmt: off
 MISTAKES: list[tuple[list[str], str]] = [
     (["--json", "list"],
-     "Error: No such option '--json'; options stand behind their command: jbm-kafka COMMAND --json"),
+     "there is no option '--json' here; options stand behind their command: jbm-kafka COMMAND --json"),
     (["nosuch"],
-     "Error: there is no command 'nosuch'; see jbm-kafka --help"),
+     "there is no command 'nosuch'; see jbm-kafka --help"),
     (["purge", "q"],
-     "Error: there is no command 'purge'; that is: jbm-kafka remove NAME --all"),
+     "there is no command 'purge'; that is: jbm-kafka remove NAME --all"),
     (["help"],
-     "Error: there is no command 'help'; that is: jbm-kafka --help"),
+     "there is no command 'help'; that is: jbm-kafka --help"),
     (["sned", "q"],
-     "Error: there is no command 'sned'; 'send' is meant, probably"),
+     "there is no command 'sned'; 'send' is meant, probably"),
     (["send", "q"],
-     "Error: give the body: either --text TEXT, or a file, or - for standard input"),
+     "give the body: either --text TEXT, or a file, or - for standard input"),
     (["send", "q", "nofile.txt"],
-     "Error: Invalid value for '[FILE|-]': 'nofile.txt': No such file or directory; for a text: --text nofile.txt"),
+     "Invalid value for '[FILE|-]': 'nofile.txt': No such file or directory; for a text: --text nofile.txt"),
     (["send", "q", "--lines", "--text", "a"],
-     "Error: --lines needs a file, or - for standard input"),
+     "--lines needs a file, or - for standard input"),
     (["send", "a b", "--text", "x"],
-     "Error: Invalid value for 'DEST': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+     "Invalid value for 'DEST': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (["browse", "topic:news"],
-     "Error: Invalid value for 'DEST': 'topic:news': this is for queues only"),
+     "Invalid value for 'DEST': 'topic:news': this is for queues only"),
     (["show", "q", "--client-id", "billing"],
-     "Error: Invalid value for '--client-id': 'billing': it tells whose --subscription is meant; give that too"),
+     "Invalid value for '--client-id': 'billing': it tells whose --subscription is meant; give that too"),
     (["receive", "q", "--client-id", "billing"],
-     "Error: Invalid value for '--client-id': 'billing': it tells whose --subscription is meant; give that too"),
+     "Invalid value for '--client-id': 'billing': it tells whose --subscription is meant; give that too"),
     (["send", "", "--text", "x"],
-     "Error: Invalid value for 'DEST': queue '': the name is empty"),
+     "Invalid value for 'DEST': queue '': the name is empty"),
     (["send", "q", "--text", "x", "--property", "a"],
-     "Error: Invalid value for '--property': 'a': write name=text, or name:type=value"),
+     "Invalid value for '--property': 'a': write name=text, or name:type=value"),
     (["send", "q", "--text", "x", "--property", "a:int=x"],
-     "Error: Invalid value for '--property': 'a:int=x': 'x' is not a decimal integer"),
+     "Invalid value for '--property': 'a:int=x': 'x' is not a decimal integer"),
     (["send", "q", "--text", "x", "--property", "a:integer=5"],
-     "Error: Invalid value for '--property': 'a:integer=5': 'integer' is not a type; use boolean, byte, "
+     "Invalid value for '--property': 'a:integer=5': 'integer' is not a type; use boolean, byte, "
      "double, float, int, long, null, short, string"),
     (["send", "q", "--text", "x", "--property", "a b=1"],
-     "Error: Invalid value for '--property': 'a b=1': property name 'a b': use letters, digits, '_' and '$', "
+     "Invalid value for '--property': 'a b=1': property name 'a b': use letters, digits, '_' and '$', "
      "no digit first, no word of the selector language, and no 'JMS' in front"),
     (["send", "q", "--text", "x", "--property", "=1"],
-     "Error: Invalid value for '--property': '=1': property name '': it is a str that is not empty"),
+     "Invalid value for '--property': '=1': property name '': it is a str that is not empty"),
     (["send", "q", "--text", "x", "--property", "a:byte=200"],
-     "Error: Invalid value for '--property': 'a:byte=200': '200' does not fit 8 bits"),
+     "Invalid value for '--property': 'a:byte=200': '200' does not fit 8 bits"),
     (["send", "q", "--text", "x", "--property", "a:boolean=yes"],
-     "Error: Invalid value for '--property': 'a:boolean=yes': 'yes' is not true or false"),
+     "Invalid value for '--property': 'a:boolean=yes': 'yes' is not true or false"),
     (["send", "q", "--text", "x", "--unit", ""],
-     "Error: Invalid value for '--unit': a unit of order has a name; leave it out for none"),
+     "Invalid value for '--unit': a unit of order has a name; leave it out for none"),
     (["send", "q", "--text", "x", "--priority", "10"],
-     "Error: Invalid value for '--priority': '10' is not a whole number from 0 to 9"),
+     "Invalid value for '--priority': '10' is not a whole number from 0 to 9"),
     (["send", "q", "--text", "x", "--priority", "high"],
-     "Error: Invalid value for '--priority': 'high' is not a whole number from 0 to 9"),
+     "Invalid value for '--priority': 'high' is not a whole number from 0 to 9"),
     (["send", "q", "--text", "x", "--delay-ms", "-1"],
-     "Error: Invalid value for '--delay-ms': '-1' is not a whole number from 0 to 3162240000000: " + MILLISECONDS),
+     "Invalid value for '--delay-ms': '-1' is not a whole number from 0 to 3162240000000: " + MILLISECONDS),
     (["send", "q", "--text", "x", "--delay-ms", "1.5"],
-     "Error: Invalid value for '--delay-ms': '1.5' is not a whole number from 0 to 3162240000000: " + MILLISECONDS),
+     "Invalid value for '--delay-ms': '1.5' is not a whole number from 0 to 3162240000000: " + MILLISECONDS),
     (["send", "q", "--text", "x", "--delay-ms", "1s"],
-     "Error: Invalid value for '--delay-ms': '1s' is not a whole number from 0 to 3162240000000: " + MILLISECONDS),
+     "Invalid value for '--delay-ms': '1s' is not a whole number from 0 to 3162240000000: " + MILLISECONDS),
     (["send", "q", "--text", "x", "--time-to-live-ms", "-5"],
-     "Error: Invalid value for '--time-to-live-ms': '-5' is not a whole number from 0 to 3162240000000: "
+     "Invalid value for '--time-to-live-ms': '-5' is not a whole number from 0 to 3162240000000: "
      + MILLISECONDS),
     (["send", "q", "--text", "x", "--count", "0"],
-     "Error: Invalid value for '--count': '0' is not a whole number of at least 1"),
+     "Invalid value for '--count': '0' is not a whole number of at least 1"),
     (["send", "q", "--text", "x", "--count", "x"],
-     "Error: Invalid value for '--count': 'x' is not a whole number of at least 1"),
+     "Invalid value for '--count': 'x' is not a whole number of at least 1"),
     (["send", "q", "--text", "x", "--bootstrap", "localhost"],
      "jbm-kafka: --bootstrap is 'localhost': the port is missing; write 'host:port', as in 'localhost:9092'"),
     (["send", "q", "--text", "x", "--bootstrap", "http://x:1"],
@@ -96,67 +96,67 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["send", "q", "--text", "x", "--config", "nofile.toml"],
      "jbm-kafka: nofile.toml: No such file or directory; name a config file that can be read"),
     (["send", "q", "r", "--text", "x"],
-     "Error: Invalid value for '[FILE|-]': 'r': No such file or directory; for a text: --text r"),
+     "Invalid value for '[FILE|-]': 'r': No such file or directory; for a text: --text r"),
     (["send", "q", "hello joe"],
-     "Error: Invalid value for '[FILE|-]': 'hello joe': No such file or directory; for a text: --text 'hello joe'"),
+     "Invalid value for '[FILE|-]': 'hello joe': No such file or directory; for a text: --text 'hello joe'"),
     (["explain", "q", "--unit", "joe", "--id", "ID:x"],
-     "Error: --unit and --id: give one of them"),
+     "--unit and --id: give one of them"),
     (["release", "q", "--unit", "joe", "--all"],
-     "Error: give one of --unit, --id, --all"),
+     "give one of --unit, --id, --all"),
     (["pause", "q", "--only", "writing"],
-     "Error: Invalid value for '--only': 'writing': it is sending or receiving"),
+     "Invalid value for '--only': 'writing': it is sending or receiving"),
     (["list", "--bootstrap", "memory://x"],
      "jbm-kafka: --bootstrap is 'memory://x': a memory:// world is inside one process; no command reaches it"),
     (["dead-letters", "lst"],
-     "Error: there is no command 'lst'; 'list' is meant, probably"),
+     "there is no command 'lst'; 'list' is meant, probably"),
     (["broker", "stat"],
-     "Error: there is no command 'stat'; 'start' is meant, probably"),
+     "there is no command 'stat'; 'start' is meant, probably"),
     (["settings", "nosuch"],
-     "Error: there is no command 'nosuch'; see jbm-kafka settings --help"),
+     "there is no command 'nosuch'; see jbm-kafka settings --help"),
     (["move", "q", "--to", "r"],
-     "Error: say which: --unit U, --id ID or --selector S, or else --all"),
+     "say which: --unit U, --id ID or --selector S, or else --all"),
     (["remove", "q", "--all", "--unit", "joe"],
-     "Error: --all means all messages, and --unit, --id or --selector only some: give one or the other"),
+     "--all means all messages, and --unit, --id or --selector only some: give one or the other"),
     (["settings", "set", "orders", "retries=3"],
-     "Error: Invalid value for 'NAME=VALUE...': 'retries' is not an address setting; 'max_delivery_attempts' is meant, "
+     "Invalid value for 'NAME=VALUE...': 'retries' is not an address setting; 'max_delivery_attempts' is meant, "
      f"probably; known are {', '.join(TYPES)}"),
     (["explain", "q", "--unit", ""],
-     "Error: Invalid value for '--unit': a unit of order has a name; leave it out for none"),
+     "Invalid value for '--unit': a unit of order has a name; leave it out for none"),
     (["receive", "q", "--count", "-1"],
-     "Error: Invalid value for '--count': '-1' is not a whole number of at least 0"),
+     "Invalid value for '--count': '-1' is not a whole number of at least 0"),
     (["receive", "q", "--count", "many"],
-     "Error: Invalid value for '--count': 'many' is not a whole number of at least 0"),
+     "Invalid value for '--count': 'many' is not a whole number of at least 0"),
     (["receive", "q", "--timeout", "-1"],
-     "Error: Invalid value for '--timeout': '-1' is not a number of seconds from 0 to 1,000,000,000"),
+     "Invalid value for '--timeout': '-1' is not a number of seconds from 0 to 1,000,000,000"),
     (["receive", "q", "--timeout", "nan"],
-     "Error: Invalid value for '--timeout': 'nan' is not a number of seconds from 0 to 1,000,000,000"),
+     "Invalid value for '--timeout': 'nan' is not a number of seconds from 0 to 1,000,000,000"),
     (["receive", "q", "--timeout", "5s"],
-     "Error: Invalid value for '--timeout': '5s' is not a number of seconds from 0 to 1,000,000,000"),
+     "Invalid value for '--timeout': '5s' is not a number of seconds from 0 to 1,000,000,000"),
     (["receive", "q", "--selector", "a ="],
-     "Error: Invalid value for '--selector': selector 'a =', column 4: found the end, expected a name, a "
+     "Invalid value for '--selector': selector 'a =', column 4: found the end, expected a name, a "
      "number, a 'text', TRUE or FALSE"),
     (["browse", "q", "--selector", "a ="],
-     "Error: Invalid value for '--selector': selector 'a =', column 4: found the end, expected a name, a "
+     "Invalid value for '--selector': selector 'a =', column 4: found the end, expected a name, a "
      "number, a 'text', TRUE or FALSE"),
     (["create", "a/b"],
-     "Error: Invalid value for 'NAME': queue 'a/b': '/' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+     "Invalid value for 'NAME': queue 'a/b': '/' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (["create", "q", "--partitions", "0"],
-     "Error: Invalid value for '--partitions': '0' is not a whole number from 1 to 10000"),
+     "Invalid value for '--partitions': '0' is not a whole number from 1 to 10000"),
     (["create", "q", "--partitions", "x"],
-     "Error: Invalid value for '--partitions': 'x' is not a whole number from 1 to 10000"),
+     "Invalid value for '--partitions': 'x' is not a whole number from 1 to 10000"),
     (["create", "q", "--partitions", "100000"],
-     "Error: Invalid value for '--partitions': '100000' is not a whole number from 1 to 10000"),
+     "Invalid value for '--partitions': '100000' is not a whole number from 1 to 10000"),
     (["create", "jbm.x"],
-     "Error: Invalid value for 'NAME': queue 'jbm.x': names that start with 'jbm.' are reserved; choose another"),
+     "Invalid value for 'NAME': queue 'jbm.x': names that start with 'jbm.' are reserved; choose another"),
     (["dead-letters", "list", "--from", "a b"],
-     "Error: Invalid value for '--from': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+     "Invalid value for '--from': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (["dead-letters", "retry", "--timeout", "x"],
-     "Error: Invalid value for '--timeout': 'x' is not a number of seconds from 0 to 1,000,000"),
+     "Invalid value for '--timeout': 'x' is not a number of seconds from 0 to 1,000,000"),
     (["broker", "start", "--bootstrap", "other:9092"],
-     "Error: --bootstrap names a cluster that is there already; jbm-kafka broker runs one of its own, at 127.0.0.1 "
+     "--bootstrap names a cluster that is there already; jbm-kafka broker runs one of its own, at 127.0.0.1 "
      "without users: --port and --data-dir say where"),
     (["broker", "status", "--kafka-property", "a=b"],
-     "Error: --kafka-property names a cluster that is there already; jbm-kafka broker runs one of its own, at "
+     "--kafka-property names a cluster that is there already; jbm-kafka broker runs one of its own, at "
      "127.0.0.1 without users: --port and --data-dir say where"),
     (["bench", "--bootstrap", "localhost"],
      "jbm-kafka: --bootstrap is 'localhost': the port is missing; write 'host:port', as in 'localhost:9092'"),
@@ -167,21 +167,21 @@ MISTAKES: list[tuple[list[str], str]] = [
      'jbm-kafka: --kafka-property nosuch: No such configuration property: "nosuch" '
      "(librdkafka's CONFIGURATION.md lists every property and its values)"),
     (["demo", "--customers", "5"],
-     "Error: Invalid value for '--customers': '5' is not a whole number from 8 to 300"),
+     "Invalid value for '--customers': '5' is not a whole number from 8 to 300"),
     (["bench", "--repeats", "0"],
-     "Error: Invalid value for '--repeats': '0' is not a whole number of at least 1"),
+     "Invalid value for '--repeats': '0' is not a whole number of at least 1"),
     (["bench", "--rate", "fast"],
-     "Error: Invalid value for '--rate': 'fast' is not a whole number of at least 1"),
+     "Invalid value for '--rate': 'fast' is not a whole number of at least 1"),
     (["bench", "--patience", "nan"],
-     "Error: Invalid value for '--patience': 'nan' is not a number of seconds of at least 0"),
+     "Invalid value for '--patience': 'nan' is not a number of seconds of at least 0"),
     (["bench", "--patience", "inf"],
-     "Error: Invalid value for '--patience': 'inf' is not a number of seconds of at least 0"),
+     "Invalid value for '--patience': 'inf' is not a number of seconds of at least 0"),
     (["dead-letters", "list", "--id", ""],
-     "Error: Invalid value for '--id': an id is not empty; leave it out for any"),
+     "Invalid value for '--id': an id is not empty; leave it out for any"),
     (["broker", "start", "--port", "80"],
-     "Error: Invalid value for '--port': '80' is not a whole number from 1024 to 65535"),
+     "Invalid value for '--port': '80' is not a whole number from 1024 to 65535"),
     (["broker", "start", "--port", "x"],
-     "Error: Invalid value for '--port': 'x' is not a whole number from 1024 to 65535"),
+     "Invalid value for '--port': 'x' is not a whole number from 1024 to 65535"),
 ]
 OF_CLICK: list[list[str]] = [
     ["--nosuch"],
@@ -207,7 +207,7 @@ def test_a_mistake_is_wrong_usage_and_is_named(
     monkeypatch.setenv("JBM_BOOTSTRAP", "127.0.0.1:1")  # none of them asks anybody
     told = run(*arguments)
     assert (told.code, told.out) == (2, "")
-    assert told.err.splitlines()[-1] == said
+    assert told.err == (said if said.startswith("jbm-kafka: ") else f"{_command(arguments)}: {said}") + "\n"
     assert re.search(r"\b(\w{2,}) \1\b", said) is None, "it says so twice"
 
 
@@ -215,7 +215,19 @@ def test_a_mistake_is_wrong_usage_and_is_named(
 def test_what_click_refuses_is_wrong_usage_too(run: Run, arguments: list[str]) -> None:
     told = run(*arguments)
     assert (told.code, told.out) == (2, "")
-    assert told.err.splitlines()[-1].startswith("Error: ")
+    assert told.err.startswith(f"{_command(arguments)}: ")
+    assert told.err.endswith(
+        (f"; see {_command(arguments)} --help\n", " is meant, probably\n", f"COMMAND {arguments[0]}\n")
+    )
+
+
+def _command(arguments: list[str]) -> str:
+    """As far as there is one of that name."""
+    groups = ("dead-letters", "broker", "settings", "subscriptions")
+    known = [each for each in arguments[:1] if each in COMMANDS]
+    if known and known[0] in groups and arguments[1] in ("list", "retry", "start", "status", "set", "unset", "delete"):
+        known.append(arguments[1])
+    return " ".join(["jbm-kafka", *known])
 
 
 COMMANDS_WITH_HELP = [
@@ -273,3 +285,25 @@ def test_what_can_be_set_is_told_by_the_help(run: Run) -> None:
     said = " ".join(run("settings", "set", "--help").out.split())
     assert all(name in said for name in TYPES)
     assert "Example: jbm-kafka settings set 'orders.#' max_delivery_attempts=3" in said
+
+
+@pytest.mark.parametrize("selector", ["", "   "])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("remove", "q", "--yes"), ("move", "q", "--to", "r"), ("expire", "q"), ("give-up", "q"), ("receive", "q"),
+        ("browse", "q"), ("dead-letters", "list"), ("dead-letters", "retry"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_an_empty_selector_does_not_mean_all(run: Run, command: tuple[str, ...], selector: str) -> None:
+    """`remove dlq --selector "$UNSET" --yes` emptied a queue."""
+    said = run(*command, "--selector", selector, "--bootstrap", "127.0.0.1:1")
+    assert (said.code, said.out) == (2, "")
+    assert "'--selector': a selector is not empty; leave it out" in said.err
+    assert said.err.endswith(", or --all\n") is (command[0] in ("remove", "move", "expire", "give-up"))
+
+
+def test_a_misspelt_option_of_the_program_is_not_taken_for_one_of_a_command(run: Run) -> None:
+    """`--verson` was to stand behind a command."""
+    assert run("--verson").err == "jbm-kafka: there is no option '--verson'; '--version' is meant, probably\n"

@@ -39,7 +39,7 @@ def test_which_are_meant_must_be_said(run: Run) -> None:
     ):
         said = run("release", "orders", *options)
         assert said.code == 2
-        assert said.err.endswith(f"Error: {error}\n")
+        assert said.err.endswith(f": {error}\n")
 
 
 def test_the_release_that_explain_and_show_print_can_be_typed(kafka: Run, queue: str, bootstrap: str) -> None:

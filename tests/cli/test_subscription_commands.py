@@ -40,7 +40,7 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
         assert (said.code, said.err.startswith("jbm-kafka: there is no durable subscription ")) == (1, True)
         said = kafka("subscriptions", "delete", kafka_name)
         assert said.code == 2
-        assert said.err.endswith("Error: nobody can be asked here whether it is meant: give --yes\n")
+        assert said.err.endswith(": nobody can be asked here whether it is meant: give --yes\n")
         for command in ("show", "browse", "explain"):
             said = kafka(command, topic)
             assert said.code == 1

@@ -112,7 +112,7 @@ def test_an_illegal_name_is_wrong_usage_and_says_why(run: Run, command: str, nam
 def test_wrong_usage_is_told_before_anything_is_tried(run: Run, arguments: tuple[str, ...]) -> None:
     said = run(*arguments)
     assert (said.code, said.out) == (2, ""), said
-    assert said.err.startswith("Usage: jbm-kafka")
+    assert said.err.startswith(("jbm-kafka ", "Usage: jbm-kafka dead-letters "))  # a group alone shows its help
 
 
 @pytest.mark.parametrize(

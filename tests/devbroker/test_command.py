@@ -78,7 +78,9 @@ def test_the_status_of_no_broker_is_a_failure_with_the_remedy(
 )
 def test_wrong_usage_is_told_apart(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == WRONG_USAGE
-    assert capsys.readouterr().err.startswith("Usage: jbm-kafka")
+    said = capsys.readouterr().err
+    assert said.startswith("jbm-kafka" if arguments else "Usage: jbm-kafka ")
+    assert (said.count("\n") == 1) is bool(arguments), "help alone has several lines"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,33 @@
+"""Wrong usage as one line: which command, what is wrong, what to do; click's own way is four lines and no remedy."""
+
+from difflib import get_close_matches
+
+import click
+
+
+def usage_text(error: click.UsageError, program: str) -> str:
+    """The line, for standard error."""
+    context = error.ctx
+    command = program if context is None else context.command_path
+    return f"{command}: {_what_is_wrong(error, context, program)}"
+
+
+def _what_is_wrong(error: click.UsageError, context: click.Context | None, program: str) -> str:
+    told = " ".join(error.format_message().split()).removesuffix(".")
+    if isinstance(error, click.NoSuchOption):
+        told = f"there is no option {error.option_name!r}"
+        is_program = context is not None and context.parent is None
+        likely = get_close_matches(error.option_name, error.possibilities or (), cutoff=0.8 if is_program else 0.6)
+        if likely:
+            return f"{told}; {' or '.join(map(repr, likely))} is meant, probably"
+        if is_program:
+            return f"{told} here; options stand behind their command: {program} COMMAND {error.option_name}"
+    if _is_of_click(error, told) and context is not None:
+        return f"{told}; see {context.command_path} --help"
+    return told
+
+
+def _is_of_click(error: click.UsageError, told: str) -> bool:
+    """Its own faults tell no remedy; ours do."""
+    own = click.MissingParameter | click.NoSuchOption | click.BadOptionUsage | click.BadArgumentUsage
+    return isinstance(error, own) or told.startswith("Got unexpected extra")
