@@ -85,7 +85,7 @@ class ConnectionCore:
             InvalidClientIDError: another connection has it, or it cannot be one.
         """
         wanted = checked_client_id(client_id)
-        self.provider.hold_client_id(wanted, self.connection_id)
+        self.provider.hold_client_id(wanted, self.connection_id, self.notify_exception)
         self.client_id = wanted
 
     @property

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.states import MessageState
@@ -145,8 +145,8 @@ class Provider(Protocol):
             OrderError: it cannot be, and nothing may be sent.
         """
 
-    def hold_client_id(self, client_id: str, connection_id: str) -> None:
-        """Have the client id for this connection alone, until `close` (CONN-2).
+    def hold_client_id(self, client_id: str, connection_id: str, lost: Callable[[InvalidClientIDError], None]) -> None:
+        """Have the client id for this connection alone, until `close` (CONN-2), or until `lost` is told.
 
         Raises:
             InvalidClientIDError: another connection has it.

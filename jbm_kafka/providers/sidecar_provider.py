@@ -12,6 +12,7 @@ from jbm_kafka.codec.record_size import batch_bytes
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
 from jbm_kafka.core.jms_errors import (
+    InvalidClientIDError,
     InvalidDestinationError,
     JMSError,
     JMSSecurityError,
@@ -132,9 +133,9 @@ class SidecarProvider:
         """Where a unit's next message goes, recorded where it must be; see Topics.place."""
         return self.sidecar.topics.place(name, unit)
 
-    def hold_client_id(self, client_id: str, connection_id: str) -> None:
+    def hold_client_id(self, client_id: str, connection_id: str, lost: Callable[[InvalidClientIDError], None]) -> None:
         """Have the client id for this connection alone; see ClientIds."""
-        self.sidecar.client_ids.hold(client_id, connection_id)
+        self.sidecar.client_ids.hold(client_id, connection_id, lost)
         self._client_id = client_id, connection_id
 
     def subscribe(self, subscription: Subscription) -> None:

@@ -62,7 +62,7 @@ class Holder:
     def when_back(self, look: Callable[[], None]) -> None:
         """Have `look` called, on this holder's own thread, whenever the group was joined: others may have thought it
         dead before. It may raise KafkaClientError, and is called again then."""
-        self._membership.look = look
+        self._membership.looks.append(look)
 
     def ensure(self) -> str:
         """The name to hold things by; others see it alive from now on.
@@ -140,7 +140,8 @@ class Holder:
 
     def _look_again(self) -> None:
         try:
-            self._membership.look()
+            for look in self._membership.looks:
+                look()
             self._membership.is_new = False
         except KafkaClientError as error:
             log.debug("group %s: what it held is looked for again: %s", self.name, error)
@@ -158,17 +159,13 @@ class Holder:
             log.debug("group %s stays until the broker forgets it: %s", self.name, error)
 
 
-def _nobody_cares() -> None:
-    """Of a holder of what needs no second look."""
-
-
 class _Membership:
     """A `GroupListener` that starts no partition: as the only member it is given one whenever it has joined."""
 
     def __init__(self) -> None:
         self.consumer: GroupConsumer | None = None
         self.failure: Exception | None = None
-        self.look: Callable[[], None] = _nobody_cares
+        self.looks: list[Callable[[], None]] = []
         self.is_new = False
         """It has joined since that was told."""
 

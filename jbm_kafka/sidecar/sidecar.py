@@ -141,7 +141,7 @@ class Sidecar:
             config=self.config,
             settings_of=self.settings_of,
             workers=self._workers,
-            check=self._check_selectors,
+            check=self._check_claim,
         )
 
     def _new_topics(self, registry: Registry) -> Topics:
@@ -189,6 +189,7 @@ class Sidecar:
             chance=self._chance,
             namespace=namespace,
             stop_group_worker=self._group_workers.stop,
+            refuse=self._group_workers.refuse,
         )
 
     def _selector_set_parts(self, registry: Registry) -> SelectorSetParts:
@@ -348,8 +349,11 @@ class Sidecar:
         self._group_workers.end_all_of(destination)
         self.temporaries.delete(destination)
 
-    def _check_selectors(self, group: ChannelGroup) -> None:
-        if isinstance(group.destination, Queue):
+    def _check_claim(self, group: ChannelGroup) -> None:
+        """Raises IllegalStateError where others have what this process received from, as after it was thought dead."""
+        if group.subscription is not None:
+            self._subscriptions.check(group.group_id, group.incarnation)
+        elif isinstance(group.destination, Queue):
             self.selector_sets.check(group.destination)
 
     def _follow_settings(self) -> None:

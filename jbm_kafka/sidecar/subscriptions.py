@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -42,6 +42,8 @@ class SubscriptionParts:
     namespace: str
     stop_group_worker: Callable[[str], None]
     """Ends this process's membership in a group."""
+    refuse: Callable[[str, IllegalStateError], None]
+    """Ends it with this error for all who receive there."""
 
 
 class Subscriptions:
@@ -53,8 +55,10 @@ class Subscriptions:
         self._uses: Counter[str] = Counter()
         """Consumers of this process by group, those included of which something is unacknowledged still."""
         self._records: dict[str, SubscriptionRecord] = {}
-        self._lock = threading.RLock()
+        self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+        """By group: what ends waits for the members of its group, and nobody else waits with it."""
         self._has_swept = False
+        parts.holder.when_back(self._look_again)
 
     def record_of(self, subscription: Subscription) -> SubscriptionRecord:
         """What was found when it was subscribed to."""
@@ -71,7 +75,7 @@ class Subscriptions:
             JMSError: the cluster cannot be asked.
         """
         group = self._group(wanted)
-        with self._lock, raised_as_jms_errors(str(wanted)):
+        with self._locks[group], raised_as_jms_errors(str(wanted)):
             self._sweep_once()
             if self._uses[group] and not wanted.is_shared:
                 raise IllegalStateError(
@@ -81,7 +85,7 @@ class Subscriptions:
                 )
             if wanted.is_durable:
                 self._check_retention(info, wanted)
-            me = "" if wanted.kind is SubscriptionKind.DURABLE else self._parts.holder.ensure()
+            me = self._parts.holder.ensure()
             mine = f"{int(self._parts.chance() * 2**52):013x}"
             self._registry.update(lambda values: self._claim(values, wanted, info, mine, me))
             found = self._found(self._registry.values(), group)
@@ -94,15 +98,17 @@ class Subscriptions:
             self._uses[group] += 1
 
     def _claim(self, values: Values, wanted: Subscription, info: TopicInfo, mine: str, me: str) -> Changes:
-        """`mine`: the incarnation if one is made; `me`: by whom it is held, if it is."""
+        """`mine`: the incarnation if one is made; `me`: by whom it is held."""
         group = self._group(wanted)
         self._refuse_other_kind(values, wanted)
         found = self._found(values, group)
-        holders = (me,) if me else ()
+        holders: tuple[str, ...] = (me,)
         if found is not None:
             others = tuple(sorted(self._parts.holder.living(each for each in found.holders if each != me)))
             is_same = found.subscription.choice == wanted.choice
             is_used = bool(others or self._uses[group])
+            if is_same and others and not wanted.is_shared:
+                raise _has_consumer_elsewhere(wanted)
             if is_same and (wanted.is_durable or is_used):
                 holders = (*others, *holders)
                 return {} if found.holders == holders else self._written(group, replace(found, holders=holders))
@@ -152,22 +158,69 @@ class Subscriptions:
                 destination=info.topic,
             )
 
+    # -- having it still -------------------------------------------------------------------------------------------
+
+    def check(self, group: str, incarnation: str) -> None:
+        """It is the one that was subscribed to, and this process has it; to be asked before anything of it is received.
+
+        Raises:
+            IllegalStateError: others thought this process dead, and ended it, changed it or took it.
+            KafkaClientError: no answer.
+        """
+        self._registry.update(lambda values: self._held_again(values, group, incarnation))
+
+    def _look_again(self) -> None:
+        """Others may have thought this process dead: have each again, or tell its consumers that it is gone.
+
+        Who has no partition of it would wait in silence, and who has some would receive what others receive, too.
+        """
+        unanswered: KafkaClientError | None = None
+        for group, record in list(self._records.items()):
+            if not self._uses[group]:
+                continue
+            try:
+                self.check(group, record.incarnation)
+            except IllegalStateError as error:
+                self._parts.refuse(group, error)
+            except KafkaClientError as error:
+                unanswered = error
+        if unanswered is not None:
+            raise unanswered
+
+    def _held_again(self, values: Values, group: str, incarnation: str) -> Changes:
+        found = self._found(values, group)
+        wanted = self._records[group].subscription
+        if found is None or found.incarnation != incarnation:
+            raise IllegalStateError(
+                f"{wanted}: the subscription was ended or changed by another process, while nobody heard of this one "
+                f"for its session timeout; close this consumer and subscribe again",
+                name=wanted.name,
+            )
+        me = self._parts.holder.name
+        if me in found.holders or not self._uses[group]:
+            return {}
+        others = self._parts.holder.living(found.holders)
+        if others and not wanted.is_shared:
+            raise _has_consumer_elsewhere(wanted)
+        return self._written(group, replace(found, holders=tuple(sorted((*others, me)))))
+
     # -- ending ----------------------------------------------------------------------------------------------------
 
     def end_use(self, subscription: Subscription) -> None:
         """One consumer less. Who cannot be told so finds out when this process ends."""
         group = self._group(subscription)
-        with self._lock:
+        with self._locks[group]:
             self._uses[group] -= 1
-            if self._uses[group] > 0 or subscription.kind is SubscriptionKind.DURABLE:
+            if self._uses[group] > 0:
                 return
             del self._uses[group]
             incarnation = self._records[group].incarnation
             try:
                 self._registry.update(lambda values: self._let_go(values, group, incarnation))
-                found = self._registry.get(subscription_key(group))
-                if found is not None and not subscription.is_durable:
-                    self._remove(group, decode_subscription(found))
+                value = self._registry.get(subscription_key(group))
+                left = None if value is None else decode_subscription(value)
+                if left is not None and left.is_ending and not subscription.is_durable:
+                    self._remove(group, left)
             except (KafkaClientError, JMSError) as error:
                 log.warning(
                     "%s: its end could not be recorded, a later process of any kind does: %s", subscription, error
@@ -189,13 +242,14 @@ class Subscriptions:
             InvalidDestinationError: there is none of this name.
             IllegalStateError: it is in use.
         """
-        with self._lock, raised_as_jms_errors(f"unsubscribe {name!r}"):
+        with raised_as_jms_errors(f"unsubscribe {name!r}"):
             self._registry.refresh()
             found = self._durable(client_id, name)
             group = self._group(found.subscription)
-            self._registry.update(lambda values: self._end(values, group, found))
-            self._parts.stop_group_worker(group)
-            self._remove(group, found)
+            with self._locks[group]:
+                self._registry.update(lambda values: self._end(values, group, found))
+                self._parts.stop_group_worker(group)
+                self._remove(group, found)
 
     def _durable(self, client_id: str, name: str) -> SubscriptionRecord:
         for _, record in subscriptions_in(self._registry.values()):
@@ -253,13 +307,12 @@ class Subscriptions:
         """Remove what has ended, and what ended with processes that are gone."""
         yield GO_ON
         try:
-            with self._lock:
-                self._registry.refresh()
-                found = dict(subscriptions_in(self._registry.values()))
+            self._registry.refresh()
+            found = dict(subscriptions_in(self._registry.values()))
             for key, record in found.items():
                 yield GO_ON
                 group = key.removeprefix(subscription_key("")).decode()
-                with self._lock:
+                with self._locks[group]:
                     if self._is_dead(group, record):
                         log.info("%s ended with its process; it is removed", record.subscription)
                         incarnation = record.incarnation
@@ -290,3 +343,10 @@ class Subscriptions:
     @staticmethod
     def _written(group: str, record: SubscriptionRecord) -> Changes:
         return {subscription_key(group): encode_subscription(record)}
+
+
+def _has_consumer_elsewhere(subscription: Subscription) -> IllegalStateError:
+    return IllegalStateError(
+        f"{subscription} has a consumer in another process; close that, or share a create_shared_durable_consumer",
+        name=subscription.name,
+    )

@@ -13,6 +13,10 @@ from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
 PRICES = Topic("prices")
 
 
+def never(error: InvalidClientIDError) -> None:
+    raise AssertionError(error)
+
+
 @pytest.fixture
 def processes() -> Iterator[Processes]:
     made = Processes()
@@ -24,16 +28,16 @@ def test_the_client_id_of_a_killed_process_is_free_after_its_session_timeout(pro
     """CONN-2"""
     killed, theirs = processes.start()
     _, mine = processes.start()
-    theirs.client_ids.hold("billing", "c1")
+    theirs.client_ids.hold("billing", "c1", never)
     processes.kill(killed, theirs)
     with pytest.raises(InvalidClientIDError, match="a connection of another process has it"):
-        mine.client_ids.hold("billing", "c2")
+        mine.client_ids.hold("billing", "c2", never)
     processes.clock.advance(SESSION_TIMEOUT_MS + 1)
-    mine.client_ids.hold("billing", "c2")
+    mine.client_ids.hold("billing", "c2", never)
     with pytest.raises(InvalidClientIDError, match="another connection of this process"):
-        mine.client_ids.hold("billing", "c3")
+        mine.client_ids.hold("billing", "c3", never)
     mine.client_ids.release("billing", "c2")
-    mine.client_ids.hold("billing", "c3")
+    mine.client_ids.hold("billing", "c3", never)
 
 
 def names_of(processes: Processes) -> set[bytes]:

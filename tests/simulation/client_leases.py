@@ -24,6 +24,11 @@ class Hold:
     died_ms: int | None = None
     is_let_go: bool = False
 
+    def lose(self, error: InvalidClientIDError) -> None:
+        """It was told that another process has it now: only who was thought dead may hear that."""
+        assert self.is_doubtful or self.is_let_go, f"who_is_alive_keeps_it: {error}"
+        self.is_let_go = True
+
 
 class ClientLeases:
     """Those of all processes."""
@@ -45,7 +50,7 @@ class ClientLeases:
         is_refused = False
         try:
             with node.calling():
-                node.sidecar.client_ids.hold(client_id, mine.connection)
+                node.sidecar.client_ids.hold(client_id, mine.connection, mine.lose)
         except InvalidClientIDError:
             is_refused = True
         finally:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import InvalidClientIDError, JMSError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.jms.connection_core import ConnectionCore, ConnectionDefaults
@@ -64,7 +64,7 @@ class SimulatedProvider:
     def known_topic(self, name: str, /) -> TopicInfo | None:
         return self._process.sidecar.topics.usable(name)
 
-    def hold_client_id(self, client_id: str, connection_id: str) -> None:
+    def hold_client_id(self, client_id: str, connection_id: str, lost: Callable[[InvalidClientIDError], None]) -> None:
         raise NotImplementedError
 
     def subscribe(self, subscription: Subscription) -> None:

@@ -1,0 +1,189 @@
+"""A process that others thought dead, as one that stood still, hears what they took; what they left it has again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from jbm_kafka.codec.registry_records import (
+    ClientRecord,
+    SubscriptionRecord,
+    client_key,
+    decode_client,
+    decode_subscription,
+    encode_client,
+    encode_subscription,
+    subscription_key,
+)
+from jbm_kafka.core.destination import Topic
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidClientIDError
+from jbm_kafka.core.subscription import Subscription, SubscriptionKind
+from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.registry_log import RegistryLog
+from jbm_kafka.sidecar.sidecar import Sidecar
+from tests.jms.support import eventually
+from tests.sidecar.parts import link_of
+from tests.sidecar.processes import Processes
+
+PRICES = Topic("prices")
+SHARED = Subscription(PRICES, SubscriptionKind.SHARED, "workers")
+DURABLE = Subscription(PRICES, SubscriptionKind.DURABLE, "audit", client_id="billing")
+KINDS = [SHARED, replace(SHARED, kind=SubscriptionKind.SHARED_DURABLE), DURABLE]
+Change = Callable[[SubscriptionRecord, str], SubscriptionRecord]
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    made = Processes()
+    yield made
+    made.close()
+
+
+def registry_of(sidecar: Sidecar) -> RegistryLog:
+    return sidecar._registry.log
+
+
+def recorded(sidecar: Sidecar, subscription: Subscription) -> SubscriptionRecord:
+    registry = registry_of(sidecar)
+    registry.refresh()
+    value = registry.get(subscription_key(subscription.group_id()))
+    assert value is not None
+    return decode_subscription(value)
+
+
+def consumer(sidecar: Sidecar, subscription: Subscription) -> Link:
+    """What a session does for one."""
+    link = link_of(f"{id(sidecar)}")
+    sidecar.subscribe(subscription)
+    link.on_left = lambda: sidecar.end_use(subscription)
+    worker = link.group_worker = sidecar.attach(subscription, link)
+    link.is_attached = True
+    eventually(lambda: worker.is_settled, "the consumer is not served")
+    return link
+
+
+def forget(processes: Processes, group: str) -> None:
+    """The broker hears nothing of the group's one member for its session timeout."""
+    processes.cluster.expire_member(group, next(iter(processes.cluster.group(group).members)))
+
+
+def by_others(record: SubscriptionRecord, other: str) -> SubscriptionRecord:
+    return replace(record, incarnation="another", holders=(other,))
+
+
+def ended(record: SubscriptionRecord, other: str) -> SubscriptionRecord:
+    return replace(record, holders=(), is_ending=True)
+
+
+def write(sidecar: Sidecar, other: Sidecar, subscription: Subscription, change: Change) -> None:
+    record = change(recorded(sidecar, subscription), other._holder.ensure())
+    registry_of(other).write({subscription_key(subscription.group_id()): encode_subscription(record)})
+
+
+@pytest.mark.parametrize("subscription", KINDS, ids=str)
+def test_a_process_that_was_thought_dead_has_its_subscription_again(
+    processes: Processes, subscription: Subscription
+) -> None:
+    """Of TOPIC-2, TOPIC-3: another process could change it, or end it, under an open consumer."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    link = consumer(one, subscription)
+    found = recorded(one, subscription)
+    assert found.holders == (one._holder.name,)
+    write(one, other, subscription, lambda record, _: replace(record, holders=()))
+    forget(processes, one._holder.name)
+    eventually(lambda: recorded(one, subscription) == found, "it holds the subscription no longer")
+    assert link.failure is None
+
+
+@pytest.mark.parametrize("forgotten", ["holder", "member"])
+@pytest.mark.parametrize("change", [by_others, ended])
+@pytest.mark.parametrize("subscription", KINDS, ids=str)
+def test_the_consumer_of_a_subscription_that_others_made_anew_or_ended_hears_so(
+    processes: Processes, subscription: Subscription, change: Change, forgotten: str
+) -> None:
+    """Of TOPIC-2, TOPIC-3, ACK-9: it went on, beside them, and acknowledged what then came to them as new."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    link = consumer(one, subscription)
+    write(one, other, subscription, change)
+    forget(processes, one._holder.name if forgotten == "holder" else subscription.group_id())
+    eventually(lambda: link.failure is not None, "nobody tells it")
+    assert isinstance(link.failure, IllegalStateError)
+    assert "was ended or changed by another process" in str(link.failure)
+    link.leave()
+
+
+@pytest.mark.parametrize("forgotten", ["holder", "member"])
+def test_the_consumer_of_an_unshared_subscription_that_others_took_hears_so(
+    processes: Processes, forgotten: str
+) -> None:
+    """Of TOPIC-2: two consumers of one unshared subscription, for good."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    link = consumer(one, DURABLE)
+    write(one, other, DURABLE, lambda record, holder: replace(record, holders=(holder,)))
+    forget(processes, one._holder.name if forgotten == "holder" else DURABLE.group_id())
+    eventually(lambda: link.failure is not None, "nobody tells it")
+    assert "has a consumer in another process" in str(link.failure)
+    with pytest.raises(IllegalStateError, match="has a consumer"):
+        one.subscribe(DURABLE)
+
+
+def test_a_second_process_cannot_have_an_unshared_subscription_before_the_first_lets_it_go(
+    processes: Processes,
+) -> None:
+    """Of TOPIC-2"""
+    (_, one), (_, other) = processes.start(), processes.start()
+    link = consumer(one, DURABLE)
+    with pytest.raises(IllegalStateError, match="has a consumer in another process"):
+        other.subscribe(DURABLE)
+    with pytest.raises(IllegalStateError, match=r"in another process.*before unsubscribe"):
+        other.unsubscribe("billing", "audit")
+    link.leave()
+    other.subscribe(DURABLE)
+
+
+def test_a_connection_whose_client_id_others_took_hears_so(processes: Processes) -> None:
+    """Of CONN-2: two connections had it, and neither knew."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    told: list[InvalidClientIDError] = []
+    one.client_ids.hold("billing", "c1", told.append)
+    theirs = encode_client(ClientRecord(other._holder.ensure(), "c2"))
+    registry_of(other).write({client_key("billing"): theirs})
+    forget(processes, one._holder.name)
+    eventually(lambda: bool(told), "nobody tells it")
+    assert "client id 'billing' is lost" in str(told[0])
+    with pytest.raises(InvalidClientIDError, match="a connection of another process has it"):
+        one.client_ids.hold("billing", "c3", told.append)
+    one.client_ids.release("billing", "c1")
+    registry_of(one).refresh()
+    assert registry_of(one).get(client_key("billing")) == theirs
+
+
+def test_a_client_id_that_was_thought_free_is_had_again(processes: Processes) -> None:
+    """Of CONN-2: a third one could take it then."""
+    _, one = processes.start()
+    told: list[InvalidClientIDError] = []
+    one.client_ids.hold("billing", "c1", told.append)
+    registry_of(one).write({client_key("billing"): None})
+    forget(processes, one._holder.name)
+
+    def is_back() -> bool:
+        registry_of(one).refresh()
+        value = registry_of(one).get(client_key("billing"))
+        return value is not None and decode_client(value) == ClientRecord(one._holder.name, "c1")
+
+    eventually(is_back, "it is free still")
+    assert not told
+
+
+def test_closing_one_of_several_shared_consumers_waits_for_nobody(
+    processes: Processes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of TOPIC-3: it took 15 s, for the others to leave a subscription that had not ended."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    mine, theirs = consumer(one, SHARED), consumer(other, SHARED)
+    mine.leave()
+    assert "has members still" not in caplog.text
+    assert recorded(other, SHARED).holders == (other._holder.name,)
+    assert theirs.failure is None
