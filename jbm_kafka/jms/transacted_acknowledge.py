@@ -12,7 +12,7 @@ from jbm_kafka.jms.unacknowledged import Unacknowledged
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.unit_of_work import Received, UnitOfWork
+from jbm_kafka.ports.unit_of_work import Received, UnitOfWork, expired_before_commit
 
 Notified = Callable[[Exception | None], None]
 """Told how something ended, on a thread of the provider's."""
@@ -63,11 +63,7 @@ class TransactedAcknowledge(ExplicitAcknowledge):
         sends = self._session.outbox.take_all()
         if expires_at_ms and self._session.connection.provider.clock.now_ms() >= expires_at_ms:
             give_back_present(items)
-            raise TransactionRolledBackError(
-                f"rolled back: a message sent in it expired at {expires_at_ms} (ms since 1970), before the commit; "
-                f"everything received comes again, sends were dropped. Commit sooner, or give a longer time_to_live_ms",
-                expired_at_ms=expires_at_ms,
-            )
+            raise expired_before_commit(expires_at_ms)
         lost = next((item for item in items if item.delivery.lease.is_revoked), None)
         if lost is not None:
             give_back_present(items)
@@ -80,7 +76,9 @@ class TransactedAcknowledge(ExplicitAcknowledge):
             )
         if not items and not sends:
             return None
-        work = UnitOfWork(f"commit of {self._session.session_id}", sends, _received(items), Completion(notified))
+        work = UnitOfWork(
+            f"commit of {self._session.session_id}", sends, _received(items), Completion(notified), expires_at_ms
+        )
         try:
             self._session.connection.provider.submit(work)
         except JMSError as error:

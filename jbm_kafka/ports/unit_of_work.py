@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jbm_kafka.core.jms_errors import TransactionRolledBackError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.kafka import Outgoing
@@ -30,3 +31,14 @@ class UnitOfWork:
     received: Sequence[Received]
     done: Completion = field(default_factory=Completion)
     """Completed when it is committed; failed with what the caller should see."""
+    expires_at_ms: int = 0
+    """When the first of its sends expires, ms since the epoch: not committed by then it is rolled back; 0: never."""
+
+
+def expired_before_commit(expires_at_ms: int) -> TransactionRolledBackError:
+    """What is said to who commits a send that has expired (STATE-2)."""
+    return TransactionRolledBackError(
+        f"rolled back: a message sent in it expired at {expires_at_ms} (ms since 1970), before it was committed; "
+        f"everything received comes again, sends were dropped. Commit sooner, or give a longer time_to_live_ms",
+        expired_at_ms=expires_at_ms,
+    )

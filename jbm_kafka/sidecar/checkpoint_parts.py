@@ -68,6 +68,8 @@ class Transfer:
     settlings: Sequence[tuple[Participant, Settling]]
     done: Completion = field(default_factory=Completion)
     """Completed when durable; failed with what the caller should see."""
+    expires_at_ms: int = 0
+    """When the first of its sends expires, ms since the epoch; 0: never."""
 
     @property
     def participants(self) -> frozenset[Participant]:

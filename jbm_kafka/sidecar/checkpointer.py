@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
+from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
 from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.unit_of_work import expired_before_commit
 from jbm_kafka.sidecar.backoff import FENCED_PAUSE_MS, Backoff
 from jbm_kafka.sidecar.checkpoint_parts import FrozenGroup, Participant, Transfer
 from jbm_kafka.sidecar.freezing import freeze_all
@@ -230,6 +232,7 @@ class Checkpointer:
 
     def _try(self, group_workers: Collection[Participant], left: _Round) -> Generator[Wait, None, bool]:
         """One attempt; False: try again with what is left."""
+        self._roll_back_expired(left.transfers)
         transfers = [t for t in left.transfers if not t.participants & left.fenced and not t.done.is_done]
         checkpoint_id = self._writer.next_id()
         frozen = yield from freeze_all(group_workers, transfers, checkpoint_id)
@@ -299,6 +302,12 @@ class Checkpointer:
         for transfer in transfers:
             transfer.done.complete()
         return True
+
+    def _roll_back_expired(self, transfers: Iterable[Transfer]) -> None:
+        """Before each try, and not only the first: Kafka may have been away meanwhile (STATE-2)."""
+        for transfer in transfers:
+            if is_expired(transfer.expires_at_ms, self._clock.now_ms()):
+                transfer.done.complete(expired_before_commit(transfer.expires_at_ms))
 
     def _finish(self, frozen: Sequence[FrozenGroup], *, durable: bool) -> None:
         for part in frozen:

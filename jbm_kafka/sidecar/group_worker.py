@@ -413,4 +413,6 @@ def transfer_of(work: UnitOfWork) -> Transfer:
         assert isinstance(group_worker, GroupWorker), group_worker
         settling = Settling(channel=owned(lease), session=lease.session_id, offsets=received.offsets)
         settlings.append((group_worker.checkpoint_part, settling))
-    return Transfer(about=work.about, sends=work.sends, settlings=settlings, done=work.done)
+    return Transfer(
+        about=work.about, sends=work.sends, settlings=settlings, done=work.done, expires_at_ms=work.expires_at_ms
+    )

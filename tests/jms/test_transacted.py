@@ -55,7 +55,7 @@ def test_a_send_that_expires_before_the_commit_rolls_the_transaction_back(
     short = producer.send("lives short", time_to_live_ms=1)
     clock = connection._core.provider.clock
     eventually(lambda: clock.now_ms() >= short.expiration, "a millisecond")
-    with pytest.raises(errors.TransactionRolledBackError, match=r"expired at .* before the commit"):
+    with pytest.raises(errors.TransactionRolledBackError, match=r"expired at .* before it was committed"):
         transacted.commit()
     assert left(connection, target) == []
     again = receive(consumer)

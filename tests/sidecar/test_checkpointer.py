@@ -8,7 +8,8 @@ from typing import cast
 
 import pytest
 
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
+from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
@@ -108,3 +109,29 @@ def test_a_session_does_not_wait_longer_for_others_than_the_last_checkpoint_took
     again = sessions.submit(1)
     sessions.run()
     assert again[0].done.is_done
+
+
+def test_a_send_that_expires_while_kafka_is_away_is_not_written_by_the_next_try() -> None:
+    """Of STATE-2: commit() returned, and nobody ever received it."""
+    clock = ManualClock()
+    by_hand = ByHand()
+    cluster = MemoryCluster(clock, waits=False)
+    cluster.create_topic("t", 1, {})
+    checkpointer = Checkpointer(writer=writer_of(cluster), clock=clock, interval_ms=50, workers=by_hand)
+    checkpointer.start()
+    cluster.faults.commits.append(CommitFault.NOT_HEARD)
+    expires_at_ms = clock.now_ms() + 3_000
+    record = Outgoing("t", 0, None, b"sent")
+    expiring = Transfer(about="a commit", sends=(record,), settlings=(), expires_at_ms=expires_at_ms)
+    lasting = Transfer(about="another", sends=(record,), settlings=())
+    checkpointer.submit(expiring)
+    checkpointer.submit(lasting)
+    for wait in by_hand.steps:
+        if not cluster.faults.commits:
+            clock.advance(3_000)
+        if lasting.done.is_done:
+            break
+        assert wait.signal is None or wait.signal.is_set() or wait.timeout_s, "it waits for nothing"
+    with pytest.raises(TransactionRolledBackError, match=f"expired at {expires_at_ms} .*before it was committed"):
+        expiring.done.wait(0.0, about="commit")
+    assert [each.value() for each in cluster.log("t", 0).read(0, 10, committed_only=True)[0]] == [b"sent"]
