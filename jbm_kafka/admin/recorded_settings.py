@@ -13,9 +13,16 @@ from jbm_kafka.codec.settings_record import (
 )
 from jbm_kafka.core.address_pattern import check_pattern, specificity
 from jbm_kafka.core.address_settings import AddressSettings, changed_settings, check_setting_name, settings_without
+from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError, NewerRecordError
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values
+
+OWN_ADDRESS = {
+    "dead_letter_address": "a message that fails there never leaves it, whatever its attempts, and comes again without "
+    "end",
+    "expiry_address": "a message that expires there comes again, and does not expire any more",
+}
 
 
 def recorded_settings(registry: RegistryLog, pattern: str | None) -> dict[str, AddressSettings]:
@@ -52,6 +59,20 @@ def set_settings(registry: RegistryLog, pattern: str, settings: AddressSettings)
         return {} if after == before else {key: encode_settings(after)}
 
     registry.update(decide)
+
+
+def own_addresses(pattern: str, settings: AddressSettings) -> list[str]:
+    """What is to be said of addresses at which the one queue or topic that the pattern names is its own."""
+    given, found = settings.given(), []
+    for name, what in OWN_ADDRESS.items():
+        address = given.get(name)
+        if address is not None and _name_of(address) == pattern:
+            found.append(f"{name} of {pattern!r} is itself: {what}; name another, or none")
+    return found
+
+
+def _name_of(address: object) -> str:
+    return destination_at(address).name if isinstance(address, str) else str(getattr(address, "name", ""))
 
 
 def unset_settings(registry: RegistryLog, pattern: str, names: tuple[str, ...]) -> None:

@@ -1,5 +1,6 @@
 """What is changed while processes run: settings, pauses, units on hold."""
 
+import logging
 import time
 from collections.abc import Mapping
 
@@ -7,7 +8,7 @@ from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS
 from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.pausing import FOLLOW_S, change, me, parts_of
-from jbm_kafka.admin.recorded_settings import recorded_settings, set_settings, unset_settings
+from jbm_kafka.admin.recorded_settings import own_addresses, recorded_settings, set_settings, unset_settings
 from jbm_kafka.admin.units_on_hold import ReleaseReport, check_which, on_hold, release
 from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.address_settings import AddressSettings
@@ -15,6 +16,8 @@ from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
+
+log = logging.getLogger(__name__)
 
 ASK_TIMEOUT_S = 60.0
 """For answers of those who receive. One who has just died is found out by then, and what he had is with others."""
@@ -48,6 +51,8 @@ class RunningAdmin(Asking):
         """
         with self._asking(f"set address settings of {shown(pattern)}"):
             set_settings(self._registry.log, pattern, settings)
+        for warning in own_addresses(pattern, settings):
+            log.warning("%s", warning)
 
     def unset_address_settings(self, pattern: str, *names: str) -> None:
         """Record nothing any more for the pattern, or nothing of the named settings: what others say holds again.

@@ -1,6 +1,7 @@
 """`jbm-kafka settings list | set | unset`: address settings in the registry, which win over those of factories."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import NoneType
 from typing import Any
 
@@ -42,7 +43,8 @@ def _as_settings(context: click.Context, parameter: click.Parameter, given: Sequ
             name, equals, text = each.partition("=")
             check_setting_name(name)
             if not equals:
-                raise click.BadParameter(f"{each!r}: write {name}=VALUE, or {name}= for none", context, parameter)
+                or_none = f", or {name}= for none" if NoneType in TYPES[name] else ""
+                raise click.BadParameter(f"{each!r}: write {name}=VALUE{or_none}", context, parameter)
             if name in values:
                 raise click.BadParameter(f"{name} is given twice", context, parameter)
             values[name] = _value(name, text)
@@ -72,6 +74,14 @@ def _as_names(context: click.Context, parameter: click.Parameter, names: Sequenc
         if "=" in name:
             raise click.BadParameter(f"{name!r}: the name alone, without a value", context, parameter)
     return names
+
+
+@contextmanager
+def _wrong_is_wrong_usage() -> Iterator[None]:
+    try:
+        yield
+    except InvalidSettingError as error:
+        raise click.UsageError(str(error)) from None
 
 
 @click.group(cls=HintingGroup)
@@ -117,7 +127,8 @@ def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) 
     pattern or a factory says.
     """
     with admin_of(cluster) as admin:
-        admin.set_address_settings(pattern, given)
+        with _wrong_is_wrong_usage():
+            admin.set_address_settings(pattern, given)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
         missing = [each for each in _addresses(given) if not admin.exists(each[1].name)]
         is_for_none = pattern != ANY_WORDS and not any(matches(pattern, each.name) for each in admin.destinations())
@@ -141,7 +152,8 @@ def unset(pattern: str, names: Sequence[str], cluster: Cluster, as_json: bool) -
     What wider patterns and the factories of programs say holds again.
     """
     with admin_of(cluster) as admin:
-        admin.unset_address_settings(pattern, *names)
+        with _wrong_is_wrong_usage():  # only the registry knows the names that a newer version recorded
+            admin.unset_address_settings(pattern, *names)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
     _print_settings(pattern, now, as_json=as_json)
 

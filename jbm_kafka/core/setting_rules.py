@@ -70,7 +70,7 @@ def _one_of(*words: str) -> Rule:
 def _routing(value: object) -> str | None:
     if value == "path-service":
         return "units keep their partition without it, when jbm-kafka admit-partitions adds some; leave it out"
-    return _one_of("hash", "path-service")(value)
+    return _one_of("hash")(value)  # what is refused is not offered
 
 
 RULES: Mapping[str, Rule] = MappingProxyType(

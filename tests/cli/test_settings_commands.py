@@ -66,13 +66,44 @@ def test_a_pattern_that_nothing_matches_is_told_and_recorded(kafka: Run, queue: 
             kafka("settings", "unset", pattern)
 
 
+def test_a_queue_that_is_to_be_its_own_address_is_warned_of(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With one attempt it looped without end, and nobody had said so."""
+    assert settings("set", "dq", "dead_letter_address=dq", "expiry_address=queue:dq").code == 0
+    first, second = caplog.messages
+    assert first == (
+        "dead_letter_address of 'dq' is itself: a message that fails there never leaves it, whatever its attempts, "
+        "and comes again without end; name another, or none"
+    )
+    assert second.startswith("expiry_address of 'dq' is itself: ")
+    caplog.clear()
+    assert settings("set", "dq", "dead_letter_address=other", "expiry_address=").code == 0
+    assert settings("set", "#", "dead_letter_address=dq").code == 0
+    assert caplog.messages == []
+
+
+def test_a_wrong_setting_is_wrong_usage_wherever_it_is_found_out(settings: Settings) -> None:
+    """It was 2 of `set`, and 1 of `unset` and of numbers that cannot be recorded."""
+    for arguments in (
+        ("unset", "orders", "foo"),
+        ("set", "orders", "foo=1"),
+        ("set", "orders", f"max_delivery_attempts={10**30}"),
+        ("set", "orders", "partitions=99999"),
+    ):
+        said = settings(*arguments)
+        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1), arguments
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("set", "orders"), "Missing argument 'NAME=VALUE...'"),
         (("set", "or ders", "partitions=2"), "'or ders' names no destination"),
         (("set", "a", "attempts=2"), "'max_delivery_attempts' is meant, probably"),
-        (("set", "a", "max_delivery_attempts"), "write max_delivery_attempts=VALUE, or max_delivery_attempts= for"),
+        (("set", "a", "max_delivery_attempts"), "'max_delivery_attempts': write max_delivery_attempts=VALUE\n"),
+        (("set", "a", "expiry_address"), "'expiry_address': write expiry_address=VALUE, or expiry_address= for none\n"),
+        (("set", "a", "routing=x"), "routing is 'x': it is 'hash'\n"),
         (("set", "a", "max_delivery_attempts=two"), "max_delivery_attempts is 'two': it is an int"),
         (("set", "a", "max_delivery_attempts="), "max_delivery_attempts is '': it is an int"),
         (("set", "a", "redelivery_delay_multiplier=0.5"), "redelivery_delay_multiplier is 0.5: it is at least 1"),

@@ -264,7 +264,7 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("partitions", 0, "at least 1 and at most 10000"),
     ("partitions", 10_001, "at least 1 and at most 10000"),
     ("truncate", "always", "'settled' or 'never'"),
-    ("routing", None, "'hash' or 'path-service'"),
+    ("routing", None, "it is 'hash'"),
     (
         "routing",
         "path-service",
