@@ -32,7 +32,7 @@ def known_attributes(checks: Mapping[str, Check] = _NONE) -> Callable[[type[T]],
             """Sets it.
 
             Raises:
-                AttributeError: there is none of this name; the text names the likely one.
+                AttributeError: there is none of this name, and the text names the likely one; or it is only to read.
                 JMSError: it cannot have this value, or is closed.
             """
             check = checks.get(name)
@@ -41,6 +41,8 @@ def known_attributes(checks: Mapping[str, Check] = _NONE) -> Callable[[type[T]],
             if _MADE in vars(self):
                 if not hasattr(self, name):
                     raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
+                if isinstance(member := getattr(cls, name, None), property) and member.fset is None:
+                    raise AttributeError(f"{name} of a {cls.__name__} can be read, and not set", name=name, obj=self)
                 if check is not None and getattr(self, "is_closed", False):
                     raise IllegalStateError(f"{name} of a closed {cls.__name__}: it does nothing more; make a new one")
             object.__setattr__(self, name, value)

@@ -14,21 +14,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from jbm_kafka.core.destination import Queue, with_namespace
-from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.destination import Destination, Queue, with_namespace
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError, JMSError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source
-from jbm_kafka.core.wrong_values import wrong_value
+from jbm_kafka.core.wrong_values import shown_name, wrong_value
 from jbm_kafka.memory.memory_cluster import MemoryCluster
 from jbm_kafka.memory.memory_held import MemoryHeldStore
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryKafka
+from jbm_kafka.ports import KafkaClientError, Outgoing, SendReport
 from jbm_kafka.ports.clock import Clock, SystemClock
 from jbm_kafka.ports.installation import Installation
+from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.provider import Seen
+from jbm_kafka.ports.provider import Seen, TopicInfo
+from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.providers.shared_sidecars import RunningSidecar, SharedSidecars
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
+from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.sidecar import Sidecar
 from jbm_kafka.sidecar.stores import Stores
 
@@ -95,6 +99,26 @@ class WorldProvider(SidecarProvider):
         super().__init__(installation, running, compresses=False, let_go=let_go)
         self._world = world
 
+    def ensure(self, destination: Destination) -> TopicInfo:
+        self._world.check_there()
+        return super().ensure(destination)
+
+    def attach(self, source: Source, link: Link) -> GroupWorker:
+        self._world.check_there()
+        return super().attach(source, link)
+
+    def submit(self, work: UnitOfWork) -> None:
+        self._world.check_there()
+        super().submit(work)
+
+    def send(self, record: Outgoing, report: SendReport | None, *, is_waited_for: bool) -> None:
+        if self._world.is_over:
+            raise _WorldOver(self._world.name)  # as `send` of a port may: the session counts the send as not made
+        super().send(record, report, is_waited_for=is_waited_for)
+
+    def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
+        return _over(str(error)) if isinstance(error, _WorldOver) else super().send_error(error, destination)
+
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
         """What the end is when nothing is on its way: a dead letter that was leaving its queue is in its own."""
         self._world.wait_idle(min(SETTLE_S, timeout_s / 2))
@@ -102,6 +126,7 @@ class WorldProvider(SidecarProvider):
 
     def browse(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
         """As of SidecarProvider, once nothing is on its way."""
+        self._world.check_there()
         self._world.settle()
         return super().browse(queue, include=include, selector=selector)
 
@@ -115,6 +140,13 @@ class World:
         self.cluster = MemoryCluster(clock, poll_s=POLL_S)
         self.sidecars = SharedSidecars(self._begin)
         self.users = 0
+        self.is_over = False
+        """It was ended while it had users, maybe."""
+
+    def check_there(self) -> None:
+        """Raises IllegalStateError when it was ended."""
+        if self.is_over:
+            raise _over(self.name)
 
     def let_go(self) -> None:
         """One user less; with the last the world is gone."""
@@ -137,8 +169,11 @@ class World:
         self.wait_idle(SETTLE_S)
 
     def end(self) -> None:
-        """Gone now, whoever uses it; connections that are open find their sidecar closed."""
+        """Gone now, whoever uses it: connections that are open say so, and the name is taken only for a world anew."""
         with _lock:
+            self.is_over = True
+            if _worlds.get(self.name) is self:
+                _over_names.add(self.name)
             self._forget()
         for running in self.sidecars.all():
             running.sidecar.close()
@@ -164,6 +199,8 @@ class World:
 
 
 _worlds: dict[str, World] = {}
+_over_names: set[str] = set()
+"""Of those that were ended by their owner, until he makes them anew: who has kept the name would begin another one."""
 _lock = threading.Lock()
 
 
@@ -172,9 +209,14 @@ def use_world(name: str, *, clock: Clock | None = None) -> World:
 
     Raises:
         InvalidSettingError: the name cannot be one, or a clock is given, and the world is there with another.
+        IllegalStateError: no clock is given, and the world of this name was ended by who had made it.
     """
     _check_name(name)
     with _lock:
+        if clock is not None:
+            _over_names.discard(name)
+        elif name in _over_names:
+            raise _over(name)
         world = _worlds.get(name)
         if world is None:
             world = _worlds[name] = World(name, clock or SystemClock())
@@ -184,9 +226,19 @@ def use_world(name: str, *, clock: Clock | None = None) -> World:
         return world
 
 
+class _WorldOver(KafkaClientError):
+    """Nothing was sent: the world, which is named, was ended."""
+
+
+def _over(name: str) -> IllegalStateError:
+    return IllegalStateError(f"the memory world memory://{name} is closed; make a new MemoryWorld", name=name)
+
+
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise wrong_value("url", f"memory://{name!s}", "write memory://NAME, a name of letters, digits and . _ -")
+        raise wrong_value(
+            "url", f"memory://{shown_name(name)}", "write memory://NAME, a name of letters, digits and . _ -"
+        )
 
 
 def worlds() -> frozenset[str]:

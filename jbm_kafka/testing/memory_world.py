@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Never, Self
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.factory import ConnectionFactory
+from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.providers.in_memory import use_world
 from jbm_kafka.testing.stopped_clock import StoppedClock
 
@@ -17,6 +19,8 @@ IDLE_TIMEOUT_S = 20.0
 
 
 @explained
+@known_attributes()
+@likely_names
 class MemoryWorld:
     """What stands behind one `memory://NAME`, from when this is made until `close`, whoever connects meanwhile.
 
@@ -30,15 +34,30 @@ class MemoryWorld:
     """
 
     def __init__(self, name: str | None = None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise wrong_type("name", name, "it is a str, or None for one that nobody has")
         name = f"world-{secrets.token_hex(4)}" if name is None else name
-        self.url = f"memory://{name}"
-        """For the application's own `ConnectionFactory`."""
+        self._url = f"memory://{name}"
         self.clock = StoppedClock(time.time_ns() // 1_000_000, wait_idle=self.wait_idle)
         """It stands at the time of the beginning; `advance(ms)` lets delays pass."""
         self._world = use_world(name, clock=self.clock)
+        take_no_other(self)
 
-    def factory(self, **settings: Any) -> ConnectionFactory:
-        """A connection factory for `url`, with settings as of `ConnectionFactory`."""
+    @property
+    def url(self) -> str:
+        """For the application's own `ConnectionFactory`."""
+        return self._url
+
+    def factory(self, *more: Never, **settings: Any) -> ConnectionFactory:
+        """A connection factory for `url`, with settings as of `ConnectionFactory`.
+
+        Raises:
+            IllegalStateError: the world is closed.
+            InvalidTypeError: there is an argument by position: the url is the world's own.
+        """
+        if more:
+            raise wrong_type("url", more[0], "it is the world's own; give settings by name, as in factory(prefetch=5)")
+        self._world.check_there()
         return ConnectionFactory(self.url, **settings)
 
     def wait_idle(self) -> None:
@@ -49,11 +68,12 @@ class MemoryWorld:
         Raises:
             JMSError: that did not come about.
         """
+        self._world.check_there()
         if not self._world.wait_idle(IDLE_TIMEOUT_S):
             raise JMSError(f"{self.url} is still at work after {IDLE_TIMEOUT_S:g} s", url=self.url)
 
     def close(self) -> None:
-        """The world is gone; a connection that is still open is of no use any more. Again: nothing happens."""
+        """The world is gone: what is still open says so, and its url is refused. Again: nothing happens."""
         self._world.end()
 
     def __enter__(self) -> Self:

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable
 
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.jms_errors import InvalidSettingError
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.wrong_values import checked_int
+
+ADVANCE_MAX_MS = 1_000 * 366 * 86_400_000
+"""A thousand years: what comes much later than that no timestamp of Kafka can tell."""
 
 
 @explained
@@ -34,11 +36,11 @@ class StoppedClock:
 
         What the test did before, such as a nack with a delay, is counted from before; what is due afterwards is found
         by the next receive, and what must leave a queue then has left it when this returns.
+
+        Raises:
+            InvalidSettingError: it is not an int from 0 to a thousand years.
         """
-        if isinstance(duration_ms, bool) or not isinstance(duration_ms, int) or duration_ms < 0:
-            raise InvalidSettingError(
-                f"advance by {shown(duration_ms)}: it is an int of milliseconds from 0", value=duration_ms
-            )
+        checked_int("duration_ms", duration_ms, 0, ADVANCE_MAX_MS, "milliseconds")
         with self._moving:
             self._wait_idle()
             self._now_ms += duration_ms

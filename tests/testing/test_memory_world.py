@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, Queue
 from jbm_kafka.admin import Admin
-from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
+from jbm_kafka.core.jms_errors import (
+    IllegalStateError,
+    InvalidSettingError,
+    InvalidTypeError,
+    TransactionRolledBackError,
+)
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
@@ -164,8 +169,42 @@ def test_a_connection_that_outlives_its_world_is_told(connection: Connection, wo
     consumer = connection.create_session().create_consumer(ORDERS)
     world.close()
     assert world.url.removeprefix("memory://") not in in_memory.worlds()
-    with pytest.raises(JMSError, match="closed"):
+    with pytest.raises(IllegalStateError, match=f"^the memory world {world.url} is closed; make a new MemoryWorld"):
         consumer.receive(5.0)
+
+
+def test_after_its_end_a_world_was_made_anew_in_silence_and_took_messages(world: MemoryWorld) -> None:
+    said = f"^the memory world {world.url} is closed; make a new MemoryWorld"
+    factory = world.factory()
+    connection = factory.create_connection()
+    connection.start()
+    session = connection.create_session()
+    producer, consumer = session.create_producer(ORDERS), session.create_consumer(ORDERS)
+    transacted = connection.create_session(AcknowledgeMode.TRANSACTED)
+    transacted.create_producer(ORDERS).send("never committed")
+    browser = session.create_browser(ORDERS)
+    world.close()
+    world.close()
+    calls: list[Callable[[], object]] = [
+        lambda: producer.send("a"),
+        lambda: producer.send("a", on_completion=print),
+        lambda: consumer.receive(1),
+        lambda: session.create_producer(Queue("other")),
+        lambda: session.create_consumer(Queue("other")),
+        lambda: list(browser),
+        factory.create_connection,
+        world.factory,
+        lambda: world.clock.advance(1),
+        lambda: Admin(world.url),
+    ]
+    for call in calls:
+        with pytest.raises(IllegalStateError, match=said):
+            call()
+    with pytest.raises(TransactionRolledBackError, match=f"^rolled back: {said[1:]}"):
+        transacted.commit()
+    connection.close()
+    with MemoryWorld(world.url.removeprefix("memory://")) as again:
+        again.factory().create_connection().close()
 
 
 def test_a_name_in_use_is_refused(world: MemoryWorld) -> None:
@@ -173,7 +212,21 @@ def test_a_name_in_use_is_refused(world: MemoryWorld) -> None:
         MemoryWorld(world.url.removeprefix("memory://"))
 
 
-@pytest.mark.parametrize("duration", [-1, 0.5, "1", True])
+@pytest.mark.parametrize("duration", [-1, 0.5, "1", True, 10**20])
 def test_a_clock_goes_forward_by_whole_milliseconds(world: MemoryWorld, duration: object) -> None:
-    with pytest.raises(InvalidSettingError, match="it is an int of milliseconds from 0"):
+    before_ms = world.clock.now_ms()
+    kind = InvalidSettingError if duration in (-1, 10**20) else InvalidTypeError
+    with pytest.raises(kind, match="it is an int of milliseconds from 0 to 31622400000000"):
         world.clock.advance(duration)  # type: ignore[arg-type]
+    assert world.clock.now_ms() == before_ms
+
+
+def test_what_a_world_is_not_told_is_refused_in_its_own_words(world: MemoryWorld) -> None:
+    with pytest.raises(InvalidTypeError, match=r"^name is 5: it is a str, or None"):
+        MemoryWorld(5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match=r"^url is 'x': it is the world's own"):
+        world.factory("x")  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match=r"^url of a MemoryWorld can be read, and not set"):
+        world.url = "memory://x"  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="'clock' is meant, probably"):
+        world.clok  # type: ignore[attr-defined]  # noqa: B018
