@@ -9,6 +9,7 @@ from typing import Self
 from jbm_kafka.admin.administered import IN_MEMORY, administered
 from jbm_kafka.admin.asked import named
 from jbm_kafka.admin.asking_owners import Owners
+from jbm_kafka.admin.asking_present import PresentOwners
 from jbm_kafka.admin.found_destinations import FoundDestinations
 from jbm_kafka.admin.found_subscription import found_subscription
 from jbm_kafka.admin.own_connection import OwnConnections
@@ -130,3 +131,8 @@ class Asking:
             group=group.group_id,
             become_owner=self._connections.owner_of(mine, {group.destination.name: settings}),
         )
+
+    def _present(self, source: Queue | SubscriptionRecord) -> PresentOwners:
+        """Who receives from it, to be asked and nothing more."""
+        group = self._group(source)
+        return PresentOwners(self._kafka, self._admin, namespace=self._namespace, group=group.group_id)

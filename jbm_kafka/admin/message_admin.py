@@ -7,12 +7,15 @@ from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.chosen_messages import choice_of
 from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS, SHIPPED_EXPIRED
 from jbm_kafka.admin.message_verbs import MessagesReport, Wish, take_out, wish_of
+from jbm_kafka.admin.recorded_settings import recorded_settings
 from jbm_kafka.admin.running_admin import ASK_TIMEOUT_S
-from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.codec.registry_records import SubscriptionRecord
+from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository
+from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.taking_out import Verb
+from jbm_kafka.core.taking_out import Verb, route_of_verb
 
 
 @explained
@@ -52,7 +55,7 @@ class MessageAdmin(Asking):
                 stay in theirs, and the order holds within each partition.
             count: so many of them at most, the first in that order.
             split_units: also when only some messages of a unit are meant.
-            dry_run: nothing is moved; the report has what would be.
+            dry_run: nothing is moved; the report has what would be, and those who receive are asked what they work on.
 
         Raises:
             InvalidDestinationError: a queue or the subscription is not there, or both queues are the same.
@@ -154,9 +157,29 @@ class MessageAdmin(Asking):
             if wish.to is not None:
                 self._found.existing(wish.to)
             self._registry.refresh()
+            if wish.dry_run:
+                self._check_address(wish, source, settings)
             return take_out(
                 wish,
-                seen=lambda: self._seen(source),
+                seen=lambda: self._seen(source, with_hands=wish.dry_run),
                 owners=self._owners(source, settings),
+                present=self._present(source),
                 pause_of=lambda destination: self._registry.pauses.of(destination.name),
             )
+
+    def _check_address(self, wish: Wish, source: Queue | SubscriptionRecord, settings: AddressSettings) -> None:
+        """As who becomes the owner finds it, where nobody receives; else the address is that of who does."""
+        name = wish.destination.name
+        if self._admin.group_members(self._group(source).group_id):
+            return
+        recorded = recorded_settings(self._registry.log, None)
+        resolved = AddressSettingsRepository({name: settings}, overrides=recorded).resolve(name)
+        to = None if wish.to is None else wish.to.name
+        address = route_of_verb(wish.verb, resolved, source=as_address(wish.destination), to=to).address
+        if address is not None and not self._found.is_unused(Queue(destination_at(address).name)):
+            target = destination_at(address)
+            if self._found.described(target) is None:
+                raise InvalidDestinationError(
+                    f"the dead-letter or expiry address {address!r} cannot be used: {self._found.missing(target)}",
+                    destination=address,
+                )

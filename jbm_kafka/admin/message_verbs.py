@@ -10,7 +10,9 @@ from typing import Any
 
 from jbm_kafka.admin.asked import named
 from jbm_kafka.admin.asking_owners import Asked, Owners
+from jbm_kafka.admin.asking_present import PresentOwners
 from jbm_kafka.admin.chosen_messages import Choice, Chosen, ChosenMessage, check_order, check_whole, choose
+from jbm_kafka.admin.dry_run import Handed, InHand
 from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.message_portions import BEHIND, Portions, portions_of
 from jbm_kafka.codec.pause_record import Pause
@@ -46,7 +48,7 @@ class MessagesReport:
     messages: Sequence[ChosenMessage]
     """They have left, for good, with their copies; in a dry run those that would. In their order."""
     in_hand: Sequence[ChosenMessage]
-    """Somebody works on them, so they stay with him. A dry run does not know."""
+    """Somebody works on them, so they stay with him. A dry run asks who has them, as it was a moment ago."""
     kept: Sequence[KeptMessage]
     """They stay for another reason."""
     gone: Sequence[ChosenMessage]
@@ -107,15 +109,21 @@ def wish_of(
 
 
 def take_out(
-    wish: Wish, *, seen: Callable[[], Iterable[Seen]], owners: Owners, pause_of: Callable[[Destination], Pause]
+    wish: Wish,
+    *,
+    seen: Callable[[], Iterable[Seen]],
+    owners: Owners,
+    present: PresentOwners,
+    pause_of: Callable[[Destination], Pause],
 ) -> MessagesReport:
-    """Choose the messages, and have their owners do it.
+    """Choose the messages, and have their owners do it; of a dry run only ask those who are there.
 
     Raises:
         OrderError: units would be split; nothing was done.
         JMSError: as of `Owners.ask_in_turn`.
     """
-    chosen = patiently(lambda: choose(seen(), wish.choice, order=wish.order, count=wish.count))
+    handed = Handed()
+    chosen = patiently(lambda: choose(handed.noting(seen()), wish.choice, order=wish.order, count=wish.count))
     warnings = [*_order_warnings(wish, chosen, pause_of)]
     planned = MessagesReport(
         queue=wish.destination,
@@ -129,7 +137,9 @@ def take_out(
         left_out=chosen.left_out,
         warnings=warnings,
     )
-    if wish.dry_run or not chosen.messages:
+    if wish.dry_run:
+        return _as_if_done(planned, wish, handed.worked_on(present))
+    if not chosen.messages:
         return planned
     by_partition = portions_of(chosen.messages, is_copied=wish.verb is not Verb.REMOVE)
     portions = {
@@ -167,6 +177,12 @@ WHY: Mapping[str, str] = {
     BEHIND: "a worker has others of its unit in hand, or an earlier one of it stays",
     "too_large": "it is larger than the topic of {address} takes",
 }
+
+
+def _as_if_done(planned: MessagesReport, wish: Wish, hands: InHand) -> MessagesReport:
+    leave, in_hand, behind = hands.split(planned.messages, whole_units=wish.verb is Verb.MOVE)
+    kept = [KeptMessage(message, WHY[BEHIND]) for message in behind]
+    return replace(planned, messages=leave, in_hand=in_hand, kept=kept)
 
 
 def _by_answers(planned: MessagesReport, portions: Mapping[int, Portions], asked: Asked) -> MessagesReport:

@@ -4,11 +4,12 @@ receives and while nobody does."""
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
-from jbm_kafka.admin import Admin, ChosenMessage
+from jbm_kafka.admin import Admin, ChosenMessage, MessagesReport
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, OrderError
 from jbm_kafka.jms.session import Session
 from tests.jms.support import bodies, receive
@@ -144,6 +145,41 @@ def test_what_a_worker_has_only_in_his_buffer_is_taken_out_of_it(
             assert [receive(consumer).body for _ in range(2)] == ["2", "5"]
             session.acknowledge()
     assert held(admin, orders) == []
+
+
+def test_a_dry_run_tells_of_what_workers_have_in_hand_as_the_command_does(
+    admin: Admin, factory: ConnectionFactory, orders: Queue, parked: Queue
+) -> None:
+    """It said that three would be moved where none was: a worker had the unit."""
+    send(factory, orders, *[(f"{number}", "joe") for number in range(3)], ("x", "ann"))
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.CLIENT)
+        with session.create_consumer(orders) as consumer:
+            while receive(consumer).body != "0":
+                pass  # ann's may come first, and is in hand then
+            acts: list[Callable[[bool], MessagesReport]] = [
+                lambda is_dry: admin.move(orders, parked, unit="joe", dry_run=is_dry),
+                lambda is_dry: admin.expire(orders, unit="joe", count=1, dry_run=is_dry),
+                lambda is_dry: admin.remove(orders, unit="joe", dry_run=is_dry),
+            ]
+            for act in acts:
+                dry, done = act(True), act(False)
+                assert (dry.messages, dry.in_hand, dry.kept) == (done.messages, done.in_hand, done.kept)
+                assert len(dry.in_hand) == 1
+            session.acknowledge()
+
+
+def test_a_dry_run_looks_whether_the_address_is_there(admin: Admin, factory: ConnectionFactory, orders: Queue) -> None:
+    """It was content with an address that the command then did not find."""
+    send(factory, orders, ("a", None))
+    for is_dry in (True, False):
+        with pytest.raises(InvalidDestinationError, match="address 'topic:nosuch' cannot be used: topic:nosuch: there"):
+            admin.expire(orders, everything=True, expiry_address="topic:nosuch", dry_run=is_dry)
+        with pytest.raises(InvalidDestinationError, match="address 'nosuch' cannot be used: queue:nosuch: there is no"):
+            admin.send_to_dead_letter(orders, everything=True, dead_letter_address="nosuch", dry_run=is_dry)
+    assert len(admin.expire(orders, everything=True, expiry_address=None, dry_run=True).messages) == 1
+    admin.set_address_settings("#", AddressSettings(expiry_address="ExpiryQueue"))
+    assert len(admin.expire(orders, everything=True, expiry_address="nosuch", dry_run=True).messages) == 1
 
 
 def test_messages_are_removed_by_id_while_nobody_receives(
