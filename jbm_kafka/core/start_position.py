@@ -54,6 +54,9 @@ class Facts:
     """Of a subscription: where the registry says that it begins."""
     is_written: bool = False
     """Between two readings another checkpoint came: an owner lives. Not so where the owner recovers it, being alone."""
+    delivered_below: int = 0
+    """Of a topic made anew: what an owner that did not know it yet may have handed over, for it read on by the old
+    numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +113,13 @@ def is_disputed(position: Position | None, committed: CommittedOffset | None) ->
 def _afresh(facts: Facts, reason: StartReason, begin: int) -> Start:
     begin = min(max(begin, facts.log_begin), facts.log_end)
     is_same_log = facts.position is not None and facts.position.topic_id == facts.topic_id
+    delivered_below = facts.delivered_below if reason is StartReason.TOPIC_RECREATED else 0
     position = Position(
         topic_id=facts.topic_id,
         checkpoint_id="",
         watermark=begin,
         fetched=begin,
-        offered=begin,
+        offered=max(begin, min(delivered_below, facts.log_end)),
         truncated=facts.position.truncated if is_same_log and facts.position is not None else 0,
     )
     return Start(reason=reason, position=position, keeps_entries=False)

@@ -85,8 +85,11 @@ class Assignment:
         self._open(partitions, assigned_at_ms=self._data.clock.monotonic_ms())
         return {}
 
-    def _open(self, partitions: Sequence[int], *, assigned_at_ms: int | None = None) -> None:
-        """`assigned_at_ms`: the group gave them then, monotonic; else they are opened anew."""
+    def _open(self, partitions: Sequence[int], *, assigned_at_ms: int | None = None, delivered_below: int = 0) -> None:
+        """`assigned_at_ms`: the group gave them then, monotonic; else they are opened anew.
+
+        `delivered_below`: see Opener.
+        """
         partitions = [partition for partition in partitions if self._may_open(partition)]
         token = object()
         self._data.opening.update((partition, token) for partition in partitions)
@@ -99,6 +102,7 @@ class Assignment:
                 closed=lambda partition, cause: post(lambda: self._stays_closed(partition, token, cause)),
                 failed=lambda error: post(lambda: self._give_up_all(error)),
                 is_wanted=lambda partition: self._data.opening.get(partition) is token,
+                delivered_below=delivered_below,
             )
 
     def _opened(self, channel: OwnedChannel, token: object, assigned_at_ms: int | None) -> None:
@@ -162,7 +166,8 @@ class Assignment:
         )
         channel = self._data.channels.get(partition)
         if channel is not None:
-            self.reopen(channel)
+            # If the topic was made anew, the new log ends before anything of it could be handed over.
+            self.reopen(channel, delivered_below=0)
         elif partition not in self._data.opening:
             self._open([partition])
 
@@ -170,7 +175,7 @@ class Assignment:
         """What the cluster says of the topic: channels of another id are about a log that is gone.
 
         They open anew, and their changelog, which names the old id, counts for nothing then: neither what the old log
-        had settled nor what was read in the middle of the new one and settled since.
+        had settled nor what was read in the middle of the new one and settled since. That comes again, marked.
         """
         data = self._data
         stale = [channel for channel in data.channels.values() if channel.topic_id != topic_id]
@@ -189,25 +194,30 @@ class Assignment:
                 data.consumer.resume([channel.partition])  # the channel that opens anew is not paused
             self.reopen(channel)
 
-    def reopen(self, channel: OwnedChannel) -> None:
-        """It can no longer be trusted: recover it, the others go on."""
+    def reopen(self, channel: OwnedChannel, *, delivered_below: int | None = None) -> None:
+        """It can no longer be trusted: recover it, the others go on.
+
+        `delivered_below`: how much its receivers may have had of the log, if that is another by now; None: all that it
+        handed over, for its numbers go on in the new one.
+        """
         partition = channel.partition
+        below = channel.state.delivered_position if delivered_below is None else delivered_below
         self.drop(channel)
         if channel.freeze is None or not self._may_open(partition):
-            self._open([partition])
+            self._open([partition], delivered_below=below)
             return
         # No new generation fences what its checkpoint still writes: that must be there when the changelog is read, or
         # a new topic's messages count as settled by what is told of the old one's.
         token = self._data.opening[partition] = object()
-        channel.wait_frozen(Completion(lambda _: self._open_anew(partition, token)))
+        channel.wait_frozen(Completion(lambda _: self._open_anew(partition, token, below)))
 
     def _may_open(self, partition: int) -> bool:
         """Not what is being given up: its next owner would have it too, and both would write (LOG-6)."""
         return self._going is not None and partition not in self._going
 
-    def _open_anew(self, partition: int, token: object) -> None:
+    def _open_anew(self, partition: int, token: object, delivered_below: int) -> None:
         if self._data.opening.get(partition) is token:
-            self._open([partition])
+            self._open([partition], delivered_below=delivered_below)
 
     # -- going -----------------------------------------------------------------------------------------------------
 

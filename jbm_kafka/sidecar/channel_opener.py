@@ -41,8 +41,11 @@ class Opener(Protocol):
         closed: Callable[[int, str], None],
         failed: Callable[[Exception], None],
         is_wanted: Callable[[int], bool],
+        delivered_below: int = 0,
     ) -> None:
         """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left.
+
+        `delivered_below`: offsets that receivers here may have had, if it turns out that the topic was made anew.
 
         `closed` is told, with the cause, of a partition that cannot be opened: its changelog is damaged, or only a
         newer version can read it. `failed` is told of a bug, and why nothing of the group may be opened.
@@ -85,6 +88,7 @@ class ChannelOpener:
         closed: Callable[[int, str], None],
         failed: Callable[[Exception], None],
         is_wanted: Callable[[int], bool],
+        delivered_below: int = 0,
     ) -> None:
         """See Opener."""
 
@@ -95,7 +99,7 @@ class ChannelOpener:
                 if not wanted:
                     return
                 try:
-                    for channel in self._recover(group, wanted, closed):
+                    for channel in self._recover(group, wanted, closed, delivered_below):
                         opened(channel)
                 except PartitionUnreadable as error:
                     _log_damaged(group, error)
@@ -130,7 +134,11 @@ class ChannelOpener:
                 worker.abandon()
 
     def _recover(
-        self, group: ChannelGroup, partitions: Sequence[int], closed: Callable[[int, str], None]
+        self,
+        group: ChannelGroup,
+        partitions: Sequence[int],
+        closed: Callable[[int, str], None],
+        delivered_below: int,
     ) -> list[OwnedChannel]:
         self._check(group)
         info = self._topics.refresh(group.destination)
@@ -144,7 +152,13 @@ class ChannelOpener:
         admin, reader = self._kafka.admin(), self._kafka.log_reader()
         try:
             found = recover_channels(
-                scope, partitions, admin=admin, reader=reader, journal=self._journal, timeout_s=READ_TIMEOUT_S
+                scope,
+                partitions,
+                admin=admin,
+                reader=reader,
+                journal=self._journal,
+                timeout_s=READ_TIMEOUT_S,
+                delivered_below=delivered_below,
             )
         finally:
             reader.close()

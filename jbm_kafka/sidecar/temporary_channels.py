@@ -68,6 +68,7 @@ class TemporaryChannels:
         closed: Callable[[int, str], None],
         failed: Callable[[Exception], None],
         is_wanted: Callable[[int], bool],
+        delivered_below: int = 0,
     ) -> None:
         """Tell of it at once: there is nothing to read."""
         for partition in partitions:

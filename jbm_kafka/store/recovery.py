@@ -91,8 +91,11 @@ def recover_channels(
     reader: LogReader,
     journal: Journal,
     timeout_s: float,
+    delivered_below: int = 0,
 ) -> Mapping[int, RecoveredChannel]:
     """The state of the given partitions, all of them read side by side.
+
+    `delivered_below`: offsets that receivers may have had, if it turns out that the topic was made anew.
 
     Raises:
         Unreachable: no answer, or the changelog's end was not reached in `timeout_s`; try again.
@@ -112,7 +115,10 @@ def recover_channels(
             break
     begins = admin.begin_positions(scope.topic, partitions)
     ends = admin.end_positions(scope.topic, partitions, stable=False)
-    return {p: _recovered(scope, p, found[p], log_begin=begins[p], log_end=ends[p]) for p in partitions}
+    return {
+        p: _recovered(scope, p, found[p], log_begin=begins[p], log_end=ends[p], delivered_below=delivered_below)
+        for p in partitions
+    }
 
 
 def _is_written(before: _Found | None, decoded: DecodedChangelog) -> bool:
@@ -146,7 +152,13 @@ def recover_unrecorded(
 
 
 def _recovered(
-    scope: ChangelogScope, partition: int, found: _Found, *, log_begin: int, log_end: int
+    scope: ChangelogScope,
+    partition: int,
+    found: _Found,
+    *,
+    log_begin: int,
+    log_end: int,
+    delivered_below: int = 0,
 ) -> RecoveredChannel:
     facts = Facts(
         topic_id=scope.topic_id,
@@ -156,6 +168,7 @@ def _recovered(
         log_end=log_end,
         begin=scope.begins.get(partition, 0),
         is_written=found.is_written,
+        delivered_below=delivered_below,
     )
     start = decide_start(facts)
     kept = _kept(found.decoded.others, start, log_end)

@@ -82,6 +82,19 @@ def test_a_look_at_what_an_owner_goes_on_writing_takes_no_older_offset_for_a_res
     assert (start.reason, start.position.watermark) == (reason, begin)
 
 
+@pytest.mark.parametrize(
+    ("recorded", "log_end", "offered"),
+    [(position(50, topic_id="old"), 90, 70), (position(50, topic_id="old"), 60, 60), (position(50), 90, 50)],
+    ids=["made anew", "made anew, and shorter", "the same topic"],
+)
+def test_of_a_topic_made_anew_counts_as_handed_over_what_its_owner_read_on(
+    recorded: Position, log_end: int, offered: int
+) -> None:
+    """Of REDELIVER-7: it comes again, marked; what was handed over of the same log the changelog knows."""
+    facts = Facts("T", recorded, None, 0, log_end, delivered_below=70)
+    assert decide_start(facts).position.offered == offered
+
+
 def position_of(topic_id: str, watermark: int) -> Position:
     return position(watermark, topic_id=topic_id)
 

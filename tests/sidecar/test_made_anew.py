@@ -66,6 +66,36 @@ def test_what_was_settled_since_a_topic_was_made_anew_comes_again(one: SteppedSi
     )
 
 
+def marks(one: SteppedSidecar, link: Link, count: int) -> list[tuple[int, bool, int]]:
+    """Offset, JMSRedelivered and JMSXDeliveryCount of the next so many."""
+    link.credit = count
+    one.run(lambda: len(link.buffer) >= count)
+    taken = [link.pop() for _ in range(count)]
+    return [(d.offset, d.count.redelivered, d.count.delivery_count) for d in taken if d is not None]
+
+
+def test_what_was_received_of_a_topic_before_it_was_found_to_be_anew_came_again_unmarked(one: SteppedSidecar) -> None:
+    """REDELIVER-7, LOG-2: what may have been handed over is marked, and what came after it is not."""
+    link = one.attach("s")
+    one.send("old 0", "old 1")
+    settle(one, link, one.receive(link, 2))
+    make_anew(one, *(f"new {n}" for n in range(4)))
+    settle(one, link, one.receive(link, 2))
+    one.send("new 4")
+    one.run_for(LOOK_MS + 1_000)
+    one.send("new 5")
+    assert marks(one, link, 6) == [*((offset, True, 2) for offset in range(4)), (4, False, 1), (5, False, 1)]
+
+
+def test_of_a_shorter_topic_made_anew_nothing_was_handed_over(one: SteppedSidecar) -> None:
+    """Of REDELIVER-7: its end lay before the old position."""
+    link = one.attach("s")
+    one.send("old 0", "old 1", "old 2")
+    settle(one, link, one.receive(link, 3))
+    make_anew(one, "new 0", "new 1")
+    assert marks(one, link, 2) == [(0, False, 1), (1, False, 1)]
+
+
 def test_after_a_break_of_a_connection_the_topic_is_looked_at_at_once(one: SteppedSidecar) -> None:
     """A broker that was away may come back with another topic."""
     link = one.attach("s")
