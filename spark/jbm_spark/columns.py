@@ -20,6 +20,7 @@ from jbm_kafka.codec.scan import PRIORITY_DEFAULT
 from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
 
 PropertyType = Literal["string", "boolean", "byte", "short", "int", "long", "float", "double"]
 
@@ -169,13 +170,15 @@ def _properties() -> Column:
 def is_typed(header: Column) -> Column:
     """Whether the header shows as a property with a type."""
     name = F.substring_index(header["key"], ".", -1)
-    return header["key"].rlike(_TYPED_HEADER) & ~F.upper(name).isin(*_NO_NAMES) & _is_text_or_null(header["value"])
+    is_one = header["key"].rlike(_TYPED_HEADER) & ~F.upper(name).isin(*_NO_NAMES) & ~name.isin(*TOLD_BY_PROVIDER)
+    return is_one & _is_text_or_null(header["value"])
 
 
 def is_plain(header: Column) -> Column:
     """Whether the header, somebody else's, shows as a string property."""
     key = header["key"]
-    return is_property_name(key) & ~key.isin(*sorted(OWN_HEADERS)) & _is_text_or_null(header["value"])
+    is_ours = key.isin(*sorted(OWN_HEADERS), *TOLD_BY_PROVIDER)
+    return is_property_name(key) & ~is_ours & _is_text_or_null(header["value"])
 
 
 def is_property_name(name: Column) -> Column:

@@ -22,8 +22,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jbm_kafka.codec.property_header import is_legal_name
+from jbm_kafka.codec.identity import GROUP_ID
+from jbm_kafka.core.jms_errors import MessageFormatError
 from jbm_kafka.core.likely_name import likely_name
+from jbm_kafka.jms.message_properties import check_property_name
 from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError
 
 TEXT_COLUMNS = (
@@ -54,9 +56,10 @@ def checked_columns(frame: DataFrame, order_by: Sequence[str] = ()) -> frozenset
     """The columns that are written; of others a warning tells that they are not.
 
     Raises:
-        FrameRefusedError: no body, a column of a wrong type, a column to sort by that is not there.
+        FrameRefusedError: no body, a column of a wrong type or twice, a column to sort by that is not there.
     """
     fields = {field.name: field.dataType for field in frame.schema.fields}
+    _check_once([field.name for field in frame.schema.fields], order_by)
     if not {"body_text", "body_bytes"} & fields.keys():
         raise FrameRefusedError(
             f"the frame has no body among its columns ({', '.join(fields) or 'none'}): name the column with the body "
@@ -79,6 +82,16 @@ def checked_columns(frame: DataFrame, order_by: Sequence[str] = ()) -> frozenset
             stacklevel=_level_of_caller(),
         )
     return frozenset(fields.keys() & {*WRITTEN})
+
+
+def _check_once(names: Sequence[str], order_by: Sequence[str]) -> None:
+    """Spark takes names in any case, and finds none of two that are the same."""
+    for name in (*WRITTEN, *order_by):
+        alike = [each for each in names if each.lower() == name.lower()]
+        if len(alike) > 1:
+            raise FrameRefusedError(
+                f"the frame has {len(alike)} columns {', '.join(alike)}: rename or drop all of them but one"
+            )
 
 
 def _with_meant_name(name: str, present: AbstractSet[str]) -> str:
@@ -129,8 +142,12 @@ def _properties_fault(held: DataType) -> str | None:
     for field in held.fields:
         if type(field.dataType) not in PROPERTY_TYPES:
             return f"its field {field.name} must be one of {names}; cast it, or put it into the body"
-        if not is_legal_name(field.name):
-            return f"its field {field.name!r} is no property's name: letters, digits, '_' and '$', no 'JMS' in front"
+        try:
+            check_property_name(field.name)
+        except MessageFormatError as error:
+            return f"its field {field.name}: {error}"
+        if field.name == GROUP_ID and not isinstance(field.dataType, StringType):
+            return f"its field {GROUP_ID} must be a string, the unit of order; cast it"
     return None
 
 

@@ -14,6 +14,8 @@ from pyspark.sql.types import DataType, MapType, StringType, StructType
 from jbm_kafka.codec.bodies import CODEC_HEADER
 from jbm_kafka.codec.headers import OWN_HEADERS, REPLY_TO_HEADER
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, PRIORITY_DEFAULT
+from jbm_kafka.jms.message_properties import TOLD_BY_PROVIDER
+from jbm_spark.body_check import checked_body, names_its_kind
 from jbm_spark.columns import BODY_KINDS, is_plain, is_property_name, is_typed, property_name, unit_name
 from jbm_spark.frame_check import PROPERTY_TYPES
 
@@ -27,6 +29,7 @@ _NO_NAME = (
     "properties: %s is no name of a property: use letters, digits, '_' and '$', no digit first, no word of the "
     "selector language, and no 'JMS' in front"
 )
+_NO_TEXT = "body_kind is '%s', and the row has a text: give its bytes as body_bytes, or leave body_kind out for a text"
 
 
 def outgoing_columns(frame: DataFrame, columns: AbstractSet[str]) -> DataFrame:
@@ -38,7 +41,7 @@ def outgoing_columns(frame: DataFrame, columns: AbstractSet[str]) -> DataFrame:
     return step.withColumns(
         {
             "out_key": _key(columns, properties),
-            "out_value": _value(columns),
+            "out_value": checked_body(F.col("out_kind"), _value(columns), columns),
             "out_own": F.concat(_own_headers(columns), _new_properties(columns, properties)),
         }
     )
@@ -88,7 +91,7 @@ def _group_id(properties: DataType) -> Column | None:
 
 
 def _kind(columns: AbstractSet[str]) -> Column:
-    """A row with a text is a text message, whatever else it says."""
+    """A row with a text is a text message; the JSON of an object, where it names that kind and has nothing else."""
     said = _text(columns, "body_kind")
     told = refused_unless(said.isin(*BODY_KINDS), said, f"body_kind is %s: it is one of {', '.join(BODY_KINDS)}")
     if "body_bytes" in columns:
@@ -96,14 +99,23 @@ def _kind(columns: AbstractSet[str]) -> Column:
         told = F.coalesce(told, of_bytes)
     else:
         told = F.when(told == "none", told).otherwise(F.lit("text"))
-    return F.when(_text(columns, "body_text").isNotNull(), F.lit("text")).otherwise(told)
+    has_bytes = F.col("body_bytes").isNotNull() if "body_bytes" in columns else F.lit(False)
+    is_alone = names_its_kind(columns) & ~has_bytes
+    is_refused = is_alone & said.isin("map", "stream")
+    of_text = (
+        F.when(said.isNotNull() & ~said.isin(*BODY_KINDS), told)
+        .when(is_refused, F.raise_error(F.format_string(_NO_TEXT, said)))
+        .when(is_alone & (said == "object"), said)
+        .otherwise(F.lit("text"))
+    )
+    return F.when(_text(columns, "body_text").isNotNull(), of_text).otherwise(told)
 
 
 def _value(columns: AbstractSet[str]) -> Column:
     content = F.col("body_bytes") if "body_bytes" in columns else F.lit(None).cast("binary")
-    text = _text(columns, "body_text").cast("binary") if "body_text" in columns else content
-    other = F.when(F.col("out_kind") != "none", F.coalesce(content, F.lit("").cast("binary")))
-    return F.when(F.col("out_kind") == "text", text).otherwise(other)
+    text = _text(columns, "body_text").cast("binary")
+    other = F.when(F.col("out_kind") != "none", F.coalesce(content, text, F.lit("").cast("binary")))
+    return F.when(F.col("out_kind") == "text", F.coalesce(text, content)).otherwise(other)
 
 
 def _own_headers(columns: AbstractSet[str]) -> Column:
@@ -199,7 +211,10 @@ def _new_properties(columns: AbstractSet[str], properties: DataType | None) -> C
         entries = F.filter(entries, lambda entry: ~F.array_contains(is_carried, entry["key"]))
 
     def written(entry: Column) -> Column:
-        name = refused_unless(is_property_name(entry["key"]), entry["key"], _NO_NAME)
+        given = refused_unless(
+            ~entry["key"].isin(*TOLD_BY_PROVIDER), entry["key"], "property %s is read-only: leave it out"
+        )
+        name = refused_unless(is_property_name(given), given, _NO_NAME)
         return _property(name, entry["value"], properties.valueType)
 
     return F.coalesce(F.transform(entries, written).cast(HEADERS_TYPE), nothing)

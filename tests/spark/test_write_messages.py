@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jbm_kafka import ConnectionFactory
 from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.codec.record_size import batch_bytes
+from jbm_kafka.codec.typed_values import TypedValue, encode_map
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.errors import InvalidDestinationError, OrderError
 from jbm_spark import record_bytes
@@ -25,6 +26,7 @@ from tests.spark.any_record import any_record
 from tests.spark.conftest import Topics
 from tests.spark.records import Record, headers
 
+MAP = encode_map({"qty": TypedValue("int", 5)})
 LATER = datetime(2033, 5, 18, 3, 33, 20, tzinfo=UTC)
 
 
@@ -75,7 +77,8 @@ def test_bytes_go_as_the_kind_that_the_row_names(spark: SparkSession, topics: To
         ("none", b"ignored", None, None),
         ("bytes", None, b"", None),
         ("text", b"x", b"x", b"text"),
-        ("map", b"m", b"m", b"map"),
+        ("map", MAP, MAP, b"map"),
+        ("object", b"[1]", b"[1]", b"object"),
     ]
     given = [(kind, None if content is None else bytearray(content)) for kind, content, _, _ in rows]
     queue = topics.create()
@@ -230,6 +233,12 @@ def test_several_messages_made_of_one_have_ids_of_their_own(spark: SparkSession,
         ("cast('x' as binary) body_bytes, 'video' body_kind", "body_kind is 'video'"),
         ("timestamp'1969-12-31' expiration", "expiration is '-86400000'"),
         ("map('JMSMine','1') properties", "'JMSMine' is no name of a property"),
+        ("map('JMSXDeliveryCount','1') properties", "property 'JMSXDeliveryCount' is read-only: leave it out"),
+        ("X'ff' body_bytes, 'text' body_kind", "the body is no UTF-8, as that of a text is: give its bytes with"),
+        ("X'ff' body_bytes, 'map' body_kind", "body_kind is 'map': the body is announced as a map, but cannot be read"),
+        ("'video' body_kind", "body_kind is 'video': it is one of text, bytes"),
+        ("'map' body_kind", "body_kind is 'map', and the row has a text: give its bytes as body_bytes"),
+        ("'object' body_kind", "body_kind is 'object': the body is announced as an object, but cannot be read as JSON"),
         ("cast(null as string) message_id", "message_id is null or empty"),
     ],
 )
@@ -253,6 +262,22 @@ def test_a_record_whose_id_is_empty_is_written_on_with_the_id_that_receivers_see
     write_messages(frame, queue, bootstrap=topics.bootstrap)
     assert [record.value() for record in topics.read(queue)] == [b"odd"]
     assert ids_of(topics, queue) == [f"ID:kafka:{source}:0:0"]
+
+
+def test_what_only_the_provider_tells_is_no_property_of_a_record_and_goes_on_as_it_came(
+    spark: SparkSession, topics: Topics
+) -> None:
+    """SPARK-2, of MSG-2: as Python's messages show it; one that was listed could not be sent on."""
+    source, queue = topics.create(), topics.create()
+    foreign = (("JMS_BEA_UnitOfOrder", b"u"), ("jms.int.JMSXDeliveryCount", b"3"), ("jms.string.a", b"b"))
+    topics.write(source, [Record(headers=foreign)])
+    frame = messages(spark, source, bootstrap=topics.bootstrap)
+    assert [row.properties for row in frame.collect()] == [{"a": "b"}]
+    write_messages(frame, queue, bootstrap=topics.bootstrap)
+    write_messages(frame.drop("kafka"), queue, bootstrap=topics.bootstrap)
+    kept, plain = (headers(record) for record in topics.read(queue))
+    assert {name: value for name, value in kept.items() if name in dict(foreign)} == dict(foreign)
+    assert plain.keys() & dict(foreign).keys() == {"jms.string.a"}
 
 
 def test_what_a_function_of_the_user_s_raises_is_told_as_it_is(spark: SparkSession, topics: Topics) -> None:
@@ -288,7 +313,14 @@ def test_of_a_batch_with_a_bad_row_nothing_is_written(spark: SparkSession, topic
         ("'x' body_text, 1 unit_of_order", "column unit_of_order is int: it must be a string"),
         ("'x' body_text, 'a=1' properties", "must be a map of strings, or a struct"),
         ("'x' body_text, struct(current_date() as day) properties", "its field day must be one of string, boolean"),
-        ("'x' body_text, struct(1 as JMSMine) properties", "'JMSMine' is no property's name"),
+        ("'x' body_text, struct(1 as JMSMine) properties", "its field JMSMine: property name 'JMSMine': use letters"),
+        ("'x' body_text, struct(1 as JMSXDeliveryCount) properties", "property JMSXDeliveryCount is read-only"),
+        ("'x' body_text, struct(1 as JMSXGroupID) properties", "its field JMSXGroupID must be a string, the unit"),
+        (
+            "'x' body_text, 'y' body_text",
+            "the frame has 2 columns body_text, body_text: rename or drop all of them but one",
+        ),
+        ("'x' body_text, 1 priority, 2 Priority", "the frame has 2 columns priority, Priority: rename or drop"),
         ("'x' body_text, 'x' kafka", "column kafka is string: it must be what messages"),
     ],
 )

@@ -1,0 +1,49 @@
+"""Whether a body is what its kind says, told before it is written: receivers would be shown bytes, with the reason.
+
+A message that goes on under the kind that its record has is not looked at: what another producer wrote stays as it is.
+"""
+
+from collections.abc import Set as AbstractSet
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
+from jbm_kafka.codec.bodies import BODY_HEADER, decode_value
+
+WRITTEN_BY_US = ("map", "stream", "object")
+"""Kinds whose bytes have a form; that of text is asked of Spark itself."""
+
+
+def names_its_kind(columns: AbstractSet[str]) -> Column:
+    """Whether `body_kind` says something else than the record that the row came from, if it came from one."""
+    if "body_kind" not in columns:
+        return F.lit(False)
+    said = F.col("body_kind")
+    if "kafka" not in columns:
+        return said.isNotNull()
+    told = F.filter(F.col("kafka.headers"), lambda header: header["key"] == BODY_HEADER)
+    came_as = F.try_element_at(told, F.lit(-1))["value"].cast("string")
+    return said.isNotNull() & ~came_as.eqNullSafe(said)
+
+
+def checked_body(kind: Column, value: Column, columns: AbstractSet[str]) -> Column:
+    """The value; one that is no body of the kind ends the batch."""
+    is_text = F.coalesce(F.is_valid_utf8(value.cast("string")), F.lit(True))
+    of_text = F.when(is_text, value).otherwise(
+        F.raise_error(F.lit("the body is no UTF-8, as that of a text is: give its bytes with body_kind 'bytes'"))
+    )
+    checked = F.when(kind == "text", of_text).otherwise(value)
+    if "body_kind" not in columns:
+        return checked
+    is_asked = names_its_kind(columns) & kind.isin(*WRITTEN_BY_US)
+    # Others are not carried to Python and back.
+    fault = F.udf(body_fault, "string", useArrow=False)(F.when(is_asked, kind), F.when(is_asked, value))
+    return F.when(fault.isNull(), checked).otherwise(F.raise_error(fault))
+
+
+def body_fault(kind: str | None, value: bytearray | None) -> str | None:
+    """What is wrong with the bytes of a body of that kind, in one line, as a receiver would be told it."""
+    if kind is None:
+        return None
+    _, _, fault = decode_value(kind.encode(), b"" if value is None else bytes(value))
+    return None if fault is None else f"body_kind is '{kind}': {' '.join(fault.split())}"
