@@ -32,7 +32,7 @@ from jbm_kafka.devbroker.java import find_java
 from jbm_spark import jars
 from jbm_spark.causes import cause_line
 from jbm_spark.errors import SessionError
-from jbm_spark.session_arguments import check_master, check_memory, checked_settings
+from jbm_spark.session_arguments import check_master, check_memory, checked_log_path, checked_settings
 
 LOG_PATH = "spark.jbm.logPath"
 """Setting of a session made here: the file with what the JVM had to say."""
@@ -49,7 +49,7 @@ def build_session(
     master: str = "local[2,3]",
     driver_memory: str = "1g",
     starts_fast: bool = False,
-    log_path: Path | None = None,
+    log_path: str | os.PathLike[str] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A new session; the process has no other one. Its `stop()` is the caller's.
@@ -80,7 +80,7 @@ def build_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Else Spark looks up the host's name and warns when that is a loopback address.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    log = log_path or _temporary_log()
+    log = _temporary_log() if log_path is None else checked_log_path(log_path)
     configuration = SparkConf(loadDefaults=False)
     chosen = {_MEMORY: driver_memory, "spark.sql.shuffle.partitions": "2"} | given
     for name, value in (chosen | fixed | {LOG_PATH: str(log)}).items():
@@ -155,7 +155,10 @@ def _start(configuration: SparkConf, log: Path) -> SparkSession:
 
 
 def _temporary_log() -> Path:
-    descriptor, name = tempfile.mkstemp(prefix="jbm-spark-", suffix=".log")
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="jbm-spark-", suffix=".log")
+    except OSError as error:
+        raise SessionError(f"no temporary file for Spark's log: {error.strerror or error}; set TMPDIR") from None
     os.close(descriptor)
     atexit.register(_remove_if_quiet, Path(name))
     return Path(name)
@@ -192,9 +195,12 @@ def log_hint(log: str | None) -> str:
 def job_session(app_name: str) -> Iterator[SparkSession]:
     """A session for one job of seconds, stopped at the end. What Spark raises inside becomes one line with the cause.
 
+    A line on standard error tells that it starts: on a busy machine nothing else is seen for minutes.
+
     Raises:
         SessionError: Spark failed; the rest as `build_session`.
     """
+    print("jbm-spark: Spark starts; this takes seconds, on a busy machine minutes", file=sys.stderr, flush=True)
     spark = build_session(app_name, starts_fast=True)
     log = spark.conf.get(LOG_PATH)
     try:

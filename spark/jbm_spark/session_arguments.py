@@ -3,8 +3,10 @@
 No Spark is needed here.
 """
 
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from jbm_kafka.core.wrong_values import shown
 from jbm_spark.errors import SessionError
@@ -49,3 +51,20 @@ def checked_settings(settings: object) -> dict[str, str]:
                 "'spark.sql.shuffle.partitions': '8'"
             )
     return {name: str(value) for name, value in (settings or {}).items()}
+
+
+def checked_log_path(log_path: object) -> Path:
+    """The file, which is there then.
+
+    Raises:
+        SessionError: it is no path, or cannot be written.
+    """
+    if not isinstance(log_path, str | os.PathLike) or not os.fspath(log_path):
+        raise SessionError(f"log_path={shown(log_path)}: it is the path of a file, as in Path('spark.log'), or None")
+    path = Path(os.fsdecode(log_path))
+    try:
+        path.open("ab").close()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SessionError(f"log_path {path}: {reason}; name a file that this process can write to") from None
+    return path

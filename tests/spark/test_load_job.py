@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from jbm_spark.cli.job_command import main
 from jbm_spark.errors import SparkJobError
+from jbm_spark.jobs.file_lines import place_of
 from jbm_spark.jobs.load_file import rows_of
 from jbm_spark.messages import write_messages
 from tests.spark.conftest import Topics
@@ -70,6 +71,48 @@ def test_a_file_that_is_not_what_it_should_be_is_named_with_its_line(
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("name", ["empty.csv", "empty.json", "empty.txt", "empty.parquet"])
+def test_an_empty_file_is_told_before_spark_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """It was "the frame has no body among its columns (none)", after half a minute."""
+    file = tmp_path / name
+    file.touch()
+    assert main(["load", str(file), "orders", "--bootstrap", "127.0.0.1:1"]) == 1
+    assert capsys.readouterr().err == (
+        f"jbm-spark: {file}: the file is empty; a row of it is a message (docs/spark.md names the columns)\n"
+    )
+
+
+def test_a_folder_without_files_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / ".hidden").touch()
+    assert main(["load", str(tmp_path), "orders", "--format", "csv", "--bootstrap", "127.0.0.1:1"]) == 1
+    assert capsys.readouterr().err == f"jbm-spark: {tmp_path}: the folder has no files\n"
+
+
+CSV = "body_text,unit_of_order,priority\none,u,9\ntwo,u,77\n"
+
+
+@pytest.mark.parametrize(
+    ("file_format", "content", "fault", "line"),
+    [
+        ("csv", CSV, "write to queue:orders: priority is '77': it is an int from 0 to 9", 3),
+        ("json", JSON, "write to queue:orders: priority is '9': it is an int from 0 to 8", 2),
+        ("csv", CSV.replace("77", "high"), "column priority is string: it must be an int, 0 to 9; write", 3),
+        ("csv", CSV + "three,u\n", "write to queue:orders: BadRecordException: [MALFORMED_RECORD_IN_PARSING]", 4),
+        ("csv", CSV, "the brokers did not answer", None),
+        ("csv", CSV, "priority is '5': it is an int from 0 to 9", None),
+        ("parquet", CSV, "priority is '77': it is an int from 0 to 9", None),
+    ],
+)
+def test_the_line_of_a_row_that_is_no_message_is_told_where_it_can_be_seen(
+    tmp_path: Path, file_format: str, content: str, fault: str, line: int | None
+) -> None:
+    file = tmp_path / "orders"
+    file.write_text(content)
+    assert place_of(file, file_format, fault) == (str(file) if line is None else f"{file}, line {line}")
+
+
 @pytest.mark.slow
 def test_the_command_sends_and_counts_and_its_second_run_has_the_same_ids(topics: Topics, tmp_path: Path) -> None:
     file = tmp_path / "orders.json"
@@ -80,8 +123,9 @@ def test_the_command_sends_and_counts_and_its_second_run_has_the_same_ids(topics
         command += ["--bootstrap", topics.bootstrap]
         done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
         assert done.returncode == 0, done.stderr
-        assert done.stderr.startswith("jbm-spark: warning: not written, for no message has such a column: colour; ")
-        assert done.stderr.count("\n") == 1
+        begins, warning = done.stderr.splitlines()
+        assert begins.startswith("jbm-spark: Spark starts; ")
+        assert warning.startswith("jbm-spark: warning: not written, for no message has such a column: colour; ")
         assert json.loads(done.stdout) == {"queue": queue, "rows": 2, "job": "load-orders.json", "is_dry_run": False}
     ids = [headers(record)["JMSMessageID"] for record in topics.read(queue)]
     assert ids[:2] == ids[2:]

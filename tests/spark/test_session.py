@@ -73,6 +73,10 @@ def test_a_fixed_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"settings": {"spark.x": None}}, "settings: 'spark.x': None: name and value are texts"),
         ({"setting": {}}, "build_session() has no argument 'setting'; 'settings' is meant, probably; it has app_name"),
         ({"app_name": ""}, "app_name='': it is a name"),
+        ({"log_path": "/proc/nope/x.log"}, "log_path /proc/nope/x.log: No such file or directory; name a file that"),
+        ({"log_path": Path("/")}, "log_path /: Is a directory; name a file that this process can write to"),
+        ({"log_path": 5}, "log_path=5: it is the path of a file, as in Path('spark.log'), or None"),
+        ({"log_path": ""}, "log_path='': it is the path of a file"),
     ],
 )
 def test_an_argument_that_cannot_be_is_named_and_not_taken_for_missing_java(

@@ -5,7 +5,6 @@
 Columns are those of a message (docs/spark.md). Run again after a failure, the same rows have the same ids.
 """
 
-import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,8 +19,9 @@ from jbm_kafka.cli.command_options import emit, json_option
 from jbm_kafka.cli.connect import as_queue
 from jbm_kafka.core.destination import Queue
 from jbm_spark.causes import cause_line
-from jbm_spark.errors import ColumnsIgnoredWarning, SparkJobError, WriteError
+from jbm_spark.errors import ColumnsIgnoredWarning, FrameRefusedError, SparkJobError, WriteError
 from jbm_spark.jars import installed_pyspark
+from jbm_spark.jobs.file_lines import files_of, json_fault, place_of
 from jbm_spark.topic_check import check_topics
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def rows_of(spark: "SparkSession", path: Path, file_format: str) -> "DataFrame":
     try:
         return _rows(spark, path, file_format)
     except (PySparkException, Py4JError) as error:
-        fault = _json_fault(path) if file_format == "json" else None
+        fault = json_fault(path) if file_format == "json" else None
         raise SparkJobError(fault or f"{path} cannot be read as {file_format}: {cause_line(error)}") from None
 
 
@@ -67,25 +67,14 @@ def _rows(spark: "SparkSession", path: Path, file_format: str) -> "DataFrame":
     return reader.format(file_format).load(str(path))
 
 
-def _json_fault(path: Path) -> str | None:
-    """The first line that is not an object, which Spark does not tell; None where that is not to be seen."""
-    files = sorted(each for each in path.iterdir() if each.name[0] not in "._") if path.is_dir() else [path]
-    for file in files:
-        try:
-            with file.open(encoding="utf-8") as lines:
-                number = next((at for at, line in enumerate(lines, start=1) if not _is_object(line)), None)
-        except (OSError, UnicodeDecodeError):  # perhaps it is compressed
-            continue
-        if number is not None:
-            return f'{file}, line {number}: it is not a JSON object: write one a line, as in {{"body_text": "hello"}}'
-    return None
-
-
-def _is_object(line: str) -> bool:
-    try:
-        return not line.strip() or isinstance(json.loads(line), dict)
-    except ValueError:
-        return False
+def check_content(path: Path) -> None:
+    """Raises SparkJobError when there is nothing to read, which Spark takes for a frame without columns."""
+    files = files_of(path)
+    if not files:
+        raise SparkJobError(f"{path}: the folder has no files")
+    if all(file.is_file() and file.stat().st_size == 0 for file in files):
+        what = f"the files in it ({len(files)}) are empty" if path.is_dir() else "the file is empty"
+        raise SparkJobError(f"{path}: {what}; a row of it is a message (docs/spark.md names the columns)")
 
 
 def run(
@@ -98,6 +87,7 @@ def run(
         OrderError: the queue's units are routed by another count of partitions.
     """
     installed_pyspark()
+    check_content(path)
     check_topics([queue], about=f"write to {queue}", bootstrap=cluster.bootstrap, namespace=cluster.namespace,
                  kafka=cluster.kafka)  # fmt: skip
     from jbm_spark.frame_check import checked_columns
@@ -106,14 +96,15 @@ def run(
 
     with job_session("jbm load") as spark:
         frame = rows_of(spark, path, file_format)
-        if is_dry_run:
-            checked_columns(frame, order_by)
-        else:
-            try:
+        try:
+            if is_dry_run:
+                checked_columns(frame, order_by)
+            else:
                 write_messages(frame, queue, bootstrap=cluster.bootstrap, namespace=cluster.namespace,
                                kafka=cluster.kafka, order_by=order_by, job=job)  # fmt: skip
-            except WriteError as error:
-                raise WriteError(f"{path}: {error}") from None
+        except (FrameRefusedError, WriteError) as error:
+            told = str(error).partition("; write F.col(")[0]  # what a program would write
+            raise type(error)(f"{place_of(path, file_format, told)}: {told}") from None
         return Loaded(queue.name, frame.count(), job, is_dry_run)
 
 
