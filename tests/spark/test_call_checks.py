@@ -43,6 +43,18 @@ def given(value: object) -> Any:
             lambda spark: write_messages(spark.range(1), "orders", bootstrap=NOWHERE, order_by=given(["id", 3])),
             "order_by is ['id', 3]: it is the name of a column",
         ),
+        (
+            lambda spark: messages(spark, "orders", bootstrap=NOWHERE, namespace="a b"),
+            "namespace 'a b': use at most",
+        ),
+        (
+            lambda spark: message_stream(spark, "orders", bootstrap=NOWHERE, namespace=given(None)),
+            "namespace is None: it is a str, '' for none",
+        ),
+        (
+            lambda spark: write_messages(spark.range(1), "orders", bootstrap=NOWHERE, namespace=given(5)),
+            "namespace is 5: it is a str, '' for none",
+        ),
         (lambda _: wait_until_done(given(None)), "query is None: pass what write_stream() returned"),
     ],
 )
