@@ -56,6 +56,21 @@ def ask(receiver: Receiver, message: CoreMessage) -> Answer:
         return Answer.REFUSED
 
 
+def offer_soon(channel: str, passes: Passes) -> None:
+    """Have a pass made for what is stored or committed already: that it fails is not told to who sent that.
+
+    It may have been about another's message, and a message that is sent again because of it is there already.
+    """
+    try:
+        passes.work_soon()
+    except Exception:
+        logger.exception(
+            "%s: what became of an offered message cannot be recorded; nothing is lost, the next message or deliver() "
+            "goes on",
+            channel,
+        )
+
+
 class Offering:
     """The passes over one channel's messages."""
 
@@ -90,7 +105,7 @@ class Offering:
         """
         state = self._state
         if self._receivers.all and state.unoffered and state.open_transaction is None:
-            self._passes.work_soon()
+            offer_soon(state.name, self._passes)
 
     def redeliver(self, receiver: Receiver) -> bool:
         """Offer the receiver what it owes, each once; True iff it owes nothing any more.
@@ -135,9 +150,15 @@ class Offering:
             state.unoffered.clear()
         heads = [head for head in map(self._head, units) if head is not None]
         due = [(-head.priority, head.offset) for head in heads]
-        for reference in self._in_turn(due, set(), end):
-            if not state.is_redelivered(reference):
-                self._offer(reference)
+        try:
+            for reference in self._in_turn(due, set(), end):
+                if not state.is_redelivered(reference):
+                    self._offer(reference)
+        except BaseException:
+            with state.lock:
+                gates = state.core.gates.by_key
+                state.unoffered.update((unit, None) for unit in units if unit in gates)
+            raise
 
     def _begin(self) -> None:
         state, now_ms = self._state, self._state.clock_ms()

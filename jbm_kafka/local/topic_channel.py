@@ -25,7 +25,7 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.channel_messages import message_of, refused, shown
 from jbm_kafka.local.managed import ManagedByState
-from jbm_kafka.local.offering import Answer, ask
+from jbm_kafka.local.offering import Answer, ask, offer_soon
 from jbm_kafka.local.passes import Passes
 from jbm_kafka.local.queue_channel import wall_clock_ms
 from jbm_kafka.local.receivers import Receivers
@@ -245,7 +245,7 @@ class TopicChannel(ManagedByState[TopicState]):
 
     def _offer_soon(self) -> None:
         if self._state.open_transaction is None:
-            self._passes.work_soon()
+            offer_soon(self.name, self._passes)
 
     def _offer_waiting(self) -> None:
         for held in self._state.to_offer():

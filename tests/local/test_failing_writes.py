@@ -1,0 +1,93 @@
+"""A persistence manager that cannot write for a while: nothing stands still for good, and nobody else is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from jbm_kafka.local import (
+    LocalTransactionManager,
+    MemoryMessageStore,
+    MemoryPersistenceManager,
+    QueueChannel,
+    TopicChannel,
+)
+from tests.local.parts import Hand, Text
+
+
+class FailsLater(MemoryPersistenceManager):
+    """Its disk is full after so many writes; None: never."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes_left: int | None = None
+
+    def write(self, owner_id: str, records: Mapping[str, bytes | None], /) -> None:
+        self._count()
+        super().write(owner_id, records)
+
+    def write_all(self, records: Mapping[str, Mapping[str, bytes | None]], /) -> None:
+        self._count()
+        super().write_all(records)
+
+    def _count(self) -> None:
+        if self.writes_left is not None:
+            if not self.writes_left:
+                raise OSError("disk full")
+            self.writes_left -= 1
+
+
+def parts() -> tuple[FailsLater, MemoryMessageStore]:
+    manager = FailsLater()
+    return manager, MemoryMessageStore("bodies", persistence_manager=manager)
+
+
+@pytest.mark.parametrize("kind", [QueueChannel, TopicChannel])
+def test_a_sender_was_told_that_a_delivery_could_not_be_recorded(
+    kind: type[QueueChannel | TopicChannel], caplog: pytest.LogCaptureFixture
+) -> None:
+    """STATE-13: its message is stored, and who sends it again has it refused."""
+    manager, store = parts()
+    channel = kind("c", message_store=store, persistence_manager=manager)
+    hand = Hand("r")
+    channel.add_receiver(hand)
+    manager.writes_left = 1
+    assert channel.handle(Text("1", is_reliable=True))
+    assert hand.ids == ["1"]
+    told = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert [record.getMessage().partition(":")[0] for record in told] == ["c"]
+    manager.writes_left = None
+    assert channel.state.nacks("1") == {"r"}
+    channel.acknowledge("1", "r")
+    assert dict(manager.read("c")) == dict(manager.read("bodies")) == {}
+
+
+@pytest.mark.parametrize("kind", [QueueChannel, TopicChannel])
+def test_a_commit_was_told_that_a_delivery_could_not_be_recorded(kind: type[QueueChannel | TopicChannel]) -> None:
+    """STATE-2: what was sent in it is committed by then."""
+    manager, store = parts()
+    transactions = LocalTransactionManager()
+    channel = kind("c", message_store=store, persistence_manager=manager, transaction_manager=transactions)
+    hand = Hand("r")
+    channel.add_receiver(hand)
+    with transactions.transaction():
+        channel.handle(Text("1", is_reliable=True))
+        manager.writes_left = 1
+    assert (hand.ids, channel.state.nacks("1")) == (["1"], {"r"})
+
+
+def test_a_pass_that_failed_is_taken_up_by_the_next_message() -> None:
+    """STATE-13: who was not offered because of another's message is offered with the next."""
+    manager, store = parts()
+    queue = QueueChannel("q", message_store=store, persistence_manager=manager)
+    for name in ("1", "2"):
+        queue.handle(Text(name, is_reliable=True))
+    hand = Hand("r")
+    queue.add_receiver(hand)
+    manager.writes_left = 1
+    queue.handle(Text("3", is_reliable=True))
+    assert hand.ids == ["1"]
+    manager.writes_left = None
+    queue.handle(Text("4", is_reliable=True))
+    assert hand.ids == ["1", "2", "3", "4"]
