@@ -248,6 +248,7 @@ class TopicChannel(ManagedByState[TopicState]):
             offer_soon(self.name, self._passes)
 
     def _offer_waiting(self) -> None:
+        self._state.finish_again()
         for held in self._state.to_offer():
             self._offer(held)
 

@@ -185,6 +185,12 @@ class TopicState:
             else:
                 self._leave(held, Move.DISCARDED if held.state is MessageState.NEW else Move.ACKNOWLEDGED)
 
+    def finish_again(self) -> None:
+        """Have those leave that everybody was offered and nobody owes, when that could not be recorded before."""
+        with self.lock:
+            for held in [each for each in self.held.values() if each.is_offered and not each.owing]:
+                self.finish(held)
+
     def acknowledge(self, message_id: str, receiver_id: str) -> None:
         """The receiver is done with it: at once, or when the open transaction commits (STATE-7)."""
         with self.lock:
@@ -238,14 +244,14 @@ class TopicState:
         with self.lock:
             if receiver_id not in held.owing or not self._is_here(held):
                 return
+            others, is_last = held.owing - {receiver_id}, held.is_offered and held.owing == {receiver_id}
+            # Written first: what cannot be written stays as it is.
+            write_together([self._writing([], [held]) if is_last else self._writing([(held, others)], [])])
             self.submitted.pop((held.message_id, receiver_id), None)
             held.owing.discard(receiver_id)
-            if held.owing or not held.is_offered:
-                self._move(held, Move.RETURNED_IN_PART)
-                self._write(held)
-            else:
-                self._move(held, Move.RETURNED)
-                self._leave(held, then)
+            self._move(held, Move.RETURNED if is_last else Move.RETURNED_IN_PART)
+            if is_last:
+                self._leave(held, then, is_written=True)
 
     def expire(self, now_ms: int) -> list[str]:
         """Let go of the NEW messages whose time has ended; those sent in open transactions doom them (STATE-2)."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from jbm_kafka.contract import MessageState
 from jbm_kafka.local import (
     LocalTransactionManager,
     MemoryMessageStore,
@@ -41,6 +42,43 @@ class FailsLater(MemoryPersistenceManager):
 def parts() -> tuple[FailsLater, MemoryMessageStore]:
     manager = FailsLater()
     return manager, MemoryMessageStore("bodies", persistence_manager=manager)
+
+
+def a_topic() -> tuple[FailsLater, TopicChannel]:
+    manager, store = parts()
+    return manager, TopicChannel("t", message_store=store, persistence_manager=manager)
+
+
+def test_a_topic_kept_what_a_receiver_left_for_ever_when_that_could_not_be_written() -> None:
+    """STATE-4, STATE-8: it stood as NEW, was offered to nobody and never discarded."""
+    manager, topic = a_topic()
+    topic.add_receiver(Hand("r"))
+    assert topic.handle(Text("1", is_reliable=True))
+    manager.writes_left = 0
+    with pytest.raises(OSError, match="disk full"):
+        topic.remove_receiver("r")
+    assert (topic.state.state_of("1"), topic.state.nacks("1")) == (MessageState.DELIVERED, {"r"})
+    manager.writes_left = None
+    topic.remove_receiver("r")
+    assert topic.state.state_of("1") is None
+    assert dict(manager.read("t")) == dict(manager.read("bodies")) == {}
+
+
+@pytest.mark.parametrize("wants", [True, False], ids=["acknowledged", "refused"])
+def test_what_nobody_owes_leaves_a_topic_when_it_can_be_written_again(wants: bool) -> None:
+    """STATE-8: of all that was offered nothing waits for somebody who will never come."""
+    manager, topic = a_topic()
+    hand = Hand("r", True)
+    hand.wants = lambda routable: wants
+    topic.add_receiver(hand)
+    manager.writes_left = 1
+    assert topic.handle(Text("1", is_reliable=True))
+    assert topic.state.state_of("1") is not None
+    manager.writes_left = None
+    assert topic.deliver()
+    assert topic.redeliver(hand)
+    assert topic.state.state_of("1") is None
+    assert dict(manager.read("t")) == dict(manager.read("bodies")) == {}
 
 
 @pytest.mark.parametrize("kind", [QueueChannel, TopicChannel])
