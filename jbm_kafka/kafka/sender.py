@@ -22,6 +22,7 @@ from jbm_kafka.ports import (
     KafkaClientError,
     LeaderMissing,
     Outgoing,
+    QueueTooSmall,
     RecordTooLarge,
     SendReport,
     UnknownTopic,
@@ -34,6 +35,8 @@ _ASKED_TOPIC = "__consumer_offsets"
 _ANSWERS_WANTED = 2
 """The first may come over the connection to the bootstrap address, which ends when that turns out to be a broker's."""
 _ASKED_AT_MOST = 10
+_QUEUE_KBYTES = 1_048_576
+"""librdkafka's own limit, where nothing is set."""
 _WINDOWS_PER_TIMEOUT = 20
 """A send is given up at its timeout plus at most this part of it."""
 
@@ -110,6 +113,7 @@ class ConfluentSender:
                 finally:
                     self._release()
             except BufferError:
+                self._check_fits(record)
                 deadline = deadline or time.monotonic() + self._timeout_s
                 self._wait_for_room(record, deadline)
             except KafkaException as raised:
@@ -136,6 +140,14 @@ class ConfluentSender:
             headers=record.headers if isinstance(record.headers, list) else list(record.headers),
         )
         window.sent += 1
+
+    def _check_fits(self, record: Outgoing) -> None:
+        """Raises RecordTooLarge for a record that finds no room in an empty queue either."""
+        room = int(self._settings.get("queue.buffering.max.kbytes", _QUEUE_KBYTES)) * 1024
+        size = len(record.value or b"")
+        if size > room:
+            place = f"send to {record.topic}[{record.partition}]"
+            raise QueueTooSmall(f"{place}: {size} bytes do not fit into the send queue of {room}", size, room)
 
     def _wait_for_room(self, record: Outgoing, deadline: float) -> None:
         # A report that sends runs on the thread that alone could make room.

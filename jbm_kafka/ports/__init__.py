@@ -25,6 +25,7 @@ from jbm_kafka.ports.kafka import Outgoing as Outgoing
 from jbm_kafka.ports.kafka import PartitionGone as PartitionGone
 from jbm_kafka.ports.kafka import PartitionUnreadable as PartitionUnreadable
 from jbm_kafka.ports.kafka import PositionOutOfRange as PositionOutOfRange
+from jbm_kafka.ports.kafka import QueueTooSmall as QueueTooSmall
 from jbm_kafka.ports.kafka import RecordTooLarge as RecordTooLarge
 from jbm_kafka.ports.kafka import Sender as Sender
 from jbm_kafka.ports.kafka import SendReport as SendReport

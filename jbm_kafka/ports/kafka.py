@@ -130,6 +130,15 @@ class RecordTooLarge(KafkaClientError):
     """It, where that is known."""
 
 
+class QueueTooSmall(RecordTooLarge):
+    """The record has more bytes than may wait to be sent. It was not queued, whatever its topic takes."""
+
+    def __init__(self, message: str, size_bytes: int, most_bytes: int) -> None:
+        super().__init__(message)
+        self.size_bytes = size_bytes
+        self.most_bytes = most_bytes
+
+
 class GroupFenced(KafkaClientError):
     """The group refused this member or generation: abort the transaction; others may go on without the group."""
 

@@ -28,6 +28,7 @@ from jbm_kafka.ports import (
     KafkaRecord,
     LeaderMissing,
     Outgoing,
+    QueueTooSmall,
     RecordTooLarge,
     SendReport,
     UnknownTopic,
@@ -288,6 +289,13 @@ def _unwritable(error: LeaderMissing, destination: Destination) -> JMSError:
 
 
 def _too_large(error: RecordTooLarge, destination: Destination) -> MessageTooLargeError:
+    if isinstance(error, QueueTooSmall):
+        return MessageTooLargeError(
+            f"{destination}: a body of {error.size_bytes} bytes is too large: a connection sends at most "
+            f"{error.most_bytes}, whatever the topic takes. Send it in parts, or keep it elsewhere and send its place",
+            size_bytes=error.size_bytes,
+            max_message_bytes=error.most_bytes,
+        )
     record = error.record
     if record is None:
         return MessageTooLargeError(f"{destination}: {error}; send less, or raise max.message.bytes of the topic")

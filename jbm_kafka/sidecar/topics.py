@@ -423,7 +423,8 @@ def gone(topic: str, *, about: str) -> InvalidDestinationError:
     """What is said when a destination's topic was there and is not any more."""
     return InvalidDestinationError(
         f"{about}: its Kafka topic {topic!r} was deleted, or created again with fewer partitions; nothing was sent. "
-        f"Create it (jbm-kafka create {topic}, or Admin.create_queue), or send again with auto_create=True",
+        f"Send again, which creates it unless auto_create is False, or create it first (jbm-kafka create {topic}, or "
+        f"Admin.create_queue)",
         destination=topic,
     )
 

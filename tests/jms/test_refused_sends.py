@@ -1,6 +1,7 @@
 """Sends that their topic does not take: who is told, of what, and that nobody else is harmed."""
 
 import random
+import time
 
 import pytest
 
@@ -8,6 +9,7 @@ from jbm_kafka import AcknowledgeMode, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.providers.sidecar_provider import SEND_TIMEOUT_S
 from tests.jms.conftest import RUN, Connect
 from tests.jms.support import SOON_S, Aside, eventually, left
 from tests.support.topics import admin_client, create_topic, delete_topics
@@ -18,7 +20,7 @@ RANDOM = random.Random(1)
 
 def deleted(queue: Queue) -> str:
     """What is said of it."""
-    return rf"topic '{queue.name}' was deleted.*jbm-kafka create {queue.name}.*auto_create=True"
+    return rf"topic '{queue.name}' was deleted.*Send again, which creates it.*jbm-kafka create {queue.name}"
 
 
 def delete(bootstrap: str, queue: Queue) -> None:
@@ -169,3 +171,17 @@ def test_a_transacted_send_counts_on_no_compression_where_there_is_none(
     kafka = {} if at_topic else {"compression.type": "none"}
     connection = connect(kafka=kafka, namespace=orders.name)
     assert send_both_ways(connection, queue, b"x" * 2_000_000, {}) == ["too large", "too large"]
+
+
+def test_a_send_larger_than_the_send_queue_waited_half_a_minute_and_blamed_kafka(
+    connection: Connection, session: Session, orders: Queue
+) -> None:
+    """SEND-4: it is refused at once, with the sizes, for it would never find room."""
+    producer = session.create_producer(orders)
+    began_s = time.monotonic()
+    with pytest.raises(errors.MessageTooLargeError, match=r"a body of 100000000 bytes .* at most 67108864") as refused:
+        producer.send(bytes(100_000_000))
+    assert time.monotonic() - began_s < SEND_TIMEOUT_S / 3
+    assert (refused.value.size_bytes, refused.value.max_message_bytes) == (100_000_000, 2**26)
+    producer.send("next")
+    assert left(connection, orders) == ["next"]
