@@ -11,7 +11,7 @@ from jbm_kafka.core.durations import checked_duration_ms
 from jbm_kafka.core.jms_errors import (
     MessageFormatError,
 )
-from jbm_kafka.core.wrong_values import checked_int, shown, with_article, wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_destination
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
@@ -163,8 +163,10 @@ def as_message(message: object) -> Message:
         return BytesMessage(bytes(message))
     if isinstance(message, Mapping):
         return MapMessage(message)
-    kind = "None" if message is None else with_article(type(message))
-    raise MessageFormatError(f"{kind} is not a message: pass str, bytes, a dict or a Message", value=message)
+    raise MessageFormatError(
+        f"message is {shown(message)}: pass str, bytes, a dict or a Message; for other values an ObjectMessage",
+        value=message,
+    )
 
 
 def checked_priority(value: object) -> int:

@@ -1,6 +1,7 @@
 """What a user may tell librdkafka, what we decide ourselves, and where its log lines go."""
 
 import logging
+import re
 import time
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -18,6 +19,7 @@ LOG = logging.getLogger("jbm_kafka.kafka")
 # Without any handler Python prints warnings on standard error itself; the user's terminal is not ours.
 LOG.addHandler(logging.NullHandler())
 
+_ADDRESS = "it is the first argument, `url` of a ConnectionFactory"
 _MEMBERSHIP = "it decides who owns a partition and how a loser is fenced"
 _ATOMICITY = "it decides what becomes visible together"
 _ORDER = "it decides which partition a record goes to and in which order"
@@ -28,8 +30,8 @@ _SEND_TIMEOUT = "it is fixed: a send that is not confirmed within 30 s is given 
 
 CONTROLLED: Mapping[str, str] = MappingProxyType(
     {
-        "bootstrap.servers": "it is the `bootstrap` argument",
-        "metadata.broker.list": "it is the `bootstrap` argument",
+        "bootstrap.servers": _ADDRESS,
+        "metadata.broker.list": _ADDRESS,
         "group.id": _MEMBERSHIP,
         "group.instance.id": _MEMBERSHIP,
         "group.protocol": _MEMBERSHIP,
@@ -145,6 +147,9 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
 
 
 _UNKNOWN = "No such configuration property"
+_PROPERTY = re.compile(r'(configuration property) "[^"]*"', re.IGNORECASE)
+_SECRETS = re.compile(r"password|secret|pem|key|token|oauth")
+"""In the names of properties whose values are not told."""
 _USUAL = (
     "batch.num.messages",
     "batch.size",
@@ -217,12 +222,21 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
     if (fault := _client_fault(client_settings)) is not None:
         # Some are secrets: no value is told but those that librdkafka calls wrong. A wrong one alone says the same.
         wrong = [name for name, value in client_settings.items() if _client_fault({name: value}) == fault][:1]
-        where = f"client setting {wrong[0]!r}" if wrong else "client settings"
-        if wrong and fault.startswith(_UNKNOWN):
-            fault = with_likely_name(fault, wrong[0], [*_USUAL, *CONTROLLED])
-        listed = f"it is {_VALUES[wrong[0]]}" if wrong and wrong[0] in _VALUES else _LISTED
-        raise InvalidSettingError(f"{where}: {fault} ({listed})", names=wrong)
+        text = _text(wrong[0], client_settings[wrong[0]], fault) if wrong else f"client settings: {fault} ({_LISTED})"
+        raise InvalidSettingError(text, names=wrong)
     _check_linger(client_settings)
+
+
+def _text(name: str, value: object, fault: str) -> str:
+    """What is said of one setting: librdkafka's words, by the name that was written, for some have two."""
+    fault = _PROPERTY.sub(lambda found: f'{found[1]} "{name}"', fault)
+    named = f"client setting {name!r}"
+    if fault.startswith(_UNKNOWN):
+        fault = with_likely_name(fault, name, [*_USUAL, *CONTROLLED])
+    elif not _SECRETS.search(name):
+        named = f"{named} is {shown(value)}"
+    listed = f"it is {_VALUES[name]}" if name in _VALUES else _LISTED
+    return f"{named}: {fault} ({listed})"
 
 
 def _client_fault(client_settings: Mapping[str, object]) -> str | None:

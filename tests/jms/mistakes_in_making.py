@@ -193,7 +193,7 @@ SETTINGS: Mistakes = [
      "routing is 'path-service': units keep their partition without it, when jbm-kafka admit-partitions adds "
      "some; leave it out"),
     (new(AddressSettings, routing="random"), errors.InvalidSettingError,
-     "routing is 'random': it is 'hash' or 'path-service'"),
+     "routing is 'random': it is 'hash'"),
     (new(AddressSettings.from_mapping, {"max_attempts": 3}), errors.InvalidSettingError,
      f"'max_attempts' is not an address setting; 'max_delivery_attempts' is meant, probably; known are "
      f"{ADDRESS_SETTINGS}"),

@@ -45,6 +45,13 @@ def test_a_wrong_setting_is_named_on_one_line(settings: dict[str, object], told:
     assert "\n" not in str(caught.value)
 
 
+def test_a_wrong_setting_was_told_by_librdkafkas_second_name_and_without_its_value() -> None:
+    with pytest.raises(InvalidSettingError) as caught:
+        ConfluentKafka("localhost:9092", {"linger.ms": "fast"})
+    told = """client setting 'linger.ms' is 'fast': Invalid value for configuration property "linger.ms" """
+    assert str(caught.value).startswith(told)
+
+
 @pytest.mark.parametrize("name", ["linger.ms", "queue.buffering.max.ms"])
 def test_records_gathered_longer_than_one_may_take_to_be_written_are_refused_at_once(name: str) -> None:
     """Else no producer of transactions could be made: the first commit is waited for for a minute, then in doubt."""
