@@ -79,8 +79,8 @@ def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: 
     """Make a codec for object messages known to this process; `ObjectMessage(value, codec=name)` then uses it.
 
     Senders and receivers both register it, before they send and receive. The name travels in the header `JBMCodec`;
-    let it tell the version too, as `order-v1`. Registered again, the later one counts. Any thread may encode and
-    decode, at the same time.
+    let it tell the version too, as `order-v1`. The same functions may be registered again, also those of a module that
+    was loaded again; others of this name are refused. Any thread may encode and decode, at the same time.
 
     Args:
         name: up to 100 letters, digits, '.', '_' and '-'. Not `json`, which is there.
@@ -89,7 +89,7 @@ def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: 
             say, as pickle does.
 
     Raises:
-        InvalidSettingError: the name cannot be one, or `encode` or `decode` cannot be called.
+        InvalidSettingError: the name cannot be one or is another codec's, or `encode` or `decode` cannot be called.
     """
     if not isinstance(name, str):
         raise wrong_type("name", name, _NAME_RULE)
@@ -100,7 +100,18 @@ def register_object_codec(name: str, *, encode: Callable[[Any], bytes], decode: 
     for argument, function in (("encode", encode), ("decode", decode)):
         if not callable(function):
             raise wrong_type(argument, function, "it is a function or another callable")
+    there = _CODECS.get(name)
+    for argument, function, known in zip(("encode", "decode"), (encode, decode), there or (), strict=False):
+        if _home(function) != _home(known):
+            rule = f"the codec {name!r} has {shown(known)}, and its messages may be in queues; choose another name"
+            raise wrong_value(argument, function, rule)
     _CODECS[name] = ObjectCodec(encode, decode)
+
+
+def _home(function: object) -> object:
+    """By what a function is the same when its module was loaded again; else itself."""
+    name = getattr(function, "__qualname__", None)
+    return function if name is None else (getattr(function, "__module__", None), name)
 
 
 def is_registered(name: str) -> bool:

@@ -1,5 +1,6 @@
 """Codecs of object bodies: what JSON carries unchanged, what it refuses, and what an application registers."""
 
+import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -92,7 +93,17 @@ def test_the_last_codec_header_that_has_a_value_counts() -> None:
     assert decode_body([*headers, ("JBMCodec", b"json")], b"1")[1] == ObjectBody("json", b"1")
 
 
-def test_the_later_of_two_registrations_counts() -> None:
+def test_another_application_s_codec_of_the_same_name_replaced_the_first_in_silence() -> None:
+    register_object_codec("taken", encode=json.dumps, decode=json.loads)  # type: ignore[arg-type]
+    register_object_codec("taken", encode=json.dumps, decode=json.loads)  # type: ignore[arg-type]
+    with pytest.raises(InvalidSettingError, match=r"^decode is .*: the codec 'taken' has <function loads "):
+        register_object_codec("taken", encode=json.dumps, decode=bytes.decode)  # type: ignore[arg-type]
+    bound = functools.partial(str, encoding="utf-8")
+    with pytest.raises(InvalidSettingError, match=r"^encode is functools\.partial"):
+        register_object_codec("taken", encode=bound, decode=json.loads)  # type: ignore[arg-type]
+
+
+def test_functions_of_a_module_that_was_loaded_again_replace_their_former_ones() -> None:
     """A notebook runs its cells again."""
     register_object_codec("later", encode=lambda value: b"1", decode=lambda data: 1)
     register_object_codec("later", encode=lambda value: b"2", decode=lambda data: 2)
