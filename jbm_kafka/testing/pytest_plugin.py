@@ -28,8 +28,11 @@ def jbm_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of a real Kafka for the whole run: as JBM_TEST_BROKER says, else in a container, else local."""
     from jbm_kafka.testing.real_broker import BrokerUnavailable, run_broker
 
+    failure = ""
     try:
         with run_broker(tmp_path_factory.mktemp("jbm-broker")) as bootstrap:
             yield bootstrap
     except BrokerUnavailable as error:
-        pytest.fail(str(error), pytrace=False)
+        failure = str(error)
+    if failure:  # not above: pytest would print what it was raised from, which says the same
+        pytest.fail(failure, pytrace=False)

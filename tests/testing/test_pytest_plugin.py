@@ -16,10 +16,10 @@ from tests.house.sources import ROOT
 TIMEOUT_S = 120.0
 
 
-def run(folder: Path, text: str, *, broker: str = "") -> subprocess.CompletedProcess[str]:
+def run(folder: Path, text: str, *, broker: str = "", **more: str) -> subprocess.CompletedProcess[str]:
     """pytest over one file, in a process of its own."""
     (folder / "test_theirs.py").write_text(text)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JBM_TEST_BROKER": broker}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JBM_TEST_BROKER": broker, **more}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", *OUR_PLUGIN]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
@@ -97,6 +97,13 @@ def test_a_broker_that_is_not_there_is_told_in_one_line(tmp_path: Path, broker: 
     done = run(tmp_path, BROKER, broker=broker)
     assert done.returncode == 1
     assert says in done.stdout.splitlines(), done.stdout
+
+
+def test_a_broker_that_does_not_start_was_told_twice_as_two_exceptions(tmp_path: Path) -> None:
+    done = run(tmp_path, BROKER, broker="local", JAVA_HOME="/nowhere")
+    assert done.returncode == 1
+    assert done.stdout.count("no broker to test with: /nowhere/bin/java does not run (") == 1, done.stdout
+    assert "exception" not in done.stdout
 
 
 def test_the_plugin_loads_nothing_until_a_fixture_is_asked_for() -> None:
