@@ -50,6 +50,20 @@ def nearest_float32(value: float) -> float:
     return nearest
 
 
+def double_of(what: str, value: float, **told: object) -> float:
+    """The value as a double; `told` go into the error.
+
+    Raises:
+        MessageFormatError: it is an int that is too large for one.
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        raise MessageFormatError(
+            f"{what} is {shown(value)}: it is too large for a double", value=value, **told
+        ) from None
+
+
 def is_legal_name(name: str) -> bool:
     """Whether a property may have this name: a Java identifier that no selector would take for a word of its own.
 

@@ -11,6 +11,7 @@ from jbm_kafka.codec.property_header import (
     Property,
     PropertyType,
     PropertyValue,
+    double_of,
     integer_fits,
     is_legal_name,
     nearest_float32,
@@ -121,7 +122,8 @@ def checked(name: str, kind: PropertyType, value: object) -> Property:
         if integer_fits(value, INTEGER_BITS[kind]):
             return Property(kind, int(value))
     elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
-        return Property(kind, nearest_float32(value) if kind == "float" else float(value))
+        number = double_of(f"property {shown_name(name)}", value, property=name)
+        return Property(kind, nearest_float32(number) if kind == "float" else number)
     raise MessageFormatError(
         f"property {shown_name(name)} is {shown(value)}: {WHAT_IT_IS.get(kind) or _integer_rule(kind)}",
         property=name,

@@ -11,6 +11,7 @@ from jbm_kafka.codec.property_header import (
     INTEGER_BITS,
     Property,
     PropertyType,
+    double_of,
     integer_fits,
     nearest_float32,
     parse_property,
@@ -90,7 +91,8 @@ def checked_value(what: str, kind: ValueType, value: object) -> TypedValue:
         if integer_fits(value, INTEGER_BITS[kind]):
             return TypedValue(kind, int(value))
     elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
-        return TypedValue(kind, nearest_float32(value) if kind == "float" else _as_double(what, value))
+        number = double_of(what, value)
+        return TypedValue(kind, nearest_float32(number) if kind == "float" else number)
     raise MessageFormatError(f"{what} is {shown(value)}: {_RULES.get(kind) or _integer_rule(kind)}", value=value)
 
 
@@ -132,13 +134,6 @@ def _text(held: TypedValue) -> str:
 def _number_type(kind: ValueType) -> PropertyType:
     assert kind in PROPERTY_READABLE_AS, kind
     return cast(PropertyType, kind)
-
-
-def _as_double(what: str, value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise MessageFormatError(f"{what} is {shown(value)}: it is too large for a double", value=value) from None
 
 
 def _integer_rule(kind: str) -> str:

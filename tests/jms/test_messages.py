@@ -237,6 +237,26 @@ def test_provider_properties_can_be_read_and_not_set() -> None:
         made.properties["JMSXGroupID"] = 5
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda value: TextMessage().set_float_property("p", value),
+        lambda value: TextMessage().set_double_property("p", value),
+        lambda value: MapMessage().set_float("p", value),
+        lambda value: MapMessage().set_double("p", value),
+        lambda value: StreamMessage().write_float(value),
+        lambda value: StreamMessage().write_double(value),
+        lambda value: BytesMessage().write_float(value),
+        lambda value: BytesMessage().write_double(value),
+    ],
+)
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_an_int_too_large_for_a_float_was_an_error_of_python_s(write: Callable[[Any], None], value: int) -> None:
+    """Of MSG-1: OverflowError here, struct.error there."""
+    with pytest.raises(MessageFormatError, match="too large for a double"):
+        write(value)
+
+
 @pytest.mark.parametrize("name", ["", "a b", "1a", "JMSType", "not", 5])
 def test_an_illegal_property_name_is_refused(name: Any) -> None:
     with pytest.raises(MessageFormatError, match="property name"):

@@ -57,7 +57,7 @@ def test_a_topic_kept_what_a_receiver_left_for_ever_when_that_could_not_be_writt
     manager.writes_left = 0
     with pytest.raises(OSError, match="disk full"):
         topic.remove_receiver("r")
-    assert (topic.state.state_of("1"), topic.state.nacks("1")) == (MessageState.DELIVERED, {"r"})
+    assert (topic.state.state_of("1"), topic.state.nacks("1")) == (MessageState.DELIVERED, frozenset({"r"}))
     manager.writes_left = None
     topic.remove_receiver("r")
     assert topic.state.state_of("1") is None
@@ -112,7 +112,7 @@ def test_a_commit_was_told_that_a_delivery_could_not_be_recorded(kind: type[Queu
     with transactions.transaction():
         channel.handle(Text("1", is_reliable=True))
         manager.writes_left = 1
-    assert (hand.ids, channel.state.nacks("1")) == (["1"], {"r"})
+    assert (hand.ids, channel.state.nacks("1")) == (["1"], frozenset({"r"}))
 
 
 def test_a_pass_that_failed_is_taken_up_by_the_next_message() -> None:
