@@ -7,6 +7,7 @@ from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
+from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_queue, as_topic
 
@@ -20,10 +21,34 @@ def queue_of(queue: Queue | Topic | str) -> Queue:
 
 
 def named(destination: Queue | Topic | str, subscription: str | None) -> Queue | Topic:
-    """The queue, or the topic that the subscription is of, given as such or by its name."""
+    """The queue, or the topic that the subscription is of, given as such or by its name.
+
+    Raises:
+        InvalidDestinationError: a topic without a subscription, or a queue with one.
+    """
     if subscription is None:
+        if isinstance(destination, Topic):
+            raise which_subscription(destination)
         return queue_of(destination)
+    if isinstance(destination, Queue):
+        raise no_subscriptions(destination, subscription)
     return Topic(destination) if isinstance(destination, str) else as_topic(destination)
+
+
+def which_subscription(topic: Topic) -> InvalidDestinationError:
+    """What is said to who looks into a topic, where each subscription has its own."""
+    return InvalidDestinationError(
+        f"{topic}: {topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
+        f"subscriptions list {topic.name} shows them",
+        destination=topic.name,
+    )
+
+
+def no_subscriptions(queue: Queue, subscription: str) -> InvalidDestinationError:
+    """What is said to who names a subscription of a queue."""
+    return InvalidDestinationError(
+        f"{queue} is a queue, which has no subscription {subscription!r}: leave that out", destination=queue.name
+    )
 
 
 def letters_queue(queue: Queue | Topic | str) -> Queue:

@@ -10,20 +10,22 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_key, subscriptions_in
-from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, with_namespace
+from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.sidecar.registry import Registry
 
 NAMED = 3
 """So many subscriptions are named in an error."""
+UNSUBSCRIBE = "Admin.unsubscribe"
+"""What ends them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionReport:
     """What was deleted, or, of a dry run, what would be."""
 
-    queue: Queue
+    queue: Queue | Topic
     """Which was to be deleted."""
     is_dry_run: bool
     """Nothing was done: the rest tells what would be."""
@@ -45,6 +47,8 @@ class DeletionReport:
 class Belongings:
     """What Kafka has of a queue in one namespace."""
 
+    destination: Queue | Topic
+    """Which of both it is."""
     topic: TopicDescription | None
     changelog: str | None
     group: str | None
@@ -89,7 +93,10 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
     kept += [
         f"subscription {full_names[each]!r}: processes receive from it; stop them, and delete again" for each in in_use
     ]
+    names_of = sorted(full_names[group] for group, record in subscriptions.items() if not record.is_ending)
+    is_topic = bool(names_of) or (described is not None and registry.is_topic(queue.name, described.topic_id))
     return Belongings(
+        destination=Topic(queue.name) if is_topic else queue,
         topic=described,
         changelog=changelog if changelog in names and user is None else None,
         group=group if group in groups else None,
@@ -97,7 +104,7 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
         is_recorded=registry.is_recorded(queue.name, None if described is None else described.topic_id),
         others=sorted({*_by_groups(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
         subscriptions={group: record for group, record in subscriptions.items() if group not in in_use},
-        names=sorted(full_names[group] for group, record in subscriptions.items() if not record.is_ending),
+        names=names_of,
         kept=kept,
     )
 
@@ -110,6 +117,7 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
         IllegalStateError: unless forced: somebody receives from it, it has subscriptions, or it is a queue in other
             namespaces too.
     """
+    shown = found.destination
     if not found.topics and not found.groups and not found.is_recorded:
         here = f" in namespace {namespace!r}" if namespace else ""
         raise InvalidDestinationError(
@@ -121,7 +129,7 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
     if found.receivers:
         processes = "1 process receives" if found.receivers == 1 else f"{found.receivers} processes receive"
         raise IllegalStateError(
-            f"{queue}: {processes} from it (consumer group {found.group}); stop them first, or delete it with force",
+            f"{shown}: {processes} from it (consumer group {found.group}); stop them first, or delete it with force",
             destination=queue.name,
             receivers=found.receivers,
         )
@@ -129,7 +137,7 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
         named = ", ".join(repr(each) for each in found.names[:NAMED])
         more = f" and {len(found.names) - NAMED} more" if len(found.names) > NAMED else ""
         raise IllegalStateError(
-            f"{queue}: it is a JMS topic with subscriptions ({named}{more}); end them first with session.unsubscribe, "
+            f"{shown}: it is a JMS topic with subscriptions ({named}{more}); end them first with {UNSUBSCRIBE}, "
             f"or delete it with force",
             destination=queue.name,
             subscriptions=found.names,
@@ -137,7 +145,7 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
     if found.topic is not None and found.others:
         named = ", ".join(repr(each) if each else "that without a name" for each in found.others)
         raise IllegalStateError(
-            f"{queue}: its Kafka topic is a queue in other namespaces too ({named}), which would lose their messages; "
+            f"{shown}: its Kafka topic is a queue in other namespaces too ({named}), which would lose their messages; "
             f"delete it with force if nobody needs them",
             destination=queue.name,
             namespaces=found.others,
@@ -207,12 +215,10 @@ def _other_user(changelog: str, queue: Queue, namespace: str, topics: Collection
     return None
 
 
-def deletion_report(
-    queue: Queue, found: Belongings, held: int | None, registry: str, *, is_dry_run: bool
-) -> DeletionReport:
+def deletion_report(found: Belongings, held: int | None, registry: str, *, is_dry_run: bool) -> DeletionReport:
     """What was deleted, or would be."""
     return DeletionReport(
-        queue=queue,
+        queue=found.destination,
         is_dry_run=is_dry_run,
         topics=found.topics,
         groups=found.groups,

@@ -43,8 +43,8 @@ class DestinationAdmin(LookingAdmin):
             found = self._found.described(destination)
             if found is not None and partitions not in (None, found.partitions):
                 raise InvalidDestinationError(
-                    f"{destination} exists with {found.partitions} partitions, not {partitions}; "
-                    f"another number would move units",
+                    f"{destination} exists with {found.partitions} partitions, not {partitions}; to have more in use, "
+                    f"each unit in its order: {self._to_widen(destination, partitions)}",
                     destination=destination.name,
                     partitions=found.partitions,
                 )
@@ -52,8 +52,15 @@ class DestinationAdmin(LookingAdmin):
             topics.ensure(destination, create=True, partitions=partitions or DEFAULT_PARTITIONS)
             return found is None
 
-    def delete_destination(self, queue: Queue | str, *, force: bool = False, dry_run: bool = False) -> DeletionReport:
-        """Delete a queue with everything that Kafka keeps of it in this namespace: its messages too, for good.
+    def _to_widen(self, destination: Queue | Topic, partitions: int) -> str:
+        if self._found.is_in_memory:
+            return f"Admin.admit_partitions({destination.name!r}, partitions={partitions})"
+        return f"jbm-kafka admit-partitions {destination.name} --partitions {partitions}"
+
+    def delete_destination(
+        self, queue: Queue | Topic | str, *, force: bool = False, dry_run: bool = False
+    ) -> DeletionReport:
+        """Delete a queue or topic with everything that Kafka keeps of it in this namespace: its messages too, for good.
 
         Deleted are its topic, its changelog, its consumer group and its record in the registry. A queue that is made
         anew under the name knows nothing of it. Where this ends early, a second call deletes the rest.
@@ -69,11 +76,16 @@ class DestinationAdmin(LookingAdmin):
             IllegalStateError: unless forced: processes receive from it, or other namespaces do.
             JMSSecurityError: these credentials may not delete it.
         """
-        queue = queue_of(queue)
+        asked = queue
+        queue = Queue(queue.name) if isinstance(queue, Topic) else queue_of(queue)
         checked_flag("force", force)
         checked_flag("dry_run", dry_run)
-        with self._asking(f"delete {queue}"):
+        with self._asking(f"delete {asked}"):
             found = belongings(queue, self._namespace, admin=self._admin, registry=self._registry)
+            if isinstance(asked, Topic) and found.topic is not None and found.destination == queue:
+                raise InvalidDestinationError(
+                    f"{asked}: {queue.name!r} is a queue, not a topic", destination=queue.name
+                )
             check_deletable(queue, self._namespace, found, force=force)
             held: int | None = 0
             if found.topic is not None:
@@ -82,7 +94,7 @@ class DestinationAdmin(LookingAdmin):
                     held = self.counts(queue).held
             if not dry_run:
                 delete(queue, found, admin=self._admin, registry=self._registry)
-            return deletion_report(queue, found, held, self._registry.log.topic, is_dry_run=dry_run)
+            return deletion_report(found, held, self._registry.log.topic, is_dry_run=dry_run)
 
     def subscriptions(self, topic: Topic | str | None = None) -> list[SubscriptionCounts]:
         """The subscriptions of a topic, or all, with what each has not received (TOPIC-5).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jbm_kafka.admin.asked import no_subscriptions
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscriptions_in
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
@@ -27,10 +28,7 @@ def group_of(
     """
     if isinstance(destination, Queue):
         if subscription is not None:
-            raise InvalidDestinationError(
-                f"{destination} is a queue, which has no subscription {subscription!r}: leave that out",
-                destination=destination.name,
-            )
+            raise no_subscriptions(destination, subscription)
         return ChannelGroup.of_queue(destination, namespace=namespace, partitions=described.partitions)
     record = _record(destination, registry, subscription, client_id)
     return ChannelGroup.of_subscription(

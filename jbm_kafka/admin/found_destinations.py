@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
-from jbm_kafka.admin.asked import letters_in_topic
+from jbm_kafka.admin.asked import letters_in_topic, which_subscription
 from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT, Subscription
+from jbm_kafka.core.subscription import Subscription
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
@@ -26,7 +26,7 @@ class FoundDestinations:
 
     def __init__(self, admin: KafkaAdmin, registry: Registry, namespace: str, *, is_in_memory: bool = False) -> None:
         """`is_in_memory`: no command of the terminal reaches it, so none is advised."""
-        self._is_in_memory = is_in_memory
+        self.is_in_memory = is_in_memory
         self._admin = admin
         self._registry = registry
         self._namespace = namespace
@@ -53,15 +53,15 @@ class FoundDestinations:
         topic = destination.kafka_topic(self._namespace)
         return self._admin.describe([topic]).get(topic)
 
-    def existing(self, queue: Queue) -> TopicDescription:
-        """Its Kafka topic.
+    def existing(self, queue: Queue, *, is_target: bool = False) -> TopicDescription:
+        """Its Kafka topic; `is_target` as of `missing`.
 
         Raises:
             InvalidDestinationError: there is none, or it is a JMS topic's.
         """
         found = self.described(queue)
         if found is None:
-            raise self.missing(queue)
+            raise self.missing(queue, is_target=is_target)
         self._refuse_topic(queue, found)
         return found
 
@@ -88,25 +88,37 @@ class FoundDestinations:
         queue = Queue(name)
         if isinstance(destination, Topic):
             if found is not None:
-                raise InvalidDestinationError(
-                    f"{destination}: {name!r} is a queue, or nobody has used it as a topic yet", destination=name
-                )
+                raise self._no_topic(name)
             raise self.missing(destination)
         self.existing(queue)
         return queue
 
-    def missing(self, destination: Queue | Topic) -> InvalidDestinationError:
-        """What is said when there is no such destination, with a name that is meant perhaps."""
+    def _no_topic(self, name: str) -> InvalidDestinationError:
+        """What is said when a topic is named, and there is a Kafka topic of the name that is none of JMS."""
+        if Queue(name) in self.queues():
+            why = f"{name!r} is a queue, and queues have no subscriptions: name it without topic: and without one"
+        else:
+            make = f"Admin.create_topic({name!r})" if self.is_in_memory else f"jbm-kafka create {name} --topic"
+            why = f"nobody has used the Kafka topic {name!r} as a JMS topic yet; {make} makes it one"
+        return InvalidDestinationError(f"topic:{name}: {why}", destination=name)
+
+    def missing(self, destination: Queue | Topic, *, is_target: bool = False) -> InvalidDestinationError:
+        """What is said when there is no such destination, with a name that is meant perhaps.
+
+        `is_target`: something is to go there, so it may be made; else somebody looks for what he knows to be there.
+        """
         name = destination.name
         names = [each for each in self._admin.topic_names() if name_fault(each) is None]
         likely = get_close_matches(name, names, n=1, cutoff=0.7)
-        hint = f"did you mean {likely[0]!r}? Or " if likely else ""
+        hint = f"did you mean {likely[0]!r}? " if likely else ""
+        known = f"{'Admin.destinations()' if self.is_in_memory else 'jbm-kafka list'} tells which there are"
         is_topic = isinstance(destination, Topic)
         create = f"jbm-kafka create {name}{' --topic' if is_topic else ''}"
-        if self._is_in_memory:
+        if self.is_in_memory:
             create = f"Admin.create_{'topic' if is_topic else 'queue'}({name!r})"
+        remedy = f"create it with: {create}" if is_target else known
         return InvalidDestinationError(
-            f"{destination}: there is no Kafka topic {name!r}; {hint}create it with: {create}",
+            f"{destination}: there is no Kafka topic {name!r}; {hint}{remedy}",
             destination=name,
         )
 
@@ -155,8 +167,4 @@ class FoundDestinations:
         """A topic's messages are its subscriptions', and no queue's."""
         self._registry.refresh()
         if self._registry.is_topic(queue.name, described.topic_id):
-            raise InvalidDestinationError(
-                f"{queue}: {queue.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; "
-                f"jbm-kafka subscriptions list {queue.name} shows them",
-                destination=queue.name,
-            )
+            raise which_subscription(Topic(queue.name))

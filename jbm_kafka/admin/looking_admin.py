@@ -80,8 +80,7 @@ class LookingAdmin(Asking):
             InvalidDestinationError: when the first is asked for: there is no such queue or subscription.
         """
         check_include(include)
-        if subscription is None:
-            destination = queue_of(destination)
+        destination = named(destination, subscription)
         not_shown = Counter[Wait]()
         found = self._browse(destination, subscription, client_id, parse_selector(selector), include, not_shown)
         return QueueLook(found, not_shown)

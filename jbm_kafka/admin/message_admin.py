@@ -155,7 +155,7 @@ class MessageAdmin(Asking):
         with self._asking(f"{wish.verb.value} messages of {wish.destination}"):
             source = self._source(wish.destination, wish.subscription, wish.client_id)
             if wish.to is not None:
-                self._found.existing(wish.to)
+                self._found.existing(wish.to, is_target=True)
             self._registry.refresh()
             if wish.dry_run:
                 self._check_address(wish, source, settings)
@@ -179,7 +179,8 @@ class MessageAdmin(Asking):
         if address is not None and not self._found.is_unused(Queue(destination_at(address).name)):
             target = destination_at(address)
             if self._found.described(target) is None:
+                why = self._found.missing(target, is_target=True)
                 raise InvalidDestinationError(
-                    f"the dead-letter or expiry address {address!r} cannot be used: {self._found.missing(target)}",
+                    f"the dead-letter or expiry address {address!r} cannot be used: {why}",
                     destination=address,
                 )

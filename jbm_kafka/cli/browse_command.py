@@ -9,9 +9,8 @@ from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import json_option, selector_option, subscription_options
-from jbm_kafka.cli.connect import admin_of, as_queue
+from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
-from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
@@ -22,14 +21,14 @@ ROWS_MAX = 1000
 
 
 @click.command(epilog="Example: jbm-kafka browse orders --all")
-@click.argument("queue", callback=as_queue, metavar="DEST")
+@click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
 @subscription_options
 @selector_option
 @cluster_options
 @json_option
 def browse(
-    queue: Queue,
+    destination: Named,
     is_all: bool,
     subscription: str | None,
     client_id: str,
@@ -45,7 +44,7 @@ def browse(
     """
     with admin_of(cluster) as admin:
         messages = admin.browse(
-            queue if subscription is None else queue.name,
+            destination,
             subscription=subscription,
             client_id=client_id,
             selector=selector,
@@ -57,7 +56,7 @@ def browse(
             return
         rows, more = first_rows(messages)
     if not rows:
-        where = queue if subscription is None else f"topic:{queue.name} subscription {subscription!r}"
+        where = looked_into(destination, subscription)
         of = "" if selector is None else " of what the selector chooses"
         click.echo(f"{where}: nothing to receive now{of}" if messages.not_shown else f"{where}: no messages{of}")
         _print_not_shown(messages)

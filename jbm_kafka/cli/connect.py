@@ -3,21 +3,24 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from jbm_kafka.admin import Admin
 from jbm_kafka.admin.asked import letters_queue
 from jbm_kafka.cli.cluster_settings import Cluster
+from jbm_kafka.cli.render import printable
 from jbm_kafka.core.addresses import address_fault
-from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.destination import CHANGELOG_SUFFIX, RESERVED_PREFIX, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.devbroker.probe import anybody_listens, unknown_hosts
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaClientError, Unreachable
+
+Kind = TypeVar("Kind", Queue, Topic)
 
 
 def as_queue(context: click.Context, parameter: click.Parameter, value: str | None) -> Queue | None:
@@ -26,17 +29,52 @@ def as_queue(context: click.Context, parameter: click.Parameter, value: str | No
         return None
     if value.startswith("topic:"):
         raise click.BadParameter(f"{value!r}: this is for queues only", context, parameter)
+    return _made(Queue, value.removeprefix("queue:"), context, parameter)
+
+
+def _made(kind: type[Kind], name: str, context: click.Context, parameter: click.Parameter) -> Kind:
+    if name.startswith(RESERVED_PREFIX) or name.endswith(CHANGELOG_SUFFIX):
+        fault = f"{name!r} is a topic of jbm-kafka's own, not a queue: docs/topics.md tells what is in it"
+        raise click.BadParameter(fault, context, parameter)
+    try:
+        return kind(name)
+    except InvalidDestinationError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+def as_new(context: click.Context, parameter: click.Parameter, value: str) -> Queue:
+    """The name of what is to be made: a queue, unless an option says otherwise; wrong usage if it cannot be one."""
+    if value.startswith("topic:"):
+        name = value.removeprefix("topic:")
+        raise click.BadParameter(f"{value!r}: a topic is made by: jbm-kafka create {name} --topic", context, parameter)
+    if value.startswith("-"):
+        fault = f"{value!r}: every command would take that for an option; choose a name that begins otherwise"
+        raise click.BadParameter(fault, context, parameter)
     try:
         return Queue(value.removeprefix("queue:"))
     except InvalidDestinationError as error:
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-def as_name(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """The name of a queue or a topic, with or without which of both it is: the cluster knows."""
-    queue = as_queue(context, parameter, value.removeprefix("topic:"))
-    assert queue is not None, value
-    return queue.name
+Named = Queue | Topic | str
+"""A queue or a topic that is there. Who gave the name alone has not said which of both; the cluster knows."""
+
+
+def as_named(context: click.Context, parameter: click.Parameter, value: str | None) -> Named | None:
+    """`orders`, `queue:orders` or `topic:prices`: a name alone as such; wrong usage if it cannot be one."""
+    found = as_destination(context, parameter, value)
+    return found if found is None or value is None or value != found.name else value
+
+
+def name_of(destination: Named) -> str:
+    """Its name."""
+    return destination if isinstance(destination, str) else destination.name
+
+
+def looked_into(destination: Named, subscription: str | None) -> str:
+    """The queue, or the subscription of the topic, for people."""
+    name = name_of(destination)
+    return f"queue:{name}" if subscription is None else f"topic:{name} subscription {printable(repr(subscription))}"
 
 
 def as_address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -51,10 +89,7 @@ def as_destination(context: click.Context, parameter: click.Parameter, value: st
     """A queue or a topic: `orders`, `queue:orders`, `topic:prices`; wrong usage if it cannot be either."""
     if value is None or not value.startswith("topic:"):
         return as_queue(context, parameter, value)
-    try:
-        return Topic(value.removeprefix("topic:"))
-    except InvalidDestinationError as error:
-        raise click.BadParameter(str(error), context, parameter) from None
+    return _made(Topic, value.removeprefix("topic:"), context, parameter)
 
 
 def as_letters_queue(context: click.Context, parameter: click.Parameter, value: str) -> Queue:

@@ -1,45 +1,53 @@
 """`jbm-kafka delete`: a queue with everything that Kafka keeps of it."""
 
 import sys
+from contextlib import suppress
 
 import click
 
 from jbm_kafka.admin import Admin, DeletionReport
+from jbm_kafka.admin.deletion import UNSUBSCRIBE
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import json_option
-from jbm_kafka.cli.connect import admin_of, as_queue
+from jbm_kafka.cli.connect import Named, admin_of, as_named
 from jbm_kafka.cli.render import json_line
-from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
 
 NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
 
 
 @click.command()
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("destination", callback=as_named, metavar="NAME")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--force", is_flag=True, help="Also while processes or other namespaces receive from it, and when its "
               "Kafka topic does not look like a queue.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what would go; delete nothing.")
 @cluster_options
 @json_option
-def delete(queue: Queue, yes: bool, force: bool, dry_run: bool, cluster: Cluster, as_json: bool) -> None:
-    """Delete a queue with all its messages, for good, after asking: its Kafka topic and all that is kept of it.
+def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: Cluster, as_json: bool) -> None:
+    """Delete a queue or topic with all its messages, for good, after asking: its Kafka topic, and what is kept of it.
 
     With it go its changelog, its consumer group and its record in the registry, in this namespace. A queue that is made
     anew under the name knows nothing of it. Processes with auto_create that go on make it again.
     """
     with admin_of(cluster) as admin:
-        report = _deleted(admin, queue, force=force, dry_run=dry_run or not yes)
+        try:
+            report = _deleted(admin, destination, force=force, dry_run=dry_run or not yes)
+        except JMSError:
+            if dry_run and not as_json:  # what would go is what was asked; why it would not is told then
+                with suppress(JMSError):
+                    for line in _listed(admin.delete_destination(destination, force=True, dry_run=True)):
+                        click.echo(line)
+            raise
         if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
             raise click.UsageError(NOBODY_TO_ASK)
         if not (yes or dry_run):
             for line in _listed(report):
                 click.echo(line)
-            if not click.confirm(f"delete {queue}?"):
-                raise JMSError(f"{queue}: nothing was deleted")
-            report = _deleted(admin, queue, force=force, dry_run=False)
+            if not click.confirm(f"delete {report.queue}?"):
+                raise JMSError(f"{report.queue}: nothing was deleted")
+            report = _deleted(admin, destination, force=force, dry_run=False)
     if as_json:
         click.echo(json_line(_values(report)))
         return
@@ -51,14 +59,15 @@ def delete(queue: Queue, yes: bool, force: bool, dry_run: bool, cluster: Cluster
     if report.receivers and not report.is_dry_run:
         click.echo("its consumer group is left: processes receive from it still", err=True)
     verb = "would be deleted" if report.is_dry_run else "deleted"
-    click.echo(f"{queue} {verb}, {_messages(report)}")
+    click.echo(f"{report.queue} {verb}, {_messages(report)}")
 
 
-def _deleted(admin: Admin, queue: Queue, *, force: bool, dry_run: bool) -> DeletionReport:
+def _deleted(admin: Admin, destination: Named, *, force: bool, dry_run: bool) -> DeletionReport:
     try:
-        return admin.delete_destination(queue, force=force, dry_run=dry_run)
+        return admin.delete_destination(destination, force=force, dry_run=dry_run)
     except (IllegalStateError, InvalidDestinationError) as error:
-        raise JMSError(str(error).replace("delete it with force", "delete it with --force")) from None
+        told = str(error).replace("delete it with force", "delete it with --force")
+        raise JMSError(told.replace(UNSUBSCRIBE, "jbm-kafka subscriptions delete")) from None
 
 
 def _listed(report: DeletionReport) -> list[str]:
@@ -70,7 +79,7 @@ def _listed(report: DeletionReport) -> list[str]:
 
 def _messages(report: DeletionReport) -> str:
     if report.held is None:
-        return "with an unknown number of messages"
+        return "with all that is in it"
     return f"with {report.held} message{'' if report.held == 1 else 's'} that nobody received"
 
 

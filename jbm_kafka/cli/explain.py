@@ -16,9 +16,8 @@ from jbm_kafka.cli.command_options import (
     json_option,
     subscription_options,
 )
-from jbm_kafka.cli.connect import admin_of
-from jbm_kafka.cli.render import json_line, printable, when
-from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.cli.connect import Named, admin_of, as_named
+from jbm_kafka.cli.render import json_line, printable, short, when
 
 NOT_HELD = (
     "nothing of that is held: it was acknowledged, or given up or expired (jbm-kafka dead-letters list, also with "
@@ -27,7 +26,7 @@ NOT_HELD = (
 
 
 @click.command(epilog="Example: jbm-kafka explain orders --unit joe")
-@click.argument("destination", metavar="DEST")
+@click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
 @click.option("--id", "message_id", metavar="ID", callback=check_id, help="The message of this id.")
 @subscription_options
@@ -36,7 +35,7 @@ NOT_HELD = (
 @cluster_options
 @json_option
 def explain(
-    destination: str,
+    destination: Named,
     unit: str | None,
     message_id: str | None,
     subscription: str | None,
@@ -55,7 +54,7 @@ def explain(
         raise click.UsageError("--unit and --id: give one of them")
     with admin_of(cluster) as admin:
         found = admin.explain(
-            _destination(destination),
+            destination,
             unit=unit,
             message_id=message_id,
             subscription=subscription,
@@ -68,12 +67,6 @@ def explain(
         click.echo(json_line(_plain(values)))
         return
     _show(found, is_all=unit is None and message_id is None)
-
-
-def _destination(name: str) -> Queue | Topic | str:
-    if name.startswith("topic:"):
-        return Topic(name.removeprefix("topic:"))
-    return Queue(name.removeprefix("queue:")) if name.startswith("queue:") else name
 
 
 def _show(found: Explanation, *, is_all: bool) -> None:
@@ -101,11 +94,11 @@ def _show(found: Explanation, *, is_all: bool) -> None:
 
 
 def _show_message(message: ExplainedMessage) -> None:
-    unit = "a message without a unit" if message.unit is None else f"unit {printable(message.unit)}"
+    unit = "a message without a unit" if message.unit is None else f"unit {short(printable(message.unit))}"
     tries = f", delivered {message.attempts} time{'' if message.attempts == 1 else 's'}" if message.attempts else ""
     behind = f", {message.behind} behind it" if message.behind else ""
     click.echo(
-        f"{unit}: partition {message.partition} offset {message.offset}, {printable(message.message_id)}, "
+        f"{unit}: partition {message.partition} offset {message.offset}, {short(printable(message.message_id))}, "
         f"sent {when(message.sent_at_ms)} UTC{tries}{behind}"
     )
     for reason in message.reasons:

@@ -20,7 +20,7 @@ from jbm_kafka.cli.command_options import (
     selector_option,
     subscription_options,
 )
-from jbm_kafka.cli.connect import admin_of, as_address, as_name, as_queue
+from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named, as_queue
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError, OrderError
@@ -93,7 +93,7 @@ def _asked(
     short_help="Move messages to another queue.",
     epilog="Example: jbm-kafka move orders --to parked --unit joe --dry-run",
 )
-@click.argument("name", callback=as_name)
+@click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--to", "target", required=True, callback=as_queue, metavar="NAME", help="The queue they go to.")
 @click.option(
     "--order",
@@ -105,7 +105,7 @@ def _asked(
 @click.option("--split-units", is_flag=True, help="Also when only some messages of a unit are meant.")
 @choice_options
 def move(
-    name: str,
+    destination: Named,
     target: Queue,
     order: str,
     split_units: bool,
@@ -121,33 +121,33 @@ def move(
     asked = _asked(**choice)
     with admin_of(cluster) as admin:
         try:
-            report = admin.move(name, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
+            report = admin.move(destination, target, order=order, split_units=split_units, dry_run=dry_run, **asked)
         except OrderError as error:
             raise JMSError(str(error).replace("split_units=True (--split-units)", "--split-units")) from None
     _print_report(report, asked, as_json=as_json)
 
 
 @click.command(short_help="Remove messages for good.")
-@click.argument("name", callback=as_name)
+@click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @choice_options
-def remove(name: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
+def remove(destination: Named, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
     """Remove messages for good, after asking. What somebody works on stays with him."""
     asked = _asked(**choice)
     if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
         raise click.UsageError(NOBODY_TO_ASK)
     with admin_of(cluster) as admin:
-        report = admin.remove(name, dry_run=dry_run or not yes, **asked)
+        report = admin.remove(destination, dry_run=dry_run or not yes, **asked)
         if report.messages and not (yes or dry_run):
             _show(report.messages)
             if not click.confirm(f"remove {_several(len(report.messages))} of {report.queue} for good?"):
                 raise JMSError(f"{report.queue}: nothing was removed")
-            report = admin.remove(name, **asked)
+            report = admin.remove(destination, **asked)
     _print_report(report, asked, as_json=as_json)
 
 
 @click.command(short_help="Let messages expire now.")
-@click.argument("name", callback=as_name)
+@click.argument("destination", callback=as_named, metavar="DEST")
 @click.option(
     "--expiry-address",
     metavar="DEST",
@@ -157,18 +157,20 @@ def remove(name: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool,
     help="Where they go when no process receives; else it goes by the settings there.",
 )
 @choice_options
-def expire(name: str, expiry_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
+def expire(
+    destination: Named, expiry_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
+) -> None:
     """Let messages expire now: they go to the expiry address. What somebody works on stays with him."""
     _print_after(
         cluster,
-        lambda admin: admin.expire(name, expiry_address=expiry_address, dry_run=dry_run, **_asked(**choice)),
+        lambda admin: admin.expire(destination, expiry_address=expiry_address, dry_run=dry_run, **_asked(**choice)),
         choice,
         as_json=as_json,
     )
 
 
 @click.command(name="give-up", short_help="Send messages to the dead-letter address now.")
-@click.argument("name", callback=as_name)
+@click.argument("destination", callback=as_named, metavar="DEST")
 @click.option(
     "--dead-letter-address",
     metavar="DEST",
@@ -178,7 +180,9 @@ def expire(name: str, expiry_address: str, dry_run: bool, cluster: Cluster, as_j
     help="Where they go when no process receives; else it goes by the settings there.",
 )
 @choice_options
-def give_up(name: str, dead_letter_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
+def give_up(
+    destination: Named, dead_letter_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
+) -> None:
     """Send messages to the dead-letter address now, with the reason "operator", as if their attempts were used up.
 
     What somebody works on stays with him. `jbm-kafka dead-letters retry` sends them back.
@@ -186,7 +190,7 @@ def give_up(name: str, dead_letter_address: str, dry_run: bool, cluster: Cluster
     _print_after(
         cluster,
         lambda admin: admin.send_to_dead_letter(
-            name, dead_letter_address=dead_letter_address, dry_run=dry_run, **_asked(**choice)
+            destination, dead_letter_address=dead_letter_address, dry_run=dry_run, **_asked(**choice)
         ),
         choice,
         as_json=as_json,

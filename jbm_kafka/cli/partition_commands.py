@@ -5,7 +5,7 @@ import click
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Seconds, Whole, emit, json_option
-from jbm_kafka.cli.connect import admin_of, as_name
+from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.sidecar.places import SETTLED_AFTER_S
 
 wait_option = click.option("--wait", "wait_s", metavar="S", type=Seconds(0), default=SETTLED_AFTER_S,
@@ -13,7 +13,7 @@ wait_option = click.option("--wait", "wait_s", metavar="S", type=Seconds(0), def
 
 
 @click.command(name="admit-partitions")
-@click.argument("name", callback=as_name)
+@click.argument("destination", callback=as_named, metavar="NAME")
 @click.option("--partitions", metavar="N", type=Whole(1, 10_000),
               help="So many, which the topic gets. [as many as it has]")  # fmt: skip
 @click.option("--force", is_flag=True, help="At once: the order of the units that wait is given up.")
@@ -21,14 +21,15 @@ wait_option = click.option("--wait", "wait_s", metavar="S", type=Seconds(0), def
 @cluster_options
 @json_option
 def admit_partitions(
-    name: str, partitions: int | None, force: bool, wait_s: float, cluster: Cluster, as_json: bool
+    destination: Named, partitions: int | None, force: bool, wait_s: float, cluster: Cluster, as_json: bool
 ) -> None:
     """Route the units of a queue or topic by more partitions, while it is in use. A unit that waits stays where it is.
 
     It takes two minutes, in which nobody is held up. If it was killed, again.
     """
     with admin_of(cluster) as admin:
-        before, now = admin.admit_partitions(name, partitions=partitions, force=force, wait_s=wait_s)
+        name = name_of(destination)
+        before, now = admin.admit_partitions(destination, partitions=partitions, force=force, wait_s=wait_s)
         kept = len(admin.unit_paths(name))
     values: dict[str, object] = {"name": name, "before": before, "partitions": now, "paths": kept}
     text = f"units are routed by {now} partitions" + ("" if before == now else f", not by {before} any more")
@@ -38,14 +39,15 @@ def admit_partitions(
 
 
 @click.command(name="end-paths")
-@click.argument("name", callback=as_name)
+@click.argument("destination", callback=as_named, metavar="NAME")
 @wait_option
 @cluster_options
 @json_option
-def end_paths(name: str, wait_s: float, cluster: Cluster, as_json: bool) -> None:
+def end_paths(destination: Named, wait_s: float, cluster: Cluster, as_json: bool) -> None:
     """Route units by their hash again that kept their partition, as far as nothing of them is left."""
     with admin_of(cluster) as admin:
-        done = admin.end_paths(name, wait_s=wait_s)
+        done = admin.end_paths(destination, wait_s=wait_s)
+    name = name_of(destination)
     values: dict[str, object] = {"name": name, "ended": done.ended, "left": done.left}
     left = f"; {done.left} still keep theirs, and it can be done again" if done.left else ""
     emit(values, f"{name}: {done.ended} units are where their hash says again{left}", as_json=as_json)

@@ -8,7 +8,7 @@ from jbm_kafka.admin import Halt, Pause
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import emit, json_option
-from jbm_kafka.cli.connect import admin_of
+from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.render import printable, when
 
 PARTS = {"sending": "production", "receiving": "consumption"}
@@ -27,30 +27,32 @@ WHAT = click.option("--only", "what", metavar="sending|receiving", callback=_as_
 
 
 @click.command(short_help="Stop sending to and receiving from a queue or topic.")
-@click.argument("name", metavar="NAME")
+@click.argument("destination", callback=as_named, metavar="NAME")
 @WHAT
 @click.option("--by", metavar="WHO", help="Who does, for people. [user@host]")
 @cluster_options
 @json_option
-def pause(name: str, what: str, by: str | None, cluster: Cluster, as_json: bool) -> None:
+def pause(destination: Named, what: str, by: str | None, cluster: Cluster, as_json: bool) -> None:
     """Stop sending to and receiving from a queue or topic, in all processes, until `jbm-kafka resume`.
 
     Sends fail with an error that says so. Receivers get nothing more; what they have in hand they go on with.
     """
     with admin_of(cluster) as admin:
-        made = admin.pause(name, what, by=by)
+        made = admin.pause(destination, what, by=by)
+    name = name_of(destination)
     emit(pause_values(name, made), f"{name}: {pause_text(made)}", as_json=as_json)
 
 
 @click.command(short_help="Let a paused queue or topic go on.")
-@click.argument("name", metavar="NAME")
+@click.argument("destination", callback=as_named, metavar="NAME")
 @WHAT
 @cluster_options
 @json_option
-def resume(name: str, what: str, cluster: Cluster, as_json: bool) -> None:
+def resume(destination: Named, what: str, cluster: Cluster, as_json: bool) -> None:
     """Let a paused queue or topic go on. Processes hear it within a second or two."""
     with admin_of(cluster) as admin:
-        left = admin.resume(name, what)
+        left = admin.resume(destination, what)
+    name = name_of(destination)
     emit(pause_values(name, left), f"{name}: {pause_text(left)}", as_json=as_json)
 
 

@@ -1,6 +1,7 @@
 """`jbm-kafka create | list | show`: queues, and what they hold, computed from their topics and changelogs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 
 import click
@@ -10,18 +11,19 @@ from jbm_kafka.admin.commands import of_subscription
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole, emit, json_option, subscription_options
-from jbm_kafka.cli.connect import admin_of, as_queue
+from jbm_kafka.cli.connect import Named, admin_of, as_named, as_new, looked_into
 from jbm_kafka.cli.pause_commands import pause_text, pause_values
-from jbm_kafka.cli.render import json_line, table, when
+from jbm_kafka.cli.render import at_most, json_line, table, when
 from jbm_kafka.codec.pause_record import NOTHING
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 
 UNKNOWN = "?"
 """In hand: only the processes that receive know."""
 
 
 @click.command()
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("queue", callback=as_new, metavar="NAME")
 @click.option("--partitions", metavar="N", type=Whole(1, 10_000),
               help="1 to 10000: as many processes can share it; fixed from then on. [16]")  # fmt: skip
 @click.option("--topic", "is_topic", is_flag=True, help="A topic, whose subscriptions get each message.")
@@ -32,13 +34,26 @@ def create(queue: Queue, partitions: int | None, is_topic: bool, cluster: Cluste
     made = Topic(queue.name) if is_topic else queue
     with admin_of(cluster) as admin:
         make = admin.create_topic if is_topic else admin.create_queue
-        is_new = make(queue.name, partitions=partitions)
+        with _of_another_kind(made):
+            is_new = make(queue.name, partitions=partitions)
         values: dict[str, object] = {"name": queue.name, "kind": made.kind, "created": is_new}
         text = f"{made} {'created' if is_new else 'exists already'}"
         if not is_topic:
             values["partitions"] = len(admin.counts(queue).partitions)
             text += f", {values['partitions']} partitions"
     emit(values, text, as_json=as_json)
+
+
+@contextmanager
+def _of_another_kind(made: Queue | Topic) -> Iterator[None]:
+    """A name that is taken by a topic, or by a queue, is told as that."""
+    try:
+        yield
+    except InvalidDestinationError as error:
+        kind, other = (made.kind, "queue" if isinstance(made, Topic) else "topic")
+        if f"{made.name!r} is a {other}, and a name is either" not in str(error):
+            raise
+        raise JMSError(f"{made.name!r} is there as a {other}; choose another name for the {kind}") from None
 
 
 @click.command(name="list")
@@ -74,13 +89,13 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--all-partitions", is_flag=True, help="Also those that hold nothing.")
 @subscription_options
 @cluster_options
 @json_option
 def show(
-    queue: Queue,
+    destination: Named,
     all_partitions: bool,
     subscription: str | None,
     client_id: str,
@@ -94,9 +109,7 @@ def show(
     With --json all partitions are there.
     """
     with admin_of(cluster) as admin:
-        counts = admin.counts(
-            queue if subscription is None else queue.name, subscription=subscription, client_id=client_id
-        )
+        counts = admin.counts(destination, subscription=subscription, client_id=client_id)
     if as_json:
         parts = [{**asdict(part), "held_at_most": part.held_at_most} for part in counts.partitions]
         kind = "queue" if subscription is None else "subscription"
@@ -105,17 +118,17 @@ def show(
     in_hand = "only its receivers know how many are in hand" if counts.in_hand is None else "none in hand"
     delayed = f", {counts.delayed} delayed" if counts.delayed else ""
     retried = f", {counts.retried} retried" if counts.retried else ""
-    told = queue if subscription is None else f"topic:{queue.name} subscription {subscription!r}"
+    told = looked_into(destination, subscription)
     receivers = f"{counts.members} receiver{'' if counts.members == 1 else 's'}"
     click.echo(f"{told}: {_held(counts)} held{delayed}{retried}; {receivers}, {in_hand}")
     click.echo(f"consumer group {counts.group}")
     if counts.pause != NOTHING:
-        click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {queue.name}")
+        click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {counts.name}")
     _show_set_aside(counts, "" if subscription is None else of_subscription(subscription, client_id))
     if counts.without_owner:
         click.echo(
             f"partitions {', '.join(map(str, counts.without_owner))} hold messages and no process has them; "
-            f"jbm-kafka explain {queue.name} tells more"
+            f"jbm-kafka explain {counts.name} tells more"
         )
     if counts.idle_members:
         click.echo(f"{counts.idle_members} of the receivers have no partition")
@@ -133,7 +146,7 @@ def show(
                 f"a Kafka transaction; if for long: kafka-transactions.sh find-hanging (docs/topics.md)"
             )
     if counts.held and subscription is None:
-        click.echo(f"why they wait: jbm-kafka explain {queue.name}")
+        click.echo(f"why they wait: jbm-kafka explain {counts.name}")
 
 
 def _show_set_aside(counts: QueueCounts, of: str) -> None:
@@ -167,7 +180,7 @@ def _show_partitions(shown: Sequence[PartitionCounts], counts: QueueCounts) -> N
 
 
 def _held(counts: QueueCounts) -> str:
-    return str(counts.held) if counts.is_exact else f"up to {counts.held}"
+    return str(counts.held) if counts.is_exact else at_most(counts.held)
 
 
 def _summary(counts: QueueCounts) -> dict[str, object]:

@@ -16,14 +16,13 @@ from jbm_kafka.cli.command_options import (
     not_found,
     subscription_options,
 )
-from jbm_kafka.cli.connect import admin_of, as_address, as_queue
+from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named
 from jbm_kafka.cli.render import json_line, printable, table
-from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
 
 
 @click.command(short_help="Let units go on that are on hold.")
-@click.argument("queue", callback=as_queue, metavar="NAME")
+@click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
 @click.option("--id", "message_id", metavar="ID", callback=check_id, help="The message of this id, and so its unit.")
 @click.option("--all", "all_units", is_flag=True, help="All that are on hold.")
@@ -42,7 +41,7 @@ from jbm_kafka.core.jms_errors import JMSError
 @cluster_options
 @json_option
 def release(
-    queue: Queue,
+    destination: Named,
     unit: str | None,
     message_id: str | None,
     all_units: bool,
@@ -66,7 +65,7 @@ def release(
                                "say which: --unit U, --id ID, or --all")  # fmt: skip
     with admin_of(cluster) as admin:
         report = admin.release(
-            queue if subscription is None else queue.name,
+            destination,
             unit,
             subscription=subscription,
             client_id=client_id,
@@ -80,17 +79,19 @@ def release(
     if as_json:
         click.echo(json_line(_values(report)))
     if is_narrowed and not (report.messages or report.gone):
-        raise JMSError(f"{queue}: {not_found(unit, [] if message_id is None else [message_id], where='on hold')}")
+        raise JMSError(
+            f"{report.queue}: {not_found(unit, [] if message_id is None else [message_id], where='on hold')}"
+        )
     if as_json:
         return
     if not report.messages:
-        click.echo(f"{queue}: nothing of that is on hold")
+        click.echo(f"{report.queue}: nothing of that is on hold")
         return
     _show(report.messages)
     count = len(report.messages)
     what = f"{count} message{'s' if count > 1 else ''}"
     fate = "to be tried again" if again else "to leave for the dead-letter address"
-    click.echo(f"{queue}: {what} {'would be ' if dry_run else ''}released, {fate}")
+    click.echo(f"{report.queue}: {what} {'would be ' if dry_run else ''}released, {fate}")
 
 
 def _show(messages: Sequence[HeldMessage]) -> None:

@@ -21,6 +21,8 @@ from jbm_kafka.jms.object_message import ObjectMessage
 PLAIN_WIDTH = 160
 """Of tables that no terminal bounds."""
 BODY_MAX = 60
+NAME_MAX = 120
+"""Characters of a unit, an id and the like that people are shown: Kafka takes keys of a megabyte."""
 NUMERIC = frozenset(
     ["partition", "partitions", "offset", "held", "delayed", "retried", "tries", "attempts", "receivers", "settled to",
      "end"]
@@ -87,7 +89,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     for column in columns:
         drawn.add_column(column, justify="right" if column in NUMERIC else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        drawn.add_row(*(Text("" if cell is None else short(str(cell))) for cell in row))
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
@@ -139,6 +141,16 @@ def printable(text: str, *, lines: bool = False) -> str:
     """The text without what could steer a terminal; line ends and tabs stay where `lines` are wanted."""
     kept = "\n\t" if lines else ""
     return "".join(c if c.isprintable() or c in kept else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def short(text: str) -> str:
+    """The text, or as much of it as people want to see, and then how long it is; --json has it whole."""
+    return text if len(text) <= NAME_MAX else f"{text[:NAME_MAX]}... ({len(text)} characters)"
+
+
+def at_most(count: int) -> str:
+    """An upper bound, for people: of nothing there is nothing."""
+    return f"up to {count}" if count else "0"
 
 
 def when(at_ms: int | None) -> str:

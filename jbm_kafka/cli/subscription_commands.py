@@ -6,16 +6,16 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import SubscriptionCounts
-from jbm_kafka.admin.subscription_counts import durable_of
+from jbm_kafka.admin.subscription_counts import to_be_ended
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import emit, json_option
-from jbm_kafka.cli.connect import admin_of
+from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.lazy import HintingGroup
-from jbm_kafka.cli.render import json_line, printable, table, when
+from jbm_kafka.cli.render import at_most, json_line, printable, table, when
 from jbm_kafka.core.jms_errors import JMSError
 
-NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes"
+NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go"
 
 
 @click.group(name="subscriptions", cls=HintingGroup)
@@ -24,21 +24,21 @@ def subscriptions() -> None:
 
 
 @subscriptions.command(name="list")
-@click.argument("topic", required=False, metavar="[TOPIC]")
+@click.argument("topic", required=False, metavar="[TOPIC]", callback=as_named)
 @cluster_options
 @json_option
-def list_subscriptions(topic: str | None, cluster: Cluster, as_json: bool) -> None:
+def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> None:
     """List the subscriptions of a topic, or all, with what each has not received."""
     with admin_of(cluster) as admin:
-        found = admin.subscriptions(None if topic is None else topic.removeprefix("topic:"))
+        found = admin.subscriptions(None if topic is None else name_of(topic))
     if as_json:
         click.echo(json_line([_values(each) for each in found]))
         return
     if not found:
-        click.echo("no subscriptions" if topic is None else f"no subscriptions of {topic}")
+        click.echo("no subscriptions" if topic is None else f"no subscriptions of {name_of(topic)}")
         return
     rows = [
-        (each.topic.name, each.kind, printable(each.name), printable(each.client_id), f"up to {each.held_at_most}",
+        (each.topic.name, each.kind, printable(each.name), printable(each.client_id), at_most(each.held_at_most),
          each.members, when(each.created_ms))
         for each in found
     ]  # fmt: skip
@@ -49,20 +49,22 @@ def list_subscriptions(topic: str | None, cluster: Cluster, as_json: bool) -> No
 @click.argument("name", metavar="NAME")
 @click.option("--client-id", default="", metavar="ID", help="The client id it belongs to. [none]")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Show which is meant, and what it has not received; end nothing.")
 @cluster_options
 @json_option
-def delete(name: str, client_id: str, yes: bool, cluster: Cluster, as_json: bool) -> None:
+def delete(name: str, client_id: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool) -> None:
     """End a durable subscription for good: what it had not received it never will. Nobody may receive from it."""
     with admin_of(cluster) as admin:
-        if not yes:
-            meant = durable_of(admin.subscriptions(), name, client_id)
+        meant = to_be_ended(admin.subscriptions(), name, client_id)
+        if not (yes or dry_run):
             if as_json or not sys.stdin.isatty():
                 raise click.UsageError(NOBODY_TO_ASK)
             if not click.confirm(f"end the durable subscription {name!r} of {meant.topic}?"):
                 raise JMSError(f"{name} of {meant.topic}: it was not ended")
-        ended = admin.unsubscribe(name, client_id=client_id)
-    text = f"{name} of {ended.topic} ended, with up to {ended.held_at_most} messages that it had not received"
-    emit(_values(ended), text, as_json=as_json)
+        ended = meant if dry_run else admin.unsubscribe(name, client_id=client_id)
+    verb = "would be ended" if dry_run else "ended"
+    text = f"{name} of {ended.topic} {verb}, with {at_most(ended.held_at_most)} messages that it had not received"
+    emit({**_values(ended), "dry_run": dry_run}, text, as_json=as_json)
 
 
 def _values(counts: SubscriptionCounts) -> dict[str, object]:

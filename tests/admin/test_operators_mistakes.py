@@ -10,16 +10,20 @@ from jbm_kafka.admin import Admin
 
 MISSING = "there is no Kafka topic"
 FOR_QUEUES = "is topic:news: this is for queues only, use Queue(…); of a topic each subscription has its own copy"
+WHICH = "topic:news: 'news' is a topic: name one of its subscriptions with "
 BOTH = "everything=True means all messages, and unit, message_id or selector only some: give one or the other"
 
 MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]] = [
     ("a queue that is not there", lambda admin: admin.counts("nosuch"), errors.InvalidDestinationError,
-     "queue:nosuch: there is no Kafka topic 'nosuch'; create it with: Admin.create_queue('nosuch')"),
+     "queue:nosuch: there is no Kafka topic 'nosuch'; Admin.destinations() tells which there are"),
     ("a misspelt queue", lambda admin: admin.explain("order"), errors.InvalidDestinationError,
-     "queue:order: there is no Kafka topic 'order'; did you mean 'orders'? Or create it with: "
-     "Admin.create_queue('order')"),
+     "queue:order: there is no Kafka topic 'order'; did you mean 'orders'? Admin.destinations() tells "
+     "which there are"),
     ("a topic to count", lambda admin: admin.counts(Topic("news")), errors.InvalidDestinationError,
-     f"queue {FOR_QUEUES}"),
+     WHICH),
+    ("a topic to browse", lambda admin: admin.browse(Topic("news")), errors.InvalidDestinationError, WHICH),
+    ("a queue's subscription", lambda admin: admin.remove(Queue("orders"), subscription="s", everything=True),
+     errors.InvalidDestinationError, "queue:orders is a queue, which has no subscription 's': leave that out"),
     ("a number to count", lambda admin: admin.counts(5), errors.InvalidDestinationError,  # type: ignore[arg-type]
      "queue is 5: it is a Queue, as in Queue('orders')"),
     ("explain an empty unit", lambda admin: admin.explain("orders", unit=""), errors.InvalidSettingError,
@@ -70,9 +74,10 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
         errors.InvalidSettingError,
         "give one or the other",
     ),
-    ("release a topic", lambda admin: admin.release(Topic("news"), "joe"), errors.InvalidDestinationError, FOR_QUEUES),
+    ("release a topic", lambda admin: admin.release(Topic("news"), "joe"), errors.InvalidDestinationError, WHICH),
     ("other partitions", lambda admin: admin.create_queue("orders", partitions=3), errors.InvalidDestinationError,
-     "queue:orders exists with 16 partitions, not 3; another number would move units"),
+     "queue:orders exists with 16 partitions, not 3; to have more in use, each unit in its order: "
+     "Admin.admit_partitions('orders', partitions=3)"),
     ("a topic where a queue is", lambda admin: admin.create_topic("orders"), errors.InvalidDestinationError,
      "'orders' is a queue, and a name is either; use create_queue('orders') or another name for the topic"),
     ("a name with an umlaut", lambda admin: admin.create_queue("größe"), errors.InvalidDestinationError,
@@ -92,7 +97,7 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("end what is not there", lambda admin: admin.unsubscribe("report"), errors.InvalidDestinationError,
      "there is no durable subscription 'report' with no client id: jbm-kafka subscriptions list shows all"),
     ("subscriptions of a queue", lambda admin: admin.subscriptions("orders"), errors.InvalidDestinationError,
-     "topic:orders: 'orders' is a queue, or nobody has used it as a topic yet"),
+     "topic:orders: 'orders' is a queue, and queues have no subscriptions: name it without topic: and without one"),
     ("browse a topic", lambda admin: list(admin.browse("news")), errors.InvalidDestinationError,
      "'news' is a topic: name one of its subscriptions with subscription=NAME"),
     ("explain a unit and a message", lambda admin: admin.explain("orders", unit="joe", message_id="ID:x"),

@@ -32,8 +32,16 @@ MISTAKES: list[tuple[list[str], str]] = [
      "--lines needs a file, or - for standard input"),
     (["send", "a b", "--text", "x"],
      "Invalid value for 'DEST': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
-    (["browse", "topic:news"],
-     "Invalid value for 'DEST': 'topic:news': this is for queues only"),
+    (["move", "q", "--all", "--to", "topic:news"],
+     "Invalid value for '--to': 'topic:news': this is for queues only"),
+    (["create", "topic:news"],
+     "Invalid value for 'NAME': 'topic:news': a topic is made by: jbm-kafka create news --topic"),
+    (["create", "--", "-x"],
+     "Invalid value for 'NAME': '-x': every command would take that for an option; choose a name that begins "
+     "otherwise"),
+    (["show", "jbm.events"],
+     "Invalid value for 'DEST': 'jbm.events' is a topic of jbm-kafka's own, not a queue: docs/topics.md tells what is "
+     "in it"),
     (["show", "q", "--client-id", "billing"],
      "Invalid value for '--client-id': 'billing': it tells whose --subscription is meant; give that too"),
     (["receive", "q", "--client-id", "billing"],

@@ -22,7 +22,10 @@ def test_a_queue_is_created_once_and_its_partitions_are_told(kafka: Run, queue: 
     assert (again.code, again.out) == (0, f"queue:{queue} exists already, 2 partitions\n")
     other = kafka("create", queue, "--partitions", "3")
     assert other.code == 1
-    assert other.err == f"jbm-kafka: queue:{queue} exists with 2 partitions, not 3; another number would move units\n"
+    assert other.err == (
+        f"jbm-kafka: queue:{queue} exists with 2 partitions, not 3; to have more in use, each unit in its "
+        f"order: jbm-kafka admit-partitions {queue} --partitions 3\n"
+    )
     said = kafka("create", queue, "--json", "--partitions", "2")
     assert json.loads(said.out) == {"name": queue, "kind": "queue", "created": False, "partitions": 2}
 

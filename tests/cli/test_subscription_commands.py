@@ -18,7 +18,7 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
         assert kafka("subscriptions", "list", topic).out == f"no subscriptions of {topic}\n"
         said = kafka("subscriptions", "list", f"{topic}x")
         assert said.code == 1
-        assert f"did you mean {topic!r}? Or create it with: jbm-kafka create {topic}x --topic" in said.err
+        assert f"did you mean {topic!r}? jbm-kafka list tells which there are" in said.err
         with ConnectionFactory(bootstrap).create_context() as jms:
             jms.create_shared_durable_consumer(Topic(topic), kafka_name).close()
             jms.create_producer().send(Topic(topic), "x")
@@ -40,7 +40,9 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
         assert (said.code, said.err.startswith("jbm-kafka: there is no durable subscription ")) == (1, True)
         said = kafka("subscriptions", "delete", kafka_name)
         assert said.code == 2
-        assert said.err.endswith(": nobody can be asked here whether it is meant: give --yes\n")
+        assert said.err.endswith(
+            ": nobody can be asked here whether it is meant: give --yes, or --dry-run to see what would go\n"
+        )
         for command in ("show", "browse", "explain"):
             said = kafka(command, topic)
             assert said.code == 1
@@ -49,6 +51,9 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
         for verb, options in (("send", ["--text", "x"]), ("receive", [])):
             said = kafka(verb, topic, *options)
             assert (said.code, said.err) == (1, f"jbm-kafka: {topic!r} is a topic: jbm-kafka {verb} topic:{topic}\n")
+        dry = kafka("subscriptions", "delete", kafka_name, "--dry-run")
+        told = f"{kafka_name} of topic:{topic} would be ended, with up to 1 messages that it had not received\n"
+        assert (dry.code, dry.out) == (0, told)
         said = kafka("subscriptions", "delete", kafka_name, "--yes")
         told = f"{kafka_name} of topic:{topic} ended, with up to 1 messages that it had not received\n"
         assert (said.code, said.out) == (0, told)

@@ -72,3 +72,48 @@ def test_what_would_make_it_another_subscription_is_refused(kafka: Run, bootstra
     assert (said.code, "--selector would make it another subscription" in said.err) == (2, True)
     said = kafka("receive", topic, "--subscription", "audit", "--unit", "u")
     assert (said.code, "--unit is for queues" in said.err) == (2, True)
+
+
+def test_a_topic_is_named_with_and_without_its_kind(
+    kafka: Run, bootstrap: str, kafka_name: str, queue: str, topic: str
+) -> None:
+    """`topic:NAME` was no name for delete, pause, show and browse; what was told led to Python, or to each other."""
+    with ConnectionFactory(bootstrap).create_context() as jms:
+        jms.create_shared_durable_consumer(Topic(topic), kafka_name).close()
+    for name in (topic, f"topic:{topic}"):
+        for command in ("show", "browse", "explain", "give-up"):
+            said = kafka(command, name, *(("--all",) if command == "give-up" else ()))
+            assert (said.code, said.out) == (1, "")
+            assert "is a topic: name one of its subscriptions with --subscription NAME; " in said.err.replace(
+                "it is", "is"
+            )
+            assert kafka(command, name, "--subscription", kafka_name, *_all(command)).code == 0
+        assert kafka("pause", name, "--by", "ann").code == 0
+        assert kafka("resume", name).out == f"{topic}: not paused\n"
+        assert kafka("subscriptions", "list", name).code == 0
+        dry = kafka("delete", name, "--dry-run")
+        assert (dry.code, dry.out.splitlines()[0]) == (1, f"topic {topic}")
+        assert (
+            f"jbm-kafka: topic:{topic}: it is a JMS topic with subscriptions ({kafka_name!r}); end them first with "
+            in (dry.err)
+        )
+        assert "jbm-kafka subscriptions delete, or delete it with --force\n" in dry.err
+    assert (
+        kafka("create", topic).err == f"jbm-kafka: {topic!r} is there as a topic; choose another name for the queue\n"
+    )
+    said = kafka("create", queue, "--topic")
+    assert said.err == f"jbm-kafka: {queue!r} is there as a queue; choose another name for the topic\n"
+    told = f"jbm-kafka: topic:{queue}: {queue!r} is a queue, and queues have no subscriptions: name it without topic: "
+    for arguments in (
+        ("subscriptions", "list", queue),
+        ("receive", queue, "--subscription", "s"),
+        ("pause", f"topic:{queue}"),
+    ):
+        assert kafka(*arguments).err == f"{told}and without one\n"
+    assert kafka("delete", f"topic:{queue}", "--yes").err.endswith(f"{queue!r} is a queue, not a topic\n")
+    said = kafka("delete", f"topic:{topic}", "--yes", "--force")
+    assert (said.code, said.out.splitlines()[-1]) == (0, f"topic:{topic} deleted, with all that is in it")
+
+
+def _all(command: str) -> tuple[str, ...]:
+    return ("--all",) if command in ("browse", "give-up") else ()
