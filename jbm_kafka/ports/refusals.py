@@ -28,13 +28,23 @@ def notify_refused(lease: PartitionLease, offsets: Sequence[int]) -> None:
         lease.notify(refusal(lease.channel, untold))
 
 
-def taken_from_session(channel: LeasedChannel, offsets: Sequence[int], message_ids: Sequence[str]) -> JMSError:
+MOVED = "the partition moves to another process. A rebalance waits for handlers: revoke_drain_ms says how long"
+"""Why a session loses what it holds."""
+LOST = (
+    "the group took this process for dead and gave the partition to others, for it heard nothing of it for "
+    "session_timeout_ms: Kafka was silent, or the process stood still"
+)
+READ_ANEW = "the partition is read anew by this process; the log says why"
+
+
+def taken_from_session(
+    channel: LeasedChannel, offsets: Sequence[int], message_ids: Sequence[str], why: str
+) -> JMSError:
     """What a session that lives is told at once: what it holds is delivered to others."""
     return JMSError(
         f"{channel.topic}[{channel.partition}]: offset {_some(offsets)} taken from this session before it settled "
-        f"them: the partition moves to another process or is read anew. They are delivered again with JMSRedelivered "
-        f"set, which counts as no attempt; what this session still says of them is refused. A rebalance waits for "
-        f"handlers: revoke_drain_ms says how long; {some_ids(message_ids)}",
+        f"them: {why}. They are delivered again with JMSRedelivered set, which counts as no attempt; what this session "
+        f"still says of them is refused; {some_ids(message_ids)}",
         topic=channel.topic,
         partition=channel.partition,
         offsets=tuple(offsets),

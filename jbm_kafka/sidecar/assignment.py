@@ -16,7 +16,7 @@ from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import in_doubt, taken
+from jbm_kafka.ports.refusals import LOST, MOVED, READ_ANEW, in_doubt, taken
 from jbm_kafka.sidecar.channel_opener import Opener
 from jbm_kafka.sidecar.config import FETCH_COUNT_MAX
 from jbm_kafka.sidecar.flow import Flow
@@ -202,7 +202,7 @@ class Assignment:
         """
         partition = channel.partition
         below = channel.state.delivered_position if delivered_below is None else delivered_below
-        self.drop(channel)
+        self.drop(channel, READ_ANEW)
         if channel.freeze is None or not self._may_open(partition):
             self._open([partition], delivered_below=below)
             return
@@ -292,12 +292,12 @@ class Assignment:
         for partition in partitions:
             channel = self._data.channels.get(partition)
             if channel is not None:
-                self.drop(channel)
+                self.drop(channel, LOST)
 
-    def drop(self, channel: OwnedChannel) -> None:
-        """Forget a channel; what it had not recorded never will be."""
+    def drop(self, channel: OwnedChannel, why: str = MOVED) -> None:
+        """Forget a channel; what it had not recorded never will be. `why` is for the sessions that hold some of it."""
         data = self._data
-        self._settle.notify_taken(channel)
+        self._settle.notify_taken(channel, why)
         channel.is_lost = channel.is_closing = True
         for link in data.links.values():
             lease = link.leases.get(channel.partition)

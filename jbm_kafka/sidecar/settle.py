@@ -13,7 +13,7 @@ from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import notify_refused, refusal, taken_from_session
+from jbm_kafka.ports.refusals import MOVED, notify_refused, refusal, taken_from_session
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar import partition_lines
 from jbm_kafka.sidecar.departures import Departures, event_of
@@ -150,7 +150,7 @@ class Settle:
         They live, and their handlers may well succeed: only a rebalance came between.
         """
         self.take_all()
-        self.notify_taken(channel)
+        self.notify_taken(channel, MOVED)
         for session in [s for s, hand in channel.state.in_hand.items() if hand and s != DEPARTING]:
             unread = self._unread(channel, session)
             held = channel.state.in_hand[session]
@@ -166,8 +166,8 @@ class Settle:
             lease.is_revoked = True
             self.refuse_late(lease)
 
-    def notify_taken(self, channel: OwnedChannel) -> None:
-        """Tell each session at once what it holds in vain, but for commits under way: they tell of themselves."""
+    def notify_taken(self, channel: OwnedChannel, why: str) -> None:
+        """Tell each session at once what it holds in vain, and `why`, but for commits under way."""
         for session, hand in channel.state.in_hand.items():
             links = list(self._data.links_of(session))
             if not hand or not links:
@@ -184,7 +184,7 @@ class Settle:
                     lease.taken = frozenset(offsets)
                 partition_lines.log_taken(channel.topic, channel.partition, offsets)
                 ids = [_id_of(channel, hand[offset]) for offset in offsets]
-                links[0].on_trouble(taken_from_session(channel, offsets, ids))
+                links[0].on_trouble(taken_from_session(channel, offsets, ids, why))
 
     def _unread(self, channel: OwnedChannel, session: SessionId) -> frozenset[int]:
         return frozenset(o for link in self._data.links_of(session) for o in link.unread(channel.partition))

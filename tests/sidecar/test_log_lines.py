@@ -191,6 +191,24 @@ def test_partitions_that_others_have_already_are_in_the_log_and_what_sessions_lo
     )
 
 
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_who_loses_messages_by_a_silent_broker_was_told_to_look_at_revoke_drain_ms(start: Start, is_lost: bool) -> None:
+    """That setting is about rebalances, and does nothing where the group takes the process for dead."""
+    process = start("one", partitions=1)
+    link, told = process.attach("s"), list[Exception]()
+    link.on_trouble = told.append
+    process.send("a")
+    process.receive(link, 1)
+    assignment = process.group_worker.assignment
+    if is_lost:
+        assignment.on_lost([0])
+    else:
+        assignment.drop(process.group_worker.data.channels[0])
+    [error] = told
+    assert ("session_timeout_ms: Kafka was silent" in str(error)) is is_lost
+    assert ("revoke_drain_ms" in str(error)) is not is_lost
+
+
 def test_a_process_that_leaves_says_so_once(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     """After they were given up, the same partitions were told to be revoked."""
     process = start("one", partitions=2)
