@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, MutableMapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from jbm_kafka.codec.identity import GROUP_ID, UNIT_OF_ORDER
 from jbm_kafka.codec.property_header import (
@@ -172,6 +173,17 @@ class TypedProperties:
     def properties(self) -> "Properties":
         """The properties as a mapping."""
         return Properties(self)
+
+    if not TYPE_CHECKING:  # whose checkers call it read-only, as it is
+
+        @properties.setter
+        def properties(self, given: object) -> None:
+            raise AttributeError(
+                f"properties of a {type(self).__name__} cannot be replaced: fill them, message.properties.update(…), "
+                f"or give properties=… to the send",
+                name="properties",
+                obj=self,
+            )
 
     def property_exists(self, name: str) -> bool:
         """Whether the property is set, if only to null."""

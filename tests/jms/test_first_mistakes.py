@@ -170,6 +170,11 @@ def test_a_name_as_in_java_or_of_another_client_was_a_bare_attribute_error() -> 
         assert not hasattr(session, "_nothing")
 
 
+def test_properties_that_were_assigned_had_no_setter_and_no_remedy() -> None:
+    with pytest.raises(AttributeError, match=r"^properties of a TextMessage cannot be replaced: fill them, .*update"):
+        TextMessage("x").properties = {"a": 1}  # type: ignore[misc, assignment]
+
+
 def test_a_transaction_inside_a_transaction_committed_half_of_the_outer_one() -> None:
     with ConnectionFactory("memory://nested").create_connection() as connection:
         session = connection.create_session(AcknowledgeMode.TRANSACTED)
