@@ -14,6 +14,7 @@ from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.wake_up import Sleepers
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
 
 JOIN_TIMEOUT_S = 10.0
@@ -72,13 +73,12 @@ def _subscribed(provider: SidecarProvider, subscription: Subscription) -> Iterat
     """Served as a consumer of it that asks for nothing; without its client id, which its program may hold."""
     provider.subscribe(subscription)
     lock = threading.RLock()
-    link = Link(link_id="admin/1", session_id="admin", prefetch=1, filled=threading.Condition(lock), lock=lock)
+    link = Link(link_id="admin/1", session_id="admin", prefetch=1, filled=Sleepers(lock), lock=lock)
     link.on_left = lambda: provider.end_use(subscription)
     try:
         worker = provider.attach(subscription, link)
         link.group_worker, link.is_attached = worker, True
-        with link.filled:
-            link.filled.wait_for(lambda: worker.data.is_settled or not worker.is_alive, JOIN_TIMEOUT_S)
+        link.filled.wait_for(lambda: worker.data.is_settled or not worker.is_alive, JOIN_TIMEOUT_S)
         yield
         provider.sidecar.wait_idle(LEAVE_TIMEOUT_S)
     finally:

@@ -7,24 +7,23 @@ lock taken reads the clock and parses arguments.
 from __future__ import annotations
 
 import threading
-import time
 from threading import get_ident
 
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.wake_up import Sleepers
 
 
 class ListeningState:
     """The thread that calls a session's listeners, as all others of the session see it."""
 
-    __slots__ = ("idle", "links", "taking_for", "thread")
+    __slots__ = ("is_idle", "links", "taking_for", "thread")
 
     def __init__(self) -> None:
         self.thread: threading.Thread | None = None
         self.links: list[Link] = []
         """Those whose consumer has a listener."""
-        self.idle = threading.Event()
-        """Set while no listener runs, and no message is on its way to one."""
-        self.idle.set()
+        self.is_idle = True
+        """No listener runs, and no message is on its way to one."""
         self.taking_for: Link | None = None
         """A message of it may be neither in the buffer nor unacknowledged, but on its way to the listener."""
 
@@ -42,20 +41,18 @@ class ListeningState:
     @property
     def is_needed(self) -> bool:
         """A listener is set, or one runs still whose consumer was closed by itself."""
-        return not self.idle.is_set() or any(not link.is_closed for link in list(self.links))
+        return not self.is_idle or any(not link.is_closed for link in list(self.links))
 
 
 class CallGuard:
     """Who calls enters, and leaves at the end."""
 
-    __slots__ = ("_acquire", "_caller", "_filled", "_release", "_waiting", "is_in_call", "listening")
+    __slots__ = ("_caller", "_filled", "_lock", "_waiting", "is_in_call", "listening")
 
-    def __init__(self, filled: threading.Condition) -> None:
+    def __init__(self, filled: Sleepers) -> None:
         self._filled = filled
-        """The session's condition: who waits to enter waits there."""
-        # The lock's own: a `with` of the condition goes through two functions of Python's library.
-        self._acquire = filled.acquire
-        self._release = filled.release
+        """Of the session: who waits to enter waits there."""
+        self._lock = filled.lock
         self._waiting = 0
         self.is_in_call = False
         """Anybody may look, without the lock; True is to be trusted, False only under it."""
@@ -87,32 +84,24 @@ class CallGuard:
     @property
     def has_lock(self) -> bool:
         """The caller's thread holds the session's lock."""
-        is_owned: bool = self._filled._is_owned()  # type: ignore[attr-defined]
+        is_owned: bool = self._lock._is_owned()  # type: ignore[union-attr]
         return is_owned
 
     def try_enter(self) -> bool:
         """Begin a call; False when another one runs."""
         if self.is_in_call:  # before the lock, which a forked process may never get
             return False
-        self._acquire()
-        try:
+        with self._lock:
             return self.enter()
-        finally:
-            self._release()
 
     def wait_enter(self, timeout_s: float | None) -> bool:
         """Begin a call when the one that runs has ended; False when it did not end in time."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        with self._filled:
+        with self._lock:
             self._waiting += 1
-            try:
-                while not self.enter():
-                    remaining_s = None if deadline is None else deadline - time.monotonic()
-                    if remaining_s is not None and remaining_s <= 0:
-                        return False
-                    self._filled.wait(remaining_s)
-                return True
-            finally:
+        try:
+            return self._filled.wait_for(self.enter, timeout_s)
+        finally:
+            with self._lock:
                 self._waiting -= 1
 
     def leave(self) -> None:
@@ -120,7 +109,7 @@ class CallGuard:
         self.is_in_call = False
         # Whoever begins to wait only now finds the call ended: it looks after it is counted.
         if self._waiting:
-            with self._filled:
+            with self._lock:
                 self._filled.notify_all()
 
     def refuse_for_ever(self) -> None:

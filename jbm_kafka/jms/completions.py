@@ -13,6 +13,7 @@ from jbm_kafka.jms.arguments import check_arguments, check_callable
 from jbm_kafka.jms.exception_listener import ended_by
 from jbm_kafka.jms.never_run import check_runs, refuse_unrun
 from jbm_kafka.jms.send_reports import CallbackReport
+from jbm_kafka.ports.wake_up import Sleepers, WakeUp
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +31,9 @@ class Completions:
         """Of who takes sends out of `_pending`. Putting one in and reporting one are single acts of the interpreter."""
         self._pending: deque[CallbackReport] = deque()
         self._runner: threading.Thread | None = None
-        self._all_done = threading.Condition(self._lock)
+        self._all_done = Sleepers(self._lock)
         self._running = 0
-        self.wake = threading.Event()
+        self.wake = WakeUp()
         """Set after what may be work; the thread clears it before its last look for some."""
         self._is_stopping = False
         self._fit_code: object = UNSET
@@ -73,8 +74,7 @@ class Completions:
             IllegalStateError: called inside a callback, which would wait for itself.
         """
         self.refuse_inside("wait for sends")
-        with self._all_done:
-            return self._all_done.wait_for(lambda: not self._pending and not self._running, timeout_s)
+        return self._all_done.wait_for(lambda: not self._pending and not self._running, timeout_s)
 
     def wait_before(self, call: str) -> None:
         """Let a call begin that comes after the callbacks of earlier sends (SEND-9).

@@ -12,6 +12,7 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import Seconds, check_kind, check_listener, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
@@ -82,8 +83,12 @@ class MessageConsumer:
 
     @property
     def listener(self) -> MessageListener | None:
-        """Who is called for each message."""
+        """Who is called for each message; `set_listener` sets it."""
         return self._inbox.listener
+
+    @listener.setter
+    def listener(self, listener: MessageListener | None) -> None:
+        raise AttributeError(f"listener of a MessageConsumer is set by a call: set_listener({shown(listener)})")
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
@@ -235,7 +240,7 @@ class MessageConsumer:
             self._link.is_closed = True
             close_beside(self.close, self._session.filled)
             return
-        with self._session.filled:
+        with self._session.lock:
             if self._has_closed:
                 return
             self._link.is_closed = self._has_closed = True

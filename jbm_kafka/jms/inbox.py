@@ -191,7 +191,7 @@ class Inbox:
         if not connection.is_started:
             connection.provider.ensure(self.destination)
             return
-        with self.session.filled:
+        with self.session.lock:
             link.resume()
             self.session.filled.notify_all()  # a receive that waits asks again: who served it may have forgotten it
         if not link.is_attached and not link.is_closed:

@@ -58,9 +58,9 @@ class Listening:
     def wait_idle(self) -> None:
         """Return when no listener runs; a running one finishes first."""
         if self._has_begun and not self._state.is_current:
-            with self._session.lock:
-                pass  # from here on a listener that the caller has closed or stopped does not begin; see `next_message`
-            self._state.idle.wait(STOP_TIMEOUT_S)
+            # It looks under the lock: from here on a listener that the caller has closed or stopped does not begin; see
+            # `next_message`.
+            self._session.filled.wait_for(lambda: self._state.is_idle, STOP_TIMEOUT_S)
 
     def stop(self) -> None:
         """No further message; waits for a running listener unless called from it."""
@@ -111,8 +111,7 @@ class Listening:
                 self._rest()
 
     def _rest(self) -> None:
-        with self._session.filled:
-            self._session.filled.wait(IDLE_S)
+        self._session.filled.sleep_unless(lambda: False, IDLE_S)
 
     def next_message(self) -> tuple[Inbox, Delivery] | None:
         """The next message of any consumer with a listener, or None after a while without."""
@@ -121,7 +120,7 @@ class Listening:
             with session.lock:  # whoever closes or stops is seen here, or waits until the message was worked on
                 if not self.may_listen(inbox):
                     continue
-                self._state.idle.clear()
+                self._state.is_idle = False
                 self._state.taking_for = inbox.link
             delivery = None
             try:
@@ -133,9 +132,9 @@ class Listening:
             if delivery is not None:
                 self._served = inbox
                 return inbox, delivery
-        with session.filled:
-            if not self._is_stopping and not any(each.link.buffer for each in self._inboxes):
-                session.filled.wait(IDLE_S)
+        session.filled.sleep_unless(
+            lambda: self._is_stopping or any(each.link.buffer for each in self._inboxes), IDLE_S
+        )
         return None
 
     def _in_turn(self) -> list[Inbox]:
@@ -202,4 +201,5 @@ class Listening:
         link, self._state.taking_for = self._state.taking_for, None
         if link is not None and link.is_closed:
             self._strategy.let_go_closed()
-        self._state.idle.set()
+        self._state.is_idle = True
+        self._session.wake()

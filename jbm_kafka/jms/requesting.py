@@ -153,13 +153,16 @@ def _reply(session: SessionCore, pending: Pending, deadline_s: float | None) -> 
 
 def _wait(session: SessionCore, pending: Pending, deadline_s: float | None) -> KafkaRecord | None:
     """None: the time is up, or the session is closed."""
-    with session.filled:
-        while pending.reply is None and not session.is_closed:
-            remaining_s = None if deadline_s is None else deadline_s - time.monotonic()
-            if remaining_s is not None and remaining_s <= 0:
-                return None
-            wait_handling_signals(session.filled, remaining_s)
-        return pending.reply
+
+    def is_over() -> bool:
+        return pending.reply is not None or session.is_closed
+
+    while not is_over():
+        remaining_s = None if deadline_s is None else deadline_s - time.monotonic()
+        if remaining_s is not None and remaining_s <= 0:
+            return None
+        wait_handling_signals(session.filled, is_over, remaining_s)
+    return pending.reply
 
 
 def _fate(provider: Provider, destination: Destination, message_id: str | None) -> str:

@@ -12,6 +12,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.ports.kafka import KafkaRecord
 from jbm_kafka.ports.provider import Provider
+from jbm_kafka.ports.wake_up import Sleepers
 
 EARLY_MAX = 1_000
 """Replies kept that came before it was known which message id they answer; the oldest go first."""
@@ -22,7 +23,7 @@ class Pending:
 
     __slots__ = ("correlation_id", "filled", "message_id", "reply")
 
-    def __init__(self, correlation_id: str, filled: threading.Condition) -> None:
+    def __init__(self, correlation_id: str, filled: Sleepers) -> None:
         self.correlation_id = correlation_id
         self.message_id: str | None = None
         """None until the send has returned."""
@@ -67,7 +68,7 @@ class Requests:
                 self._provider.delete_temporary(self._reply_to)
                 self._reply_to = None
 
-    def begin(self, correlation_id: str | None, filled: threading.Condition) -> Pending:
+    def begin(self, correlation_id: str | None, filled: Sleepers) -> Pending:
         """Expect a reply from now on, until `end`; `filled` is notified when it is there.
 
         Raises:
@@ -123,7 +124,7 @@ class Requests:
 
 
 def _give(pending: Pending, record: KafkaRecord) -> None:
-    with pending.filled:
+    with pending.filled.lock:
         if pending.reply is None:  # the first counts
             pending.reply = record
             pending.filled.notify_all()

@@ -12,6 +12,7 @@ from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports.wake_up import WakeUp
 
 CompletionListener = Callable[[Message, Exception | None], object]
 SendError = Callable[[KafkaClientError, Destination], JMSError]
@@ -52,7 +53,7 @@ class CallbackReport:
         self,
         message: Message,
         listener: CompletionListener,
-        wake: threading.Event,
+        wake: WakeUp,
         order: SendOrder,
         as_told: SendError,
         destination: Destination,

@@ -421,7 +421,7 @@ class Session:
         completions = self._connection.completions
         completions.refuse_inside("session.close()")
         self._connection.waits.wait_closing(completions.wait_done, CALLBACKS_TIMEOUT_S)
-        with core.filled:
+        with core.lock:
             if self._has_closed:
                 return
             core.is_closed = self._has_closed = True

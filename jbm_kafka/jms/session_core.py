@@ -16,6 +16,7 @@ from jbm_kafka.jms.send_group import SendGroups
 from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.jms.session_links import SessionLinks
 from jbm_kafka.ports.kafka import Outgoing
+from jbm_kafka.ports.wake_up import Sleepers
 
 CALL_TIMEOUT_S = 30.0
 """How long closing waits for a call of another thread; longer than a call goes on once the session is closed."""
@@ -31,7 +32,7 @@ class SessionCore:
         self.lock = threading.RLock()
         """Shared by the session's links: guards buffers and what is unacknowledged, held for moments. It knows its
         owner, so that a signal handler can tell that it has interrupted that one (CallGuard.is_interrupted)."""
-        self.filled = threading.Condition(self.lock)
+        self.filled = Sleepers(self.lock)
         self.guard = CallGuard(self.filled)
         self.links = SessionLinks(self.lock)
         self.outbox: Outbox[Outgoing] = Outbox(budget_bytes=connection.provider.traits.transaction_bytes_max)
@@ -105,7 +106,7 @@ class SessionCore:
 
     def wake(self) -> None:
         """Something changed that whoever waits may wait for."""
-        with self.filled:
+        with self.lock:
             self.filled.notify_all()
 
     def _is_listening(self) -> bool:

@@ -89,23 +89,28 @@ class Waiting:
                     f"{inbox.destination}: no partitions were assigned within {join_timeout_s:g} s; "
                     f"is the cluster's group coordinator up?"
                 )
-            with self._filled:
-                self._filled.wait(LOOK_S)
+            self._filled.sleep_unless(lambda: False, LOOK_S)
 
     def _wait_filled(self, deadline: float | None) -> Delivery | None:
         """Sleep until something happens to the link."""
         link = self._link
+        delivery: Delivery | None = None
         must_tell = False
-        with self._filled:
+
+        def is_over() -> bool:
+            nonlocal delivery, must_tell
             delivery = link.pop()
-            if delivery is None and not self._inbox.is_over and link.failure is None:
-                must_tell = not self._inbox.want_some() and not self._has_logged_full
-                remaining = None if deadline is None else deadline - time.monotonic()
-                if not must_tell and (remaining is None or remaining > 0):
-                    wait_handling_signals(self._filled, remaining)
-                delivery = link.pop()
+            if delivery is not None or self._inbox.is_over or link.failure is not None:
+                return True
+            must_tell = not self._inbox.want_some() and not self._has_logged_full
+            return must_tell
+
+        wait_handling_signals(self._filled, is_over, None if deadline is None else deadline - time.monotonic())
         if must_tell:
             self._log_full()
+        elif delivery is None:
+            with link.lock:
+                delivery = link.pop()
         return self._inbox.unexpired(delivery)
 
     def _log_stopped(self) -> None:
@@ -165,5 +170,5 @@ class Waiting:
         return delivery
 
     def _notify(self, error: Exception | None) -> None:
-        with self._filled:
+        with self._link.lock:
             self._filled.notify_all()

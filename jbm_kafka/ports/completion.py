@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.ports.wake_up import WakeUp
 
 
 class Completion:
     """Completed or failed once; waited for by one thread, or told to a callback."""
 
-    __slots__ = ("_callback", "_error", "_event")
+    __slots__ = ("_answered", "_callback", "_error", "is_done")
 
     def __init__(self, callback: Callable[[Exception | None], None] | None = None) -> None:
-        self._event = threading.Event()
+        self._answered = WakeUp()
+        self.is_done = False
+        """Completed or failed."""
         self._error: Exception | None = None
         self._callback = callback
 
-    @property
-    def is_done(self) -> bool:
-        """Completed or failed."""
-        return self._event.is_set()
-
     def complete(self, error: Exception | None = None) -> None:
         """Answer; later answers are ignored."""
-        if self._event.is_set():
+        if self.is_done:
             return
         self._error = error
-        self._event.set()
+        self.is_done = True
+        self._answered.set()
         if self._callback is not None:
             self._callback(error)
 
     def wait_done(self, timeout_s: float) -> bool:
         """True when it is completed or failed in time; which of them, `wait` says."""
-        return self._event.wait(timeout_s)
+        return self.is_done or self._answered.wait(timeout_s)
 
     def wait(self, timeout_s: float, *, about: str) -> None:
         """Return when completed.
@@ -42,7 +40,7 @@ class Completion:
         Raises:
             the error it failed with, or JMSError when `timeout_s` passed without an answer.
         """
-        if not self._event.wait(timeout_s):
+        if not self.wait_done(timeout_s):
             raise JMSError(f"{about}: no answer within {timeout_s:g} s; its outcome is not known", timeout_s=timeout_s)
         if self._error is not None:
             raise self._error

@@ -17,6 +17,7 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link_owner import LinkOwner
 from jbm_kafka.ports.unit_barrier import Disposition, UnitBarrier
+from jbm_kafka.ports.wake_up import Sleepers
 
 
 def _ignore(error: Exception) -> None:
@@ -43,7 +44,7 @@ class Link:
         link_id: str,
         session_id: str,
         prefetch: int,
-        filled: threading.Condition,
+        filled: Sleepers,
         lock: threading.RLock | threading.Lock,
         one_per_unit: bool = False,
     ) -> None:
@@ -58,7 +59,7 @@ class Link:
         """The bit of its selector in the channels; the group worker's."""
         self.lock = lock
         self.filled = filled
-        """A condition on the lock; both are shared by the links of one session."""
+        """Who waits for what the lock guards; both are shared by the links of one session."""
         self.is_attached = False
         """Its group worker serves it."""
         self.buffer: deque[Delivery] = deque()
@@ -143,8 +144,9 @@ class Link:
     def request(self, count: int) -> None:
         """Ask the group worker for so many more. The caller holds the lock."""
         if self.siblings and count > 0 and self._group_worker is not None:
-            self._is_asking_alone = True
+            # In this order: where Ctrl-C comes in between, it asks again. The answer waits for the lock.
             self._group_worker.serve_alone(self.link_id, count)
+            self._is_asking_alone = True
             return
         self.credit = max(count, 0)
         if self.credit and self._group_worker is not None:

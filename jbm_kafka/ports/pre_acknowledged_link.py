@@ -10,6 +10,7 @@ from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.wake_up import Sleepers
 
 
 class PreAcknowledgedLink(Link):
@@ -21,7 +22,7 @@ class PreAcknowledgedLink(Link):
         link_id: str,
         session_id: str,
         prefetch: int,
-        filled: threading.Condition,
+        filled: Sleepers,
         lock: threading.RLock | threading.Lock,
         records_first: bool,
     ) -> None:

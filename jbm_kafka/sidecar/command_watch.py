@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import closing
@@ -11,6 +10,7 @@ from contextlib import closing
 from jbm_kafka.codec.command_records import QUESTIONS, Answer, Command, decode_command, encode_answer
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, Outgoing, UnknownTopic
 from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class CommandWatch:
         self._looks_left_out = 0
         """More, while the topic is not there: each answer that says so leaves some bytes in the client."""
         self._answers: deque[Answer] = deque()
-        self._wake = threading.Event()
+        self._wake = WakeUp()
         self._is_stopping = False
         self._worker: Worker | None = None
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
+
+from jbm_kafka.ports.wake_up import WakeUp
 
 
 class Mailbox:
@@ -12,7 +13,7 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._commands: deque[Callable[[], None]] = deque()
-        self.signal = threading.Event()
+        self.signal = WakeUp()
         """Set after every change that may be work for an owner that waits for this; the owner clears it."""
 
     def __len__(self) -> int:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from jbm_kafka.ports.wake_up import WakeUp
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:
@@ -17,7 +19,7 @@ class Wait:
 
     timeout_s: float | None = 0.0
     """0: go on at once; None: only the signal ends it."""
-    signal: threading.Event | None = None
+    signal: WakeUp | threading.Event | None = None
 
 
 GO_ON = Wait()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from jbm_kafka.ports import Clock, KafkaClientError, Unreachable
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import Topics
 
@@ -53,7 +54,7 @@ class TopicWatch:
         self._log_again_ms = self._clock.monotonic_ms()
         self._looked = looked
         self._follow = follow
-        self._wake = threading.Event()
+        self._wake = WakeUp()
         self._lock = threading.Lock()
         self._is_stopping = False
         self._worker: Worker | None = None

@@ -1,5 +1,6 @@
 """Signals: a handler may close what it interrupted, and Ctrl-C in a receive loses no message and settles none."""
 
+import dis
 import os
 import signal
 import subprocess
@@ -8,6 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from types import FrameType
 
 import pytest
 
@@ -105,61 +108,95 @@ def test_closing_from_a_signal_handler_that_interrupts_the_holder_of_the_lock(
     eventually(lambda: not any(thread.name == "jbm-closing" for thread in threading.enumerate()), "still closing")
 
 
+@pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT])
 def test_ctrl_c_anywhere_in_a_receive_settles_nothing_unseen_and_loses_nothing(
-    connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode
+    connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode, waits: bool
 ) -> None:
-    """ACK-1: taken from the buffer and not returned yet, it was settled by the next receive or close.
+    """ACK-1: taken from the buffer and not returned yet, it was settled by the next receive or close; and where it came
+    within `threading.Event.set`, every thread of the process waited for ever.
 
-    The interrupt comes after each line in turn that a receive runs, until one runs to its end.
+    The interrupt comes at each place in turn that a receive passes, until some run to their end. With `waits` the
+    message comes when it waits already.
     """
     queue = Queue(f"{orders.name}.one")
     receiving = connection.create_session(mode)
     consumer = receiving.create_consumer(queue)
     seen: list[object] = []
-    for line in range(1_000):
-        body = f"m{line}"
-        send(session, queue, body)
+    unharmed = 0
+    for place in range(5_000):
+        body = f"m{place}"
+        if not waits:
+            send(session, queue, body)
         try:
-            with interrupted_after(line):
+            sending = partial(send, session, queue, body) if waits else (lambda: None)
+            with sending_once_it_waits(consumer, sending), interrupted_at(place):
                 message = consumer.receive()
         except KeyboardInterrupt:
             message = receive(consumer)
-            assert message.body == body
-            assert message.delivery_count == 1
-            seen.append(message.body)
-            if mode is AcknowledgeMode.CLIENT:
-                message.acknowledge()
         else:
-            assert message is not None
-            seen.append(message.body)
+            unharmed += 1
+        assert message is not None
+        assert message.body == body
+        assert message.delivery_count == 1
+        seen.append(message.body)
+        if mode is AcknowledgeMode.CLIENT:
+            message.acknowledge()
+        if unharmed == 5:
             break
     assert seen == [f"m{number}" for number in range(len(seen))]
-    assert len(seen) > 20 or not compiled.are_left_aside(), "compiled modules have no lines to interrupt"
+    assert len(seen) > 25 or not compiled.are_left_aside(), "compiled modules have no places to interrupt"
     receiving.close()
 
 
+@contextmanager
+def sending_once_it_waits(consumer: MessageConsumer, sending: Callable[[], object]) -> Iterator[None]:
+    """Beside the block; after it at the latest."""
+    is_over = threading.Event()
+
+    def run() -> None:
+        while not (consumer._link.is_waiting or is_over.wait(0.001)):
+            pass
+        sending()
+
+    beside = threading.Thread(target=run)
+    beside.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        beside.join()
+
+
 class Interrupts:
-    """Raises KeyboardInterrupt in this thread after so many lines of ours; as a signal would, between instructions."""
+    """Raises KeyboardInterrupt in this thread, at the so many-th place of ours or of threading.py where a signal could.
 
-    def __init__(self, lines: int) -> None:
-        self._lines = lines
+    Python looks for signals at the beginning of a function, after a call, and at the end of a round of a loop.
+    """
 
-    def __call__(self, frame: object, event: str, argument: object) -> object:
-        name = frame.f_code.co_filename  # type: ignore[attr-defined]
-        if "jbm_kafka" not in name or frame.f_code.co_name == "_break_off":  # type: ignore[attr-defined]
+    def __init__(self, place: int) -> None:
+        self._places_left = place
+        self._looks: dict[object, bool] = {}
+        """Of each frame: whether Python looks for signals before its next instruction."""
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> object:
+        code = frame.f_code
+        is_seen = "jbm_kafka" in code.co_filename or code.co_filename == threading.__file__
+        if not is_seen or code.co_name == "_break_off":
             return None
-        if event == "line":
-            if self._lines == 0:
-                self._lines = -1
-                raise KeyboardInterrupt
-            self._lines -= 1
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            if self._looks.get(frame):
+                self._places_left -= 1
+                if self._places_left == -1:
+                    raise KeyboardInterrupt
+            self._looks[frame] = dis.opname[code.co_code[frame.f_lasti]].startswith(("CALL", "RESUME", "JUMP_BACKWARD"))
         return self
 
 
 @contextmanager
-def interrupted_after(lines: int) -> Iterator[None]:
-    sys.settrace(Interrupts(lines))  # type: ignore[arg-type]
+def interrupted_at(place: int) -> Iterator[None]:
+    sys.settrace(Interrupts(place))  # type: ignore[arg-type]
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ from jbm_kafka.ports import HeldStore
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.ports.wake_up import Sleepers
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.flow import Flow
@@ -48,7 +49,7 @@ def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChann
 
 def link_of(session: str) -> Link:
     lock = threading.Lock()
-    return Link(link_id=f"{session}/1", session_id=session, prefetch=10, filled=threading.Condition(lock), lock=lock)
+    return Link(link_id=f"{session}/1", session_id=session, prefetch=10, filled=Sleepers(lock), lock=lock)
 
 
 class _NoTargets:

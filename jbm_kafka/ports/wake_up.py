@@ -1,0 +1,95 @@
+"""How one thread wakes another where a signal handler may raise at any point: Ctrl-C, or sys.exit() on SIGTERM.
+
+`threading.Event` and `threading.Condition` are written in Python, so an exception out of a handler may end their calls
+half-way. Then their lock stays taken, and the next thread that comes to it waits for ever; or it is released twice.
+Here a lock is taken by `with` alone, which Python does not interrupt between the taking and the block, and nobody
+holds one while it sleeps.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+LOOK_AGAIN_S = 1.0
+"""How long whoever waits for something to be so sleeps at most: an interrupted thread may not have told what it did."""
+
+
+class WakeUp:
+    """Any thread sets it; one thread, the owner, waits and clears. As `threading.Event`, but for one that waits."""
+
+    __slots__ = ("_asleep", "_is_seen")
+
+    def __init__(self) -> None:
+        self._asleep = threading.Lock()
+        """Taken while it is not set, so that setting it is one act of the interpreter."""
+        self._asleep.acquire()
+        self._is_seen = False
+        """The owner has taken the lock, and not cleared yet."""
+
+    def set(self) -> None:
+        """The owner's wait ends, or the next one returns at once. What it is to find must be there already."""
+        if self._asleep.locked():
+            try:  # noqa: SIM105  # `suppress` is two Python functions for each record
+                self._asleep.release()
+            except RuntimeError:
+                pass  # another thread was first
+
+    def is_set(self) -> bool:
+        return self._is_seen or not self._asleep.locked()
+
+    def clear(self) -> None:
+        """The owner looks for what it was woken for after this, so nothing is missed."""
+        self._is_seen = False
+        self._asleep.acquire(blocking=False)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """True once it is set; False when the time is up. The owner only."""
+        if not self._is_seen:
+            self._is_seen = self._asleep.acquire(True, -1 if timeout_s is None else max(timeout_s, 0.0))
+        return self._is_seen
+
+
+class Sleepers:
+    """Threads that wait for a change of what a lock guards: as `threading.Condition`, without lock in hand."""
+
+    __slots__ = ("_asleep", "lock")
+
+    def __init__(self, lock: threading.RLock | threading.Lock) -> None:
+        self.lock = lock
+        self._asleep: dict[threading.Lock, None] = {}
+        """One of each thread that sleeps, taken; who sleeps puts it in and takes it out."""
+
+    def notify_all(self) -> None:
+        """Something changed: whoever sleeps looks again. The caller holds the lock."""
+        for bed in list(self._asleep):
+            if bed.locked():
+                bed.release()
+
+    def sleep_unless(self, is_so: Callable[[], object], timeout_s: float | None) -> bool:
+        """True at once if `is_so`, called once, under the lock; False when something changed or the time is up.
+
+        The caller does not hold the lock.
+        """
+        bed = threading.Lock()
+        bed.acquire()
+        try:
+            with self.lock:
+                if is_so():
+                    return True
+                self._asleep[bed] = None
+            bed.acquire(True, -1 if timeout_s is None else max(timeout_s, 0.0))
+            return False
+        finally:
+            self._asleep.pop(bed, None)
+
+    def wait_for(self, is_so: Callable[[], object], timeout_s: float | None) -> bool:
+        """True when `is_so`, which is called under the lock; False when the time is up. The caller does not hold it."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            left_s = LOOK_AGAIN_S if deadline is None else min(deadline - time.monotonic(), LOOK_AGAIN_S)
+            if self.sleep_unless(is_so, left_s):
+                return True
+            if left_s <= 0:
+                return False
