@@ -170,6 +170,13 @@ def test_a_name_as_in_java_or_of_another_client_was_a_bare_attribute_error() -> 
         assert not hasattr(session, "_nothing")
 
 
+def test_a_listener_that_was_assigned_had_no_setter_and_no_remedy() -> None:
+    with ConnectionFactory("memory://listener").create_connection() as connection:
+        consumer = connection.create_session().create_consumer(ORDERS)
+        with pytest.raises(AttributeError, match=r"is set by a call: set_listener\(<built-in function print>\)"):
+            consumer.listener = print
+
+
 def test_properties_that_were_assigned_had_no_setter_and_no_remedy() -> None:
     with pytest.raises(AttributeError, match=r"^properties of a TextMessage cannot be replaced: fill them, .*update"):
         TextMessage("x").properties = {"a": 1}  # type: ignore[misc, assignment]
