@@ -240,7 +240,7 @@ class MessageConsumer:
             self._link.is_closed = True
             close_beside(self.close, self._session.filled)
             return
-        with self._session.filled:
+        with self._session.lock:
             if self._has_closed:
                 return
             self._link.is_closed = self._has_closed = True
