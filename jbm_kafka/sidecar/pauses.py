@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from jbm_kafka.codec.pause_record import NOTHING, Halt, Pause, decode_pause, pause_key
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.sidecar.registry_log import RegistryLog
 
 
@@ -55,6 +57,11 @@ class Pauses:
             IllegalStateError: sending is paused.
         """
         halt = self.of(destination.name).production
+        if halt is not None:
+            # What is read every second would refuse a send right after `Admin.resume` has returned.
+            with suppress(KafkaClientError):
+                self._registry.refresh()
+            halt = self.of(destination.name).production
         if halt is not None:
             raise IllegalStateError(
                 f"{destination}: sending is paused {_by_whom(halt)}, and nothing was sent; when it may go on: "
