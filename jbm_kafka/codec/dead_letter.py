@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jbm_kafka.codec.headers import decode_headers, property_of_header
+from jbm_kafka.codec.one_header import header_count
 from jbm_kafka.codec.property_header import Property, property_header
 from jbm_kafka.codec.scan import MESSAGE_ID_HEADER, SUBSCRIPTION_HEADER, Header
 from jbm_kafka.core.destination import Destination
@@ -187,7 +188,9 @@ def _identified(headers: Sequence[Header], message_id: str, timestamp_ms: int) -
     present = {name for name, _ in kept}
     if MESSAGE_ID_HEADER not in present:
         kept.append(id_header)
-    if timestamp_ms and "JMSTimestamp" not in present:
+    if timestamp_ms and header_count(kept, "JMSTimestamp") is None:
+        # One that cannot be read is none either: receivers of the original saw the time of its record.
+        kept = [header for header in kept if header[0] != "JMSTimestamp"]
         kept.append(("JMSTimestamp", b"%d" % timestamp_ms))
     return kept
 

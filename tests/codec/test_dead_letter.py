@@ -88,6 +88,13 @@ def test_the_time_of_sending_is_kept_when_it_is_given_and_not_there() -> None:
     assert ("JMSTimestamp", b"99") not in dead_letter([*KEPT, ("JMSTimestamp", b"5")], timestamp_ms=99)
 
 
+@pytest.mark.parametrize("value", [b"yesterday", b"", b"-5", None])
+def test_a_time_of_sending_that_cannot_be_read_went_with_the_copy(value: bytes | None) -> None:
+    """Of REDELIVER-4: receivers of the original saw the time of its record, those of the copy the copy's."""
+    copied = dead_letter([("JMSTimestamp", value)], timestamp_ms=99)
+    assert [told for name, told in copied if name == "JMSTimestamp"] == [b"99"]
+
+
 def test_an_expired_message_tells_when_it_expired_and_no_reason() -> None:
     """Of REDELIVER-4."""
     expired = expired_headers(
