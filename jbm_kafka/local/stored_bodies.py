@@ -18,17 +18,18 @@ _BYTES = "base64"
 
 
 def encode_message(message: CoreMessage) -> bytes:
-    """What to keep of a message.
+    """What to keep of a message. It is reliable, though who sent it first may not have said so.
 
     Raises:
-        MessageFormatError: its body or a header is neither bytes nor what JSON can say.
+        MessageFormatError: its body or a header is neither bytes nor what JSON can say, or its id is not UTF-8.
     """
     try:
+        message.message_id.encode()  # part of a record's key
         text = json.dumps(
             {
                 "message_id": message.message_id,
                 "body": _written(message.body),
-                "is_reliable": message.is_reliable,
+                "is_reliable": True,
                 "priority": message.priority,
                 "expiration_ms": message.expiration_ms,
                 "unit_of_order": message.unit_of_order,

@@ -88,6 +88,26 @@ def test_what_cannot_be_written_is_refused_when_it_is_sent(manager: Manager) -> 
     assert [each.message_id for each in queue.browse()] == ["m"]
 
 
+def test_an_id_that_no_record_can_be_under_is_refused_and_named(manager: Manager) -> None:
+    """STATE-11: a lone surrogate was a bare UnicodeEncodeError, in RocksDB only."""
+    queue = queue_over(manager)
+    with pytest.raises(RoutableNotAcceptedError, match=r"'\\ud800'.*surrogates not allowed"):
+        queue.handle(Text("\ud800", is_reliable=True))
+    assert queue.handle(Text("\ud800"))
+
+
+def test_who_sent_it_first_as_unreliable_does_not_make_it_so_after_a_restart(manager: Manager) -> None:
+    """STATE-11: its record was left behind for good when it was acknowledged."""
+    store = MemoryMessageStore("bodies", persistence_manager=manager)
+    queue_over(manager, "one", store).handle(Text("1"))
+    queue_over(manager, "two", store).handle(Text("1", is_reliable=True))
+    queue = queue_over(manager, "two")
+    assert [(each.message_id, each.is_reliable) for each in queue.browse()] == [("1", True)]
+    queue.state.update("1", "r", False)
+    queue.acknowledge("1", "r")
+    assert dict(manager.read("two")) == dict(manager.read("bodies")) == {}
+
+
 def test_a_body_stays_recorded_until_the_last_channel_is_done_with_it(manager: Manager) -> None:
     """STORE-1: one store serves several channels, before and after a restart."""
     store = MemoryMessageStore("bodies", persistence_manager=manager)
