@@ -9,11 +9,13 @@ from dataclasses import replace
 
 from jbm_kafka.codec.pause_record import Halt, Pause, decode_pause, encode_pause, pause_key
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.wrong_values import wrong_value
+from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog
 
 FOLLOW_S = 3.0
 """Processes look every second whether there is news, and are some hundred milliseconds reading it."""
+BY_MAX = 100
+"""Characters of who paused: it stands in errors and logs of every process."""
 BOTH = ("production", "consumption")
 
 
@@ -24,6 +26,21 @@ def parts_of(what: object) -> tuple[str, ...]:
     if isinstance(what, str) and what in BOTH:
         return (what,)
     raise wrong_value("what", what, "it is 'production', 'consumption' or 'both'")
+
+
+def by_whom(by: object) -> str:
+    """Who pauses, as he says; without his word, user and host of this process.
+
+    Raises:
+        InvalidSettingError: it is no short line that can be shown at any terminal.
+    """
+    if by is None:
+        return "".join(each for each in me() if each.isprintable())[:BY_MAX]
+    if not isinstance(by, str):
+        raise wrong_type("by", by, "it is a str that tells people who does it, or None")
+    if not by.strip() or len(by) > BY_MAX or not by.isprintable():
+        raise wrong_value("by", by, f"it is 1 to {BY_MAX} characters that can be printed, on one line")
+    return by
 
 
 def me() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS
 from jbm_kafka.admin.looking import patiently
-from jbm_kafka.admin.pausing import FOLLOW_S, change, me, parts_of
+from jbm_kafka.admin.pausing import FOLLOW_S, by_whom, change, parts_of
 from jbm_kafka.admin.recorded_settings import own_addresses, recorded_settings, set_settings, unset_settings
 from jbm_kafka.admin.units_on_hold import ReleaseReport, check_which, on_hold, release
 from jbm_kafka.codec.pause_record import Halt, Pause
@@ -72,12 +72,12 @@ class RunningAdmin(Asking):
         Sends raise IllegalStateError. Receivers get nothing more; what they have in hand they go on with.
 
         Args:
-            by: who does, for people; user and host of this process.
+            by: who does, for people, up to 100 characters on one line; without it user and host of this process.
 
         Raises:
             InvalidDestinationError: there is no such queue or topic.
         """
-        halt = Halt(me() if by is None else str(by), self._cluster.clock.now_ms())
+        halt = Halt(by_whom(by), self._cluster.clock.now_ms())
         return self._change_pause("pause", destination, dict.fromkeys(parts_of(what), halt), wait_s)
 
     def resume(self, destination: Queue | Topic | str, what: str = "both", *, wait_s: float = 0.0) -> Pause:

@@ -5,11 +5,13 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import Halt, Pause
+from jbm_kafka.admin.pausing import by_whom
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import emit, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.render import printable, when
+from jbm_kafka.core.jms_errors import InvalidSettingError
 
 PARTS = {"sending": "production", "receiving": "consumption"}
 """What people call them, and what `Admin` does; the command takes both."""
@@ -23,13 +25,20 @@ def _as_part(context: click.Context, parameter: click.Parameter, value: str | No
     return PARTS.get(value, value)
 
 
+def _as_who(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else by_whom(value)
+    except InvalidSettingError as error:
+        raise click.BadParameter(str(error).removeprefix("by is "), context, parameter) from None
+
+
 WHAT = click.option("--only", "what", metavar="sending|receiving", callback=_as_part, help="One of both. [both]")
 
 
 @click.command(short_help="Stop sending to and receiving from a queue or topic.")
 @click.argument("destination", callback=as_named, metavar="NAME")
 @WHAT
-@click.option("--by", metavar="WHO", help="Who does, for people. [user@host]")
+@click.option("--by", metavar="WHO", callback=_as_who, help="Who does, for people. [user@host]")
 @cluster_options
 @json_option
 def pause(destination: Named, what: str, by: str | None, cluster: Cluster, as_json: bool) -> None:

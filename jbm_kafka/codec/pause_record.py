@@ -64,4 +64,6 @@ def decode_pause(value: bytes) -> Pause:
 
 
 def _halt(by: str, since_ms: int) -> Halt | None:
-    return Halt(by, since_ms) if since_ms else None
+    # Who is told of a pause may be at a terminal, and anybody may have written the record.
+    shown = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in by)
+    return Halt(shown, since_ms) if since_ms else None

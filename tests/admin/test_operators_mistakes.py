@@ -48,6 +48,12 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      "unit is '': it is not empty; leave it out, or set None, for any"),
     ("pause a part there is not", lambda admin: admin.pause("orders", "sending"), errors.InvalidSettingError,
      "what is 'sending': it is 'production', 'consumption' or 'both'"),
+    ("pause by a line that steers terminals", lambda admin: admin.pause("orders", by="night\n\x1b[31m"),
+     errors.InvalidSettingError, "it is 1 to 100 characters that can be printed, on one line"),
+    ("pause by nobody", lambda admin: admin.pause("orders", by=" "), errors.InvalidSettingError,
+     "by is ' ': it is 1 to 100 characters that can be printed, on one line"),
+    ("pause by a number", lambda admin: admin.pause("orders", by=7),  # type: ignore[arg-type]
+     errors.InvalidTypeError, "by is 7: it is a str that tells people who does it, or None"),
     ("pause what is not there", lambda admin: admin.pause("nosuch"), errors.InvalidDestinationError, MISSING),
     ("move onto itself", lambda admin: admin.move("orders", "orders", everything=True),
      errors.InvalidDestinationError, "queue:orders: its messages are there already; name another queue"),

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from jbm_kafka.codec.pause_record import Halt, Pause, decode_pause, encode_pause
 from tests.cli.conftest import Run
 
 
@@ -37,3 +38,10 @@ def test_what_is_paused_has_the_words_that_are_shown(kafka: Run, queue: str, onl
     assert said.out.startswith(f"{queue}: {only} paused by ann since ")
     assert ", " not in said.out
     assert kafka("resume", queue, "--only", told).out == f"{queue}: not paused\n"
+
+
+def test_what_is_recorded_of_a_pause_steers_no_terminal() -> None:
+    """An older version took any text, and every receiver that waits shows it."""
+    recorded = encode_pause(Pause(consumption=Halt("night\n\x1b[31m", 1)))
+    assert recorded is not None
+    assert decode_pause(recorded).consumption == Halt("night\ufffd\ufffd[31m", 1)
