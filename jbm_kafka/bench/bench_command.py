@@ -30,6 +30,9 @@ MISSED = 1
 OWN_NAMESPACE_LENGTH = 15
 """What `new_namespace` makes, and the dot in front."""
 
+RESULTS = Path("bench-results")
+"""Where figures are written unless told."""
+
 
 @click.command()
 @click.option("--shape", "shapes", type=click.Choice(list(SHAPES)), multiple=True, help="Only this one; repeatable.")
@@ -53,7 +56,7 @@ OWN_NAMESPACE_LENGTH = 15
     "--json",
     "json_path",
     type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("bench-results/latest.json"),
+    default=RESULTS / "latest.json",
     show_default=True,
     help="Where everything measured is written.",
 )
@@ -102,11 +105,16 @@ def bench(
 def make_folder_of(path: Path) -> None:
     """The folder in which the figures will be written: told before anything is measured, for that takes minutes.
 
+    It is made where it stands in the usual place; any other that is not there is misspelt, more likely.
+
     Raises:
-        JMSError: it cannot be.
+        JMSError: it is not there, or cannot be made.
     """
+    is_usual = path.parent == RESULTS
+    if not (is_usual or path.parent.is_dir()):
+        raise JMSError(f"--json {path}: there is no folder {path.parent}; make it, or name another file")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise JMSError(f"--json {path}: its folder cannot be made: {error.strerror}; name another file") from None
 

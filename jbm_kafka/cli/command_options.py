@@ -1,6 +1,8 @@
 """Options that every command spells the same way."""
 
 import json
+import re
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
@@ -11,6 +13,8 @@ import click
 from jbm_kafka.core.jms_errors import InvalidSelectorError
 from jbm_kafka.core.selectors.selector import parse_selector
 
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+"""As people write it: to Python digits of other scripts are numbers, too, and underscores between them."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 ID_PREFIX = "ID:"
 """Of every message id that a send or a record's place makes."""
@@ -28,7 +32,7 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # generic in the newe
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The seconds; wrong usage for what is not a number of them."""
         with suppress(ValueError):
-            if self._least <= float(value) <= self._most and float(value) < inf:
+            if str(value).isascii() and self._least <= float(value) <= self._most and float(value) < inf:
                 return float(value)
         reach = f"of at least {self._least:g}" if self._most == inf else f"from {self._least:g} to {self._most:,.15g}"
         raise click.BadParameter(f"{value!r} is not a number of seconds {reach}", ctx, param)
@@ -44,13 +48,18 @@ class Whole(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number; wrong usage for any other text."""
-        with suppress(ValueError):
+        if _WHOLE.fullmatch(str(value)):
             number = int(value)
             if number >= self._least and (self._most is None or number <= self._most):
                 return number
         reach = f"of at least {self._least}" if self._most is None else f"from {self._least} to {self._most}"
         of = f": {self._unit}" if self._unit else ""
         raise click.BadParameter(f"{value!r} is not a whole number {reach}{of}", ctx, param)
+
+
+def can_ask() -> bool:
+    """Whether somebody sits there who can be asked something."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def check_unit(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

@@ -1,6 +1,5 @@
 """`jbm-kafka delete`: a queue with everything that Kafka keeps of it."""
 
-import sys
 from contextlib import suppress
 
 import click
@@ -9,7 +8,7 @@ from jbm_kafka.admin import Admin, DeletionReport
 from jbm_kafka.admin.deletion import UNSUBSCRIBE
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import json_option
+from jbm_kafka.cli.command_options import can_ask, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named
 from jbm_kafka.cli.render import json_line
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, JMSError
@@ -40,7 +39,7 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
                     for line in _listed(admin.delete_destination(destination, force=True, dry_run=True)):
                         click.echo(line)
             raise
-        if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
+        if not (yes or dry_run) and (as_json or not can_ask()):
             raise click.UsageError(NOBODY_TO_ASK)
         if not (yes or dry_run):
             for line in _listed(report):

@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
+
+
+class Interrupted(Exception):
+    """Ctrl-C, or a request to end; its text, if any, tells how far the command came."""
+
+
+@contextmanager
+def unwinding() -> Iterator[None]:
+    """The same as `unwind_when_asked_to_end`, for a part of a command."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    unwind_when_asked_to_end()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def unwind_when_asked_to_end() -> None:

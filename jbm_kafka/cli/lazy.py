@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from jbm_kafka.cli.ending import Interrupted
 from jbm_kafka.version import version
 
 
@@ -55,6 +56,8 @@ class HintingGroup(click.Group):
         """Run the command; wrong usage knows whose it is, also such as click's parser tells without."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted from interrupt  # click would print an empty line for it
         except click.UsageError as error:
             name = ctx.invoked_subcommand
             command = None if name is None else self.get_command(ctx, name)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import click
 
+from jbm_kafka.cli.ending import Interrupted
 from jbm_kafka.cli.lazy import LazyCommand, LazyGroup
 from jbm_kafka.cli.wrong_usage import usage_text
 from jbm_kafka.core.jms_errors import JMSError
@@ -115,6 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(group: click.Group, program: str, arguments: Sequence[str] | None) -> int:
     """Runs one command of the group, as the program of that name; its exit code. Raises nothing."""
+    if sys.stdout is None:  # what is opened next would get its number, and what is printed would go there
+        _say(program, "standard output is closed; nothing was done")
+        return FAILED
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a message may hold what the terminal's encoding does not
     try:
@@ -131,8 +135,9 @@ def run(group: click.Group, program: str, arguments: Sequence[str] | None) -> in
         else:
             click.echo(usage_text(error, program), err=True)
         return WRONG_USAGE
-    except (KeyboardInterrupt, click.Abort):
-        _say(program, "interrupted")
+    except (KeyboardInterrupt, click.Abort, Interrupted) as interrupt:
+        told = str(interrupt) if isinstance(interrupt, Interrupted) else ""
+        _say(program, f"interrupted: {told}" if told else "interrupted")
         return FAILED
     except Exception as error:
         if isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt):

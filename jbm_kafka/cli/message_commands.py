@@ -1,6 +1,5 @@
 """`jbm-kafka move | remove | expire | give-up`: what an operator does to messages that wait."""
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
     Whole,
     answer_timeout_option,
+    can_ask,
     check_id,
     check_unit,
     json_option,
@@ -134,7 +134,7 @@ def move(
 def remove(destination: Named, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any) -> None:
     """Remove messages for good, after asking. What somebody works on stays with him."""
     asked = _asked(**choice)
-    if not (yes or dry_run) and (as_json or not sys.stdin.isatty()):
+    if not (yes or dry_run) and (as_json or not can_ask()):
         raise click.UsageError(NOBODY_TO_ASK)
     with admin_of(cluster) as admin:
         report = admin.remove(destination, dry_run=dry_run or not yes, **asked)

@@ -1,7 +1,10 @@
 """`jbm-kafka send`: messages from the command line, a file, or standard input."""
 
+import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from shlex import quote
 from typing import Any, BinaryIO, cast
 
@@ -11,6 +14,7 @@ from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole, check_unit, emit, json_option
 from jbm_kafka.cli.connect import as_destination, connect, of_its_kind
+from jbm_kafka.cli.ending import Interrupted, unwinding
 from jbm_kafka.codec.object_codecs import read_json
 from jbm_kafka.codec.property_header import PROPERTY_TYPES, PropertyType, parse_property
 from jbm_kafka.core.destination import Queue, Topic
@@ -25,6 +29,9 @@ from jbm_kafka.jms.stream_message import StreamMessage
 
 Typed = tuple[str, PropertyType, str]
 """Name, type, text of a property."""
+COUNT_MAX = 1_000_000_000
+FLUSH_S = 5.0
+"""For what is on its way when the command is interrupted."""
 MILLISECONDS = "milliseconds, as in 5000"
 
 
@@ -33,6 +40,8 @@ class _BodyFile(click.File):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The open file; wrong usage, with how a text is sent, where there is none."""
+        if value == "-" and sys.stdin is None:
+            raise click.BadParameter("standard input is closed; nothing was sent", ctx, param)
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
@@ -41,10 +50,13 @@ class _BodyFile(click.File):
 
 def as_properties(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[Typed, ...]:
     """`k=v` for a string, `k:int=3` for another type; wrong usage when they do not fit."""
-    found = []
+    found: list[Typed] = []
     for value in values:
         try:
-            found.append(_property(value))
+            one = _property(value)
+            if any(name == one[0] for name, *_ in found):
+                raise ValueError(f"{one[0]} is given twice")
+            found.append(one)
         except (JMSError, ValueError) as error:
             raise click.BadParameter(f"{value!r}: {error}", context, parameter) from None
     return tuple(found)
@@ -85,7 +97,9 @@ def _property(value: str) -> Typed:
     default=0,
     help="Expires after that; 0: never.",
 )
-@click.option("--count", metavar="N", type=Whole(1), default=1, show_default=True, help="Send each so often.")
+@click.option(
+    "--count", metavar="N", type=Whole(1, COUNT_MAX), default=1, show_default=True, help="Send each so often."
+)
 @cluster_options
 @json_option
 def send(
@@ -115,17 +129,23 @@ def send(
         raise click.UsageError("--lines needs a file, or - for standard input")
     bodies = _bodies(file, text, lines=lines)
     sender = _Sender(unit, properties, kind)
-    with of_its_kind(destination, "send"), connect(cluster) as connection:
+    with of_its_kind(destination, "send"), unwinding(), connect(cluster) as connection:
         with connection.create_session() as session:
             producer = session.create_producer(destination)
             producer.priority, producer.delivery_delay_ms = priority, delay_ms
             producer.time_to_live_ms = time_to_live_ms
-            for body in bodies:
-                for _ in range(count):
-                    sender.check()
-                    message = sender.message(body)
-                    producer.send(message, unit_of_order=unit, on_completion=sender.reported)
-            producer.flush()
+            try:
+                for body in bodies:
+                    for _ in range(count):
+                        sender.check()
+                        message = sender.message(body)
+                        producer.send(message, unit_of_order=unit, on_completion=sender.reported)
+                        sender.begun += 1
+                producer.flush()
+            except KeyboardInterrupt:
+                with suppress(JMSError):
+                    producer.flush(FLUSH_S)
+                raise Interrupted(sender.told(destination)) from None
         sender.check()
     emit(
         {"sent": sender.sent, "destination": str(destination)}, f"{sender.sent} sent to {destination}", as_json=as_json
@@ -139,7 +159,10 @@ class _Sender:
         self._unit = unit
         self._kind = kind
         self._properties = properties
+        self.begun = 0
+        """Sends that were asked for."""
         self.sent = 0
+        """Of them, those that Kafka has confirmed."""
         self._failure: Exception | None = None
 
     def message(self, body: bytes) -> Message:
@@ -161,6 +184,12 @@ class _Sender:
         elif self._failure is None:
             self._failure = error
 
+    def told(self, destination: Queue | Topic) -> str:
+        """How far it came, for who goes on from there: sends are confirmed in their order."""
+        doubtful = self.begun - self.sent
+        of_others = f"; of {doubtful} more it is not known" if doubtful else ""
+        return f"the first {self.sent} were sent to {destination}{of_others}"
+
     def check(self) -> None:
         """Raises JMSError when a send failed."""
         if self._failure is not None:
@@ -179,12 +208,25 @@ def _message(body: bytes, kind: str | None) -> Message:
         if kind is None or kind == "text":
             return TextMessage(body.decode())
         value = read_json(body)
+        json.loads(body, object_pairs_hook=_checked_pairs, parse_constant=_refuse_constant)
     except ValueError as fault:
         if kind is None:
             return BytesMessage(body)
         form = "UTF-8" if kind == "text" else "JSON"
         raise JMSError(f"--kind {kind}: the body is not {form}: {fault}") from None
     return ObjectMessage(value) if kind == "object" else (MapMessage if kind == "map" else StreamMessage)(value)
+
+
+def _checked_pairs(pairs: list[tuple[str, object]]) -> None:
+    """Raises ValueError for a name that is there twice: one of its values would be gone."""
+    counts = Counter(name for name, _ in pairs)
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise ValueError(f"the name {twice[0]!r} is there twice")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is Python's, and no number of JSON; send a text that says so")
 
 
 def _bodies(file: BinaryIO | None, text: str | None, *, lines: bool) -> Iterator[bytes]:
@@ -197,4 +239,7 @@ def _bodies(file: BinaryIO | None, text: str | None, *, lines: bool) -> Iterator
         for line in file:
             yield line.removesuffix(b"\n").removesuffix(b"\r")
     else:
-        yield file.read()
+        body = file.read()
+        if not body and file is getattr(sys.stdin, "buffer", None):
+            raise click.UsageError("standard input is empty; nothing was sent. For an empty body: --text ''")
+        yield body

@@ -1,6 +1,5 @@
 """`jbm-kafka subscriptions list | delete`: who gets what is sent to topics."""
 
-import sys
 from dataclasses import asdict
 
 import click
@@ -9,7 +8,7 @@ from jbm_kafka.admin import SubscriptionCounts
 from jbm_kafka.admin.subscription_counts import to_be_ended
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import emit, json_option
+from jbm_kafka.cli.command_options import can_ask, emit, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.render import at_most, json_line, printable, table, when
@@ -57,7 +56,7 @@ def delete(name: str, client_id: str, yes: bool, dry_run: bool, cluster: Cluster
     with admin_of(cluster) as admin:
         meant = to_be_ended(admin.subscriptions(), name, client_id)
         if not (yes or dry_run):
-            if as_json or not sys.stdin.isatty():
+            if as_json or not can_ask():
                 raise click.UsageError(NOBODY_TO_ASK)
             if not click.confirm(f"end the durable subscription {name!r} of {meant.topic}?"):
                 raise JMSError(f"{name} of {meant.topic}: it was not ended")

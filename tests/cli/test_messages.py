@@ -268,3 +268,19 @@ def test_hostile_records_neither_steer_the_terminal_nor_break_the_listing(
     assert [row["unit_of_order"] for row in rows] == [escape, "0xfffe", None]
     assert "[bold]x[/bold]" in kafka("browse", queue).out
     assert [row["properties"].get("n") for row in rows] == ["no number", None, None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "why"),
+    [
+        ("map", '{"a": 1, "a": 2}', "the name 'a' is there twice"),
+        ("object", '{"a": NaN}', "NaN is Python's, and no number of JSON"),
+    ],
+)
+def test_a_body_that_is_no_json_is_told_in_the_commands_own_words(
+    kafka: Run, queue: str, kind: str, body: str, why: str
+) -> None:
+    """Of two values of a name one was lost, and NaN was to have a codec registered in Python."""
+    said = kafka("send", queue, "--kind", kind, "--text", body)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f"jbm-kafka: --kind {kind}: the body is not JSON: {why}")

@@ -1,6 +1,7 @@
 """What goes wrong is told in one line with the remedy: exit code 1 when it could not be done, 2 for wrong usage."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -143,3 +144,51 @@ def test_a_reader_that_has_enough_is_no_failure(kafka: Run, queue: str, bootstra
     pipeline = f"{command} | head -n 1 | wc -l; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", pipeline], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("1\n0\n", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "told"),
+    [
+        ("list >&-", 1, "jbm-kafka: standard output is closed; nothing was done"),
+        ("receive {queue} >&-", 1, "jbm-kafka: standard output is closed; nothing was done"),
+        (
+            "send {queue} - <&-",
+            2,
+            "jbm-kafka send: Invalid value for '[FILE|-]': standard input is closed; nothing was sent",
+        ),
+        (
+            "send {queue} - </dev/null",
+            2,
+            "jbm-kafka send: standard input is empty; nothing was sent. For an empty body: --text ''",
+        ),
+        (
+            "remove {queue} --all <&-",
+            2,
+            "jbm-kafka remove: nobody can be asked here whether they are meant: give --yes, or --dry-run to see which "
+            "would go",
+        ),
+    ],
+)
+def test_a_closed_stream_is_told_before_anything_is_done(
+    kafka: Run, queue: str, bootstrap: str, command: str, code: int, told: str
+) -> None:
+    """It was "a bug: AttributeError", and `receive` had taken a message by then."""
+    kafka("send", queue, "--text", "x")
+    line = f"JBM_BOOTSTRAP={bootstrap} {sys.executable} -m jbm_kafka.cli.main {command.format(queue=queue)}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", f"{told}\n")
+    assert kafka("receive", queue).out == "x\n"
+
+
+def test_a_send_that_is_interrupted_tells_how_far_it_came(kafka: Run, queue: str, bootstrap: str) -> None:
+    """It said "interrupted" below an empty line, and nobody knew which of the lines were sent."""
+    command = [sys.executable, "-m", "jbm_kafka.cli.main", "send", queue, "--lines", "-", "--bootstrap", bootstrap]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as sending:
+            assert sending.stdin is not None
+            sending.stdin.write("1\n2\n3\n")
+            sending.stdin.flush()
+            assert kafka("receive", queue, "--count", "3", "--timeout", "60").code == 0
+            sending.send_signal(number)
+            _, said = sending.communicate()
+        assert (sending.returncode, said) == (1, f"jbm-kafka: interrupted: the first 3 were sent to queue:{queue}\n")
