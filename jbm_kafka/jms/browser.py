@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_value
+from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.one_process import of_one_process
-from jbm_kafka.ports.provider import Provider
 
 INCLUDES = ("deliverable", "all")
 
@@ -34,13 +34,9 @@ class QueueBrowser:
     End: close; as a context manager it closes itself.
     """
 
-    def __init__(
-        self, provider: Provider, queue: Queue, *, selector: str | None, include: str, check: Callable[[], None]
-    ) -> None:
-        """`check` raises IllegalStateError where its connection cannot be used."""
+    def __init__(self, connection: ConnectionCore, queue: Queue, *, selector: str | None, include: str) -> None:
         check_include(include)
-        self._check = check
-        self._provider = provider
+        self._connection = connection
         self.queue = queue
         self.include = include
         self._selector = parse_selector(selector)
@@ -54,8 +50,8 @@ class QueueBrowser:
     def __iter__(self) -> Iterator[Message]:
         if self._is_closed:
             raise IllegalStateError("the browser is closed; make a new one")
-        self._check()
-        for seen in self._provider.browse(self.queue, include=self.include, selector=self._selector):
+        self._connection.check_process()
+        for seen in self._connection.provider.browse(self.queue, include=self.include, selector=self._selector):
             message = from_record(
                 seen.record,  # type: ignore[arg-type]
                 destination=self.queue,

@@ -249,13 +249,7 @@ class Session:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
         """
         self._core.check_open()
-        return QueueBrowser(
-            self._connection.provider,
-            as_queue(queue, "queue"),
-            selector=selector,
-            include=include,
-            check=self._connection.check_process,
-        )
+        return QueueBrowser(self._connection, as_queue(queue, "queue"), selector=selector, include=include)
 
     def create_message(self) -> Message:
         """A message without a body."""
