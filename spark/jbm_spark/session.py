@@ -192,15 +192,17 @@ def log_hint(log: str | None) -> str:
 
 
 @contextmanager
-def job_session(app_name: str) -> Iterator[SparkSession]:
+def job_session(app_name: str, *, is_quiet: bool) -> Iterator[SparkSession]:
     """A session for one job of seconds, stopped at the end. What Spark raises inside becomes one line with the cause.
 
-    A line on standard error tells that it starts: on a busy machine nothing else is seen for minutes.
+    A line on standard error tells that it starts, for on a busy machine nothing else is seen for minutes; not where it
+    `is_quiet`, for a program that reads what the job prints.
 
     Raises:
         SessionError: Spark failed; the rest as `build_session`.
     """
-    print("jbm-spark: Spark starts; this takes seconds, on a busy machine minutes", file=sys.stderr, flush=True)
+    if not is_quiet:
+        print("jbm-spark: Spark starts; this takes seconds, on a busy machine minutes", file=sys.stderr, flush=True)
     spark = build_session(app_name, starts_fast=True)
     log = spark.conf.get(LOG_PATH)
     try:

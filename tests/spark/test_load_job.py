@@ -123,12 +123,21 @@ def test_the_command_sends_and_counts_and_its_second_run_has_the_same_ids(topics
         command += ["--bootstrap", topics.bootstrap]
         done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
         assert done.returncode == 0, done.stderr
-        begins, warning = done.stderr.splitlines()
-        assert begins.startswith("jbm-spark: Spark starts; ")
-        assert warning.startswith("jbm-spark: warning: not written, for no message has such a column: colour; ")
+        assert done.stderr.startswith("jbm-spark: warning: not written, for no message has such a column: colour; ")
+        assert done.stderr.count("\n") == 1
         assert json.loads(done.stdout) == {"queue": queue, "rows": 2, "job": "load-orders.json", "is_dry_run": False}
     ids = [headers(record)["JMSMessageID"] for record in topics.read(queue)]
     assert ids[:2] == ids[2:]
+
+
+def test_a_person_is_told_at_once_that_spark_starts(topics: Topics, tmp_path: Path) -> None:
+    """Nothing was seen for minutes on a busy machine. A program, with --json, is told nothing else."""
+    file, queue = tmp_path / "orders.csv", topics.create()
+    file.write_text(CSV.replace("77", "7"))
+    command = [sys.executable, "-m", "jbm_spark.cli", "load", str(file), queue, "--bootstrap", topics.bootstrap]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert (done.returncode, done.stdout) == (0, f"2 messages sent to queue:{queue}\n"), done.stderr
+    assert done.stderr == "jbm-spark: Spark starts; this takes seconds, on a busy machine minutes\n"
 
 
 def test_a_queue_or_a_file_that_is_not_there_is_one_line(

@@ -108,6 +108,7 @@ def run(
     top: int,
     namespace: str = "",
     kafka: Mapping[str, object] | None = None,
+    is_quiet: bool = True,
 ) -> DeadLetterReport:
     """The report, from a Spark session of its own that is stopped again. `kafka` are librdkafka's properties.
 
@@ -124,7 +125,7 @@ def run(
     from jbm_spark.messages import messages
     from jbm_spark.session import job_session
 
-    with job_session("jbm dead-letters") as spark:
+    with job_session("jbm dead-letters", is_quiet=is_quiet) as spark:
 
         def rows(name: str) -> "DataFrame":
             return messages(spark, name, bootstrap=bootstrap, namespace=namespace, kafka=kafka)
@@ -149,5 +150,5 @@ def dead_letters(
     """Tell why messages died: the dead-letter queue by reason and origin. Nothing is received, nothing written."""
     letters, held = old_source or source, None if queue is None else queue.name
     report = run(cluster.bootstrap, dead_letters=letters.name, queue=held, top=top, namespace=cluster.namespace,
-                 kafka=cluster.kafka)  # fmt: skip
+                 kafka=cluster.kafka, is_quiet=as_json)  # fmt: skip
     click.echo(as_json_line(report) if as_json else as_text(report))

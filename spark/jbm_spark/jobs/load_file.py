@@ -78,7 +78,15 @@ def check_content(path: Path) -> None:
 
 
 def run(
-    cluster: Cluster, path: Path, queue: Queue, *, file_format: str, order_by: Sequence[str], job: str, is_dry_run: bool
+    cluster: Cluster,
+    path: Path,
+    queue: Queue,
+    *,
+    file_format: str,
+    order_by: Sequence[str],
+    job: str,
+    is_dry_run: bool,
+    is_quiet: bool,
 ) -> Loaded:
     """Sent, from a Spark session of its own that is stopped again.
 
@@ -94,7 +102,7 @@ def run(
     from jbm_spark.messages import write_messages
     from jbm_spark.session import job_session
 
-    with job_session("jbm load") as spark:
+    with job_session("jbm load", is_quiet=is_quiet) as spark:
         frame = rows_of(spark, path, file_format)
         try:
             if is_dry_run:
@@ -128,7 +136,7 @@ def load(
         raise SparkJobError(f"{path}: its ending does not say what it is; name it with --format {'|'.join(FORMATS)}")
     with warnings.catch_warnings(record=True) as warned:
         done = run(cluster, path, queue, file_format=chosen, order_by=order_by, job=job or f"load-{path.name}",
-                   is_dry_run=is_dry_run)  # fmt: skip
+                   is_dry_run=is_dry_run, is_quiet=as_json)  # fmt: skip
     for each in warned:
         if each.category is ColumnsIgnoredWarning:
             click.echo(f"jbm-spark: warning: {each.message}", err=True)
