@@ -75,7 +75,7 @@ def marks(one: SteppedSidecar, link: Link, count: int) -> list[tuple[int, bool, 
 
 
 def test_what_was_received_of_a_topic_before_it_was_found_to_be_anew_came_again_unmarked(one: SteppedSidecar) -> None:
-    """REDELIVER-7, LOG-2: what may have been handed over is marked, and what came after it is not."""
+    """Of REDELIVER-7, LOG-2: what may have been handed over is marked, and what came after it is not."""
     link = one.attach("s")
     one.send("old 0", "old 1")
     settle(one, link, one.receive(link, 2))
