@@ -67,6 +67,10 @@ class QueueCounts:
     tells them apart. 0 where the messages were not counted."""
     pause: Pause = NOTHING
     """What of it is paused, by whom and since when."""
+    next_partitions: int = 0
+    """An admission of so many partitions has begun and not ended; 0: none has (`Admin.admit_partitions`)."""
+    kept_units: int = 0
+    """Units that keep the partition they had before more were admitted (`Admin.unit_paths`)."""
 
     @property
     def is_exact(self) -> bool:
@@ -166,23 +170,26 @@ def count_group(
     seen: Callable[[], Mapping[int, Tally]],
     count_max: int,
     pause: Pause,
+    places: UnitPlaces,
 ) -> QueueCounts:
-    """What the queue or subscription holds; `seen` reads its messages, and is not asked for more than `count_max`.
+    """What the queue or subscription holds, whose units are by `places`.
+
+    `seen` reads its messages, and is not asked for more than `count_max`.
 
     Raises:
         KafkaClientError: no answer.
     """
-    places = list(range(described.partitions))
+    parts = list(range(described.partitions))
     topic, begun = described.name, group.begins(described.topic_id)
-    begins = admin.begin_positions(topic, places)
+    begins = admin.begin_positions(topic, parts)
     # In this order: what is committed in between must not look as if it waited.
-    heads = admin.end_positions(topic, places, stable=False)
-    ends = admin.end_positions(topic, places, stable=True)
-    committed = admin.committed(group.group_id, topic, places)
-    settled = {p: max(committed[p].position if p in committed else begun.get(p, 0), begins[p]) for p in places}
+    heads = admin.end_positions(topic, parts, stable=False)
+    ends = admin.end_positions(topic, parts, stable=True)
+    committed = admin.committed(group.group_id, topic, parts)
+    settled = {p: max(committed[p].position if p in committed else begun.get(p, 0), begins[p]) for p in parts}
     members = admin.members(group.group_id, topic)
     owners = {partition: member.member_id for member in members for partition in member.partitions}
-    is_countable = sum(max(ends[p] - settled[p], 0) for p in places) <= count_max
+    is_countable = sum(max(ends[p] - settled[p], 0) for p in parts) <= count_max
     found = seen() if is_countable else {}
     return QueueCounts(
         name=group.destination.name,
@@ -192,6 +199,8 @@ def count_group(
         owners=owners,
         ready=sum(tally.ready for tally in found.values()),
         pause=pause,
+        next_partitions=places.next_partitions,
+        kept_units=len(places.paths),
         partitions=tuple(
             counts_of(
                 found.get(p, Tally()) if is_countable else None,
@@ -201,7 +210,7 @@ def count_group(
                 end=ends[p],
                 uncommitted=max(heads[p] - ends[p], 0),
             )
-            for p in places
+            for p in parts
         ),
     )
 

@@ -56,6 +56,7 @@ class LookingAdmin(Asking):
                 seen=lambda: tallies(self._seen(source), places, time.time_ns() // 1_000_000),
                 count_max=count_max,
                 pause=self._registry.pauses.of(name),
+                places=places,
             )
 
     def browse(

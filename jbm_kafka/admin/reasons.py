@@ -37,8 +37,8 @@ _REMEDIES: Final[Mapping[Rule, str]] = {
     Rule.IN_HAND: "a receiver that hangs keeps it as long as its process lives: stop that",
     Rule.NOT_SELECTED: "receive with a selector that chooses it, or with none",
     Rule.NOBODY_RECEIVES: "start a receiver",
-    Rule.OWNER_SILENT: "see the log of that process; one of an older version cannot say, and one that hangs is to be "
-    "stopped",
+    Rule.OWNER_SILENT: "it may just have died: the group notices that after its session timeout, 10 s unless set, and "
+    "others get its partitions. Else see its log: one of an older version cannot say; stop one that hangs",
     Rule.CLOSED: "see the log of that process",
 }
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import click
@@ -19,11 +21,19 @@ USUAL_PORT = 9092
 """Taken when it is free, so that what everybody writes in examples works."""
 
 
+def _check_folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+    """An empty one would be the folder of whoever types it."""
+    if value == Path():
+        raise click.BadParameter("name a folder, or leave it out for the usual one", context, parameter)
+    return value
+
+
 def data_dir_option(function: Function) -> Function:
     """`--data-dir`; passed as `data_dir`."""
     option = click.option(
         "--data-dir",
         type=click.Path(file_okay=False, path_type=Path),
+        callback=_check_folder,
         help="Its data, settings and log. [$JBM_HOME/broker, else ~/.local/state/jbm-kafka/broker]",
     )
     return option(function)
@@ -45,7 +55,11 @@ def no_cluster_options(function: Function) -> Function:
     return function
 
 
-@click.group(cls=HintingGroup)
+class _BrokerGroup(HintingGroup):
+    other_words = MappingProxyType({"restart": "stop && jbm-kafka broker start"})
+
+
+@click.group(cls=_BrokerGroup)
 def broker() -> None:
     """A local Apache Kafka (one node) for development; what it stores survives stop and start."""
 
@@ -97,7 +111,8 @@ def status(data_dir: Path | None, as_json: bool) -> None:
         raise click.exceptions.Exit(0 if now.is_answering else 1)
     if not now.is_running:
         others = running_brokers() if data_dir is None else []
-        remedy = f"these are: {_listed(others)}" if others else "start one with: jbm-kafka broker start"
+        option = "" if data_dir is None else f" --data-dir {quote(str(data_dir))}"
+        remedy = f"these are: {_listed(others)}" if others else f"start one with: jbm-kafka broker start{option}"
         raise LocalBrokerError(f"no broker of {now.data_dir} is running; {remedy}")
     if not now.is_answering:
         raise LocalBrokerError(

@@ -15,6 +15,7 @@ from jbm_kafka.core.addresses import address_fault
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, RESERVED_PREFIX, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, JMSSecurityError
 from jbm_kafka.devbroker.probe import anybody_listens, unknown_hosts
+from jbm_kafka.devbroker.running import running_brokers
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.kafka import ConfluentKafka
@@ -166,4 +167,7 @@ def contact(cluster: Cluster, *, remedy: str = LOCAL_REMEDY) -> None:
     except AccessRefused as error:
         raise JMSSecurityError(f"Kafka at {cluster.bootstrap} does not let us in: {error}") from None
     except KafkaClientError as error:
+        others = [] if cluster.is_named else [each.bootstrap for each in running_brokers()]
+        if others:
+            remedy = f"brokers of this machine run at {' and '.join(others)}: name one with --bootstrap {others[0]}"
         raise JMSError(f"{error}; {remedy}", bootstrap=cluster.bootstrap) from None

@@ -116,7 +116,8 @@ def retry(
     """Send dead letters to where they came from, with attempts counted from zero.
 
     Each leaves the dead-letter queue in the transaction that sends it: it is never in both, nor in none. What cannot be
-    sent stays, with the reason; then the exit code is 1, as where a unit or id that was named is not there.
+    sent stays, with the reason; then the exit code is 1, as where an
+    origin, unit or id that was named has none.
     """
     with admin_of(cluster) as admin:
         report = admin.retry_dead_letters(
@@ -129,7 +130,7 @@ def retry(
             _print_report(report)
         if not (report.letters or report.kept or report.taken):
             said = _none_found(admin, source, _asked(origin, reason, unit, message_id, selector))
-            if unit is not None or message_id is not None:
+            if origin is not None or unit is not None or message_id is not None:
                 raise JMSError(_with_id_form(said, message_id))
             if not as_json:
                 click.echo(said)

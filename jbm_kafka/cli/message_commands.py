@@ -227,6 +227,11 @@ def _check_found(report: MessagesReport, unit: str | None, ids: Sequence[str]) -
     found = [*report.messages, *report.in_hand, *report.gone]
     if not found and (unit is not None or ids):
         raise JMSError(f"{report.queue}: {not_found(unit, ids)}")
+    if found and not (report.messages or report.gone) and (unit is not None or ids):
+        raise JMSError(
+            f"{report.queue}: nothing was {DID[report.verb]}: what was named is in a worker's hand (jbm-kafka explain "
+            f"tells whose); again when he is done"
+        )
     missing = [] if report.left_out else [each for each in ids if each not in {row.message_id for row in found}]
     if missing:
         raise JMSError(f"{report.queue}: {not_found(None, missing)}; the others were found")

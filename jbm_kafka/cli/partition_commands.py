@@ -1,15 +1,27 @@
 """`jbm-kafka admit-partitions | end-paths`: more partitions for a queue or topic in use (UNIT-11)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import click
 
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Seconds, Whole, emit, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
+from jbm_kafka.cli.ending import Interrupted, unwinding
 from jbm_kafka.sidecar.places import SETTLED_AFTER_S
 
 wait_option = click.option("--wait", "wait_s", metavar="S", type=Seconds(0), default=SETTLED_AFTER_S,
                            help="Seconds until no sender goes by the old any more. [130]")  # fmt: skip
+
+
+@contextmanager
+def _told_how_to_go_on() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted("the same again goes on; jbm-kafka show tells of it until then") from None
 
 
 @click.command(name="admit-partitions")
@@ -25,11 +37,13 @@ def admit_partitions(
 ) -> None:
     """Route the units of a queue or topic by more partitions, while it is in use. A unit that waits stays where it is.
 
-    It takes two minutes, in which nobody is held up. If it was killed, again.
+    It takes two minutes, in which nobody is held up. If it was killed or interrupted, again: `jbm-kafka show` tells of
+    one that has not ended.
     """
     with admin_of(cluster) as admin:
         name = name_of(destination)
-        before, now = admin.admit_partitions(destination, partitions=partitions, force=force, wait_s=wait_s)
+        with _told_how_to_go_on(), unwinding():
+            before, now = admin.admit_partitions(destination, partitions=partitions, force=force, wait_s=wait_s)
         kept = len(admin.unit_paths(name))
     values: dict[str, object] = {"name": name, "before": before, "partitions": now, "paths": kept}
     text = f"units are routed by {now} partitions" + ("" if before == now else f", not by {before} any more")
@@ -49,5 +63,10 @@ def end_paths(destination: Named, wait_s: float, cluster: Cluster, as_json: bool
         done = admin.end_paths(destination, wait_s=wait_s)
     name = name_of(destination)
     values: dict[str, object] = {"name": name, "ended": done.ended, "left": done.left}
-    left = f"; {done.left} still keep theirs, and it can be done again" if done.left else ""
+    left = (
+        f"; {done.left} still keep{'s its' if done.left == 1 else ' their'} partition, for something of "
+        f"{'it' if done.left == 1 else 'them'} is held, or was sent meanwhile: when that was received, again"
+        if done.left
+        else ""
+    )
     emit(values, f"{name}: {done.ended} units are where their hash says again{left}", as_json=as_json)

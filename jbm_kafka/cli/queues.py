@@ -138,6 +138,7 @@ def show(
             f"{counts.misplaced} {are} in another partition than the unit's hash says: a client hashes keys otherwise, "
             f"and its units are processed beside ours; set partitioner=murmur2_random there (README)"
         )
+    _show_admission(counts)
     _show_partitions(counts.partitions if all_partitions else [p for p in counts.partitions if p.held_at_most], counts)
     for part in counts.partitions:
         if part.uncommitted:
@@ -161,6 +162,23 @@ def _show_set_aside(counts: QueueCounts, of: str) -> None:
     if counts.expired:
         have = "has expired, and leaves" if counts.expired == 1 else "have expired, and leave"
         click.echo(f"{counts.expired} {have} for the expiry address as soon as somebody receives")
+
+
+def _show_admission(counts: QueueCounts) -> None:
+    """Partitions that were added, as far as it is not over yet."""
+    name, now = counts.name, len(counts.partitions)
+    if counts.next_partitions:
+        click.echo(
+            f"an admission of {counts.next_partitions} partitions has begun and not ended; if nobody runs it now: "
+            f"jbm-kafka admit-partitions {name} --partitions {counts.next_partitions} goes on with it"
+        )
+    if counts.kept_units:
+        keep = (
+            "1 unit keeps its partition"
+            if counts.kept_units == 1
+            else f"{counts.kept_units} units keep their partition"
+        )
+        click.echo(f"{keep}, of {now}; when what is held of them was received: jbm-kafka end-paths {name}")
 
 
 def _show_partitions(shown: Sequence[PartitionCounts], counts: QueueCounts) -> None:
@@ -199,6 +217,8 @@ def _summary(counts: QueueCounts) -> dict[str, object]:
         "idle_receivers": counts.idle_members,
         "without_owner": list(counts.without_owner),
         "in_hand": counts.in_hand,
+        "next_partitions": counts.next_partitions,
+        "kept_units": counts.kept_units,
         "receivers": counts.members,
         "paused": pause_values(counts.name, counts.pause),
         "oldest_at_ms": counts.oldest_at_ms,

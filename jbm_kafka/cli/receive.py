@@ -11,7 +11,7 @@ from jbm_kafka.admin.subscription_counts import durable_of
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Seconds, Whole, check_unit, json_option, selector_option, subscription_options
-from jbm_kafka.cli.connect import admin_of, as_destination, connect, of_its_kind
+from jbm_kafka.cli.connect import admin_of, as_destination, connect, contact, of_its_kind
 from jbm_kafka.cli.render import as_values, body_of, body_text, json_line, printable, when
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
@@ -92,7 +92,11 @@ def receive(
 
 
 def _why_none(cluster: Cluster, destination: Queue | Topic) -> str:
-    """That receiving is paused, if it is; behind a failure that is told already, so it raises nothing."""
+    """That receiving is paused, or that Kafka is away; behind a failure that is told already, so it raises nothing."""
+    try:
+        contact(cluster)
+    except JMSError:
+        return f": no Kafka answers at {cluster.bootstrap} now"
     with suppress(JMSError), admin_of(cluster) as admin:
         halt = admin.paused(destination).consumption
         if halt is not None:

@@ -122,7 +122,7 @@ def test_the_command_writes_json_and_check_fails_on_a_missed_target(
         return ShapeResult("backlog", {"x": summary([1])}, [Judgement("c/b", 0.1, "at least", 0.5)], [])
 
     monkeypatch.setattr("jbm_kafka.bench.bench_command.SHAPES", {"backlog": missed})
-    path = tmp_path / "new" / "bench.json"
+    path = tmp_path / "bench.json"
     arguments = ["bench", "--bootstrap", bootstrap, "--repeats", "3", "--json", str(path)]
     assert main(arguments) == 0
     assert json.loads(path.read_text())["kafka"]["is_own_broker"] is False
@@ -138,8 +138,16 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
     path = tmp_path / "file" / "bench.json"
     assert main(["bench", "--bootstrap", "127.0.0.1:1", "--json", str(path)]) == 1
     assert capsys.readouterr().err == (
-        f"jbm-kafka: --json {path}: its folder cannot be made: File exists; name another file\n"
+        f"jbm-kafka: --json {path}: there is no folder {path.parent}; make it, or name another file\n"
     )
+
+
+def test_a_folder_that_is_not_there_is_not_made(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A misspelt path was made, whole."""
+    path = tmp_path / "misspelt" / "bench.json"
+    assert main(["bench", "--bootstrap", "127.0.0.1:1", "--json", str(path)]) == 1
+    assert "there is no folder" in capsys.readouterr().err
+    assert not path.parent.exists()
 
 
 def test_an_address_where_no_kafka_answers_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

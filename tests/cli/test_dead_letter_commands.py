@@ -229,7 +229,11 @@ def test_a_dead_letter_address_that_is_a_topic_is_recorded_as_text(kafka: Run, k
 def test_a_letter_that_is_named_and_not_there_is_a_failure(kafka: Run, queue: str) -> None:
     """Nothing was sent, and a script could not see it."""
     of = ("--from", queue)
-    for options, told in ((("--id", "ID:none"), "with id ID:none"), (("--unit", "eve"), "of unit eve")):
+    for options, told in (
+        (("--id", "ID:none"), "with id ID:none"),
+        (("--unit", "eve"), "of unit eve"),
+        (("--origin", "nosuch"), "from queue:nosuch"),
+    ):
         said = kafka("dead-letters", "retry", *of, *options)
         assert (said.code, said.out) == (1, "")
         assert said.err.startswith(f"jbm-kafka: no dead letters in queue:{queue} {told}")

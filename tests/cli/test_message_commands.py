@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from tests.cli.conftest import Run
 
 
@@ -69,3 +70,18 @@ def test_nothing_is_removed_where_nobody_can_be_asked(run: Run) -> None:
     said = run("remove", "orders", "--all")
     assert said.code == 2
     assert "give --yes" in said.err
+
+
+def test_nothing_done_to_what_was_named_is_a_failure(kafka: Run, queue: str, bootstrap: str) -> None:
+    """`give-up` of a unit that a worker had ended with 0, and `move` with 1."""
+    kafka("send", queue, "--text", "x", "--unit", "joe")
+    with ConnectionFactory(bootstrap).create_context(AcknowledgeMode.CLIENT) as jms:
+        assert jms.create_consumer(Queue(queue)).receive(timeout=20) is not None
+        for command in (("give-up",), ("expire",), ("remove", "--yes"), ("remove", "--dry-run")):
+            said = kafka(command[0], queue, "--unit", "joe", *command[1:])
+            assert said.code == 1
+            assert "0 messages " in said.out
+            assert said.err.endswith(
+                ": what was named is in a worker's hand (jbm-kafka explain tells whose); again when he is done\n"
+            )
+        assert kafka("give-up", queue, "--all").code == 0, "nothing is named"

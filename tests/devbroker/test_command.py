@@ -51,6 +51,32 @@ def test_a_stop_without_the_data_dir_lists_the_brokers_that_run(
     assert broker.is_running
 
 
+def test_commands_that_find_no_broker_name_those_that_run(
+    dedicated_broker: Callable[[], LocalBroker],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """One with a data folder of its own was not found, and another one was to be started."""
+    broker = dedicated_broker()
+    monkeypatch.setenv("JBM_HOME", str(tmp_path))
+    monkeypatch.delenv("JBM_BOOTSTRAP", raising=False)
+    monkeypatch.setattr("jbm_kafka.cli.cluster_options.FALLBACK_BOOTSTRAP", "127.0.0.1:1")
+    assert main(["list", "--config", ""]) == FAILED
+    told = capsys.readouterr().err
+    assert told.startswith("jbm-kafka: no Kafka answers at 127.0.0.1:1; brokers of this machine run at ")
+    assert broker.bootstrap in told
+    assert ": name one with --bootstrap " in told
+
+
+def test_a_broker_is_not_restarted_by_starting_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """It said that 'start' was meant, which leaves one that runs alone."""
+    assert main(["broker", "restart"]) == WRONG_USAGE
+    assert capsys.readouterr().err.endswith("that is: jbm-kafka broker stop && jbm-kafka broker start\n")
+    assert main(["broker", "start", "--data-dir", ""]) == WRONG_USAGE
+    assert capsys.readouterr().err.endswith("'--data-dir': name a folder, or leave it out for the usual one\n")
+
+
 def test_a_data_folder_that_cannot_be_made_is_told_with_the_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,7 +94,8 @@ def test_the_status_of_no_broker_is_a_failure_with_the_remedy(
 ) -> None:
     assert main(["broker", "status", "--data-dir", str(tmp_path)]) == FAILED
     said = capsys.readouterr().err
-    assert said == f"jbm-kafka: no broker of {tmp_path} is running; start one with: jbm-kafka broker start\n"
+    remedy = f"jbm-kafka broker start --data-dir {tmp_path}"
+    assert said == f"jbm-kafka: no broker of {tmp_path} is running; start one with: {remedy}\n"
     assert main(["broker", "status", "--data-dir", str(tmp_path), "--json"]) == FAILED
     assert json.loads(capsys.readouterr().out)["running"] is False
 

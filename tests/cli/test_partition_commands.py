@@ -1,0 +1,39 @@
+"""`jbm-kafka admit-partitions` and `end-paths`, and what `show` tells of them."""
+
+import json
+import signal
+import subprocess
+import sys
+
+from jbm_kafka import ConnectionFactory, Queue
+from tests.cli.conftest import Run
+from tests.support.waiting import wait_until
+
+
+def test_an_admission_that_was_interrupted_is_seen_and_goes_on(kafka: Run, queue: str, bootstrap: str) -> None:
+    """Of UNIT-11: nothing told of one that had not ended, but slow sends."""
+    with ConnectionFactory(bootstrap).create_context() as jms:
+        producer = jms.create_producer()
+        for number in range(20):
+            producer.send(Queue(queue), "x", unit_of_order=f"u{number}")
+    command = [sys.executable, "-m", "jbm_kafka.cli.main", "admit-partitions", queue, "--partitions", "5"]
+    with subprocess.Popen([*command, "--bootstrap", bootstrap], stderr=subprocess.PIPE, text=True) as admitting:
+        wait_until(
+            lambda: json.loads(kafka("show", queue, "--json").out)["next_partitions"] == 5,
+            about="it has begun",
+            timeout_s=60,
+        )
+        admitting.send_signal(signal.SIGTERM)
+        _, said = admitting.communicate()
+    told = "jbm-kafka: interrupted: the same again goes on; jbm-kafka show tells of it until then\n"
+    assert (admitting.returncode, said) == (1, told)
+    shown = kafka("show", queue).out
+    assert "an admission of 5 partitions has begun and not ended; if nobody runs it now: " in shown
+    assert f"jbm-kafka admit-partitions {queue} --partitions 5 goes on with it\n" in shown
+    assert kafka("admit-partitions", queue, "--partitions", "5", "--wait", "0").code == 0
+    counted = json.loads(kafka("show", queue, "--json").out)
+    assert (counted["next_partitions"], counted["kept_units"] > 1) == (0, True)
+    keep = f"{counted['kept_units']} units keep their partition, of 5; when what is held of them was received: "
+    assert f"{keep}jbm-kafka end-paths {queue}\n" in kafka("show", queue).out
+    left = kafka("end-paths", queue, "--wait", "0").out
+    assert "still keep their partition, for something of them is held, or was sent meanwhile: when that was " in left
