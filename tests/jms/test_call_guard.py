@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 
 from jbm_kafka.jms.call_guard import CallGuard
+from jbm_kafka.ports.wake_up import Sleepers
 from tests.support.waiting import wait_until
 
 
 def guard_with_lock() -> tuple[CallGuard, threading.Lock]:
     lock = threading.Lock()
-    return CallGuard(threading.Condition(lock)), lock
+    return CallGuard(Sleepers(lock)), lock
 
 
 def test_one_call_at_a_time_enters() -> None:
