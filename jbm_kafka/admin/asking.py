@@ -78,7 +78,7 @@ class Asking:
         if self._is_closed:
             raise IllegalStateError("the admin is closed; make a new one")
         if os.getpid() != self._process:
-            raise IllegalStateError("this admin belongs to the parent process; after fork make a new one")
+            raise IllegalStateError("this admin belongs to the parent process: fork before the first is made")
         with raised_as_jms_errors(about):
             if not self._is_met:
                 self._admin.cluster_id()  # tells at once that nobody is there, or that we are not let in

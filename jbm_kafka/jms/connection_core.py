@@ -96,4 +96,7 @@ class ConnectionCore:
     def check_process(self) -> None:
         """Raises IllegalStateError in a child of the process that made the connection."""
         if self.is_forked:
-            raise IllegalStateError("this connection belongs to the parent process; after fork make a new factory's")
+            raise IllegalStateError(
+                'this connection belongs to the parent process: use multiprocessing\'s "spawn" or "forkserver", or '
+                "fork before the first connection"
+            )

@@ -1,10 +1,9 @@
 """One Kafka cluster, as the maker of the parts the ports name."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.kafka import forks
 from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
 from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
 from jbm_kafka.kafka.log_reader import ConfluentLogReader
@@ -46,15 +45,16 @@ class ConfluentKafka:
             send_timeout_ms: when plain sends that nobody confirmed are given up.
 
         Raises:
+            IllegalStateError: this is the fork of a process that had clients.
             InvalidSettingError: a client setting is ours to make, unknown, or has a wrong value.
         """
+        forks.check()
         check_client_settings(client_settings or {})
         self._bootstrap = bootstrap
         self._client_settings = dict(client_settings or {})
         self._memory_bytes = memory_bytes
         self._admin_timeout_s = admin_timeout_s
         self._send_timeout_ms = send_timeout_ms
-        self._process = os.getpid()
 
     def group_consumer(
         self,
@@ -115,8 +115,6 @@ class ConfluentKafka:
 
     def _settings(self, ours: Mapping[str, Any]) -> dict[str, Any]:
         """Ours are preferences where the user may speak, and the last word where `CONTROLLED` says so."""
-        if os.getpid() != self._process:
-            # librdkafka's threads did not come along; a client made here would hang without a word.
-            text = f"Kafka clients of process {self._process} cannot be used in its fork {os.getpid()}"
-            raise IllegalStateError(f"{text}: connect after the fork", process=self._process)
+        forks.check()
+        forks.note_client()
         return {**ours, **common_settings(self._bootstrap, self._client_settings)}

@@ -428,7 +428,7 @@ class Sidecar:
     def _check(self) -> None:
         if os.getpid() != self._process:
             raise IllegalStateError(
-                f"this connection belongs to process {self._process}; after fork make a new connection factory",
+                f"this connection belongs to process {self._process}: fork before the first connection",
                 process=self._process,
             )
         if self._is_closed:

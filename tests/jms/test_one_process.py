@@ -1,7 +1,9 @@
 """What goes to a child process that was spawned, and what does not."""
 
 import multiprocessing
+import os
 import pickle
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,3 +68,52 @@ def test_a_context_names_itself_too() -> None:
         for each in (jms, jms.create_producer()):
             with pytest.raises(errors.IllegalStateError, match=f"^a {type(each).__name__} cannot be pickled"):
                 pickle.dumps(each)
+
+
+def in_a_fork(work: Callable[[], int]) -> int:
+    """What it returned in a forked child; -SIGALRM when it hung there."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(int(SOON_S))
+        code = 100
+        try:
+            code = work()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def send_and_receive(factory: ConnectionFactory) -> int:
+    """0 if all went well."""
+    with factory.create_connection() as connection:
+        session = connection.create_session()
+        session.create_producer(ORDERS).send("a")
+        message = session.create_consumer(ORDERS).receive(SOON_S)
+        return 0 if message is not None and message.body == "a" else 1
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_that_connected_after_its_parent_hung_at_its_close(bootstrap: str) -> None:
+    """As the page of processes told people to do."""
+    ConnectionFactory(bootstrap).create_connection().close()
+    factory = ConnectionFactory(bootstrap)
+
+    def refusals() -> int:
+        told = 0
+        for make in (factory.create_connection, factory.create_context):
+            try:
+                make()
+            except errors.IllegalStateError as error:
+                told += 'use multiprocessing\'s "spawn" or "forkserver"' in str(error)
+        return told
+
+    assert in_a_fork(refusals) == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_goes_on_in_memory() -> None:
+    factory = ConnectionFactory("memory://forked")
+    with factory.create_connection() as connection:
+        consumer = connection.create_session().create_consumer(ORDERS)
+        assert in_a_fork(lambda: send_and_receive(factory)) == 0
+        assert consumer.receive(0) is None, "it is a world of its own"
