@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.wrong_values import shown
 
 log = logging.getLogger(__name__)
 
@@ -56,12 +57,12 @@ class UnitRoutes:
     def _log_misplaced(self, unit: bytes, partition: int, home: int) -> None:
         self._is_told = True
         log.warning(
-            "%s: messages of unit %r are in partition %d and belong into %d: a client that hashes keys otherwise sends "
+            "%s: messages of unit %s are in partition %d and belong into %d: a client that hashes keys otherwise sends "
             "to this queue, and what others send of its units is processed beside, not after. Set "
             "partitioner=murmur2_random there (librdkafka: Python, Go, .NET, Node); Java clients need nothing. "
             "jbm-kafka show counts such messages",
             self._queue,
-            unit.decode(errors="replace"),
+            shown(unit.decode(errors="replace")),
             partition,
             home,
         )

@@ -11,7 +11,7 @@ from jbm_kafka.ports import Outgoing
 
 def what_is_missing(record: Outgoing) -> str:
     """Where it cannot be written, what that means for its unit, and what helps; the sentence goes on."""
-    unit = "" if record.key is None else f", and unit {unit_name(record.key)!r} is in it and goes nowhere else"
+    unit = "" if record.key is None else f", and unit {shown(unit_name(record.key))} is in it and goes nowhere else"
     return (
         f"partition {record.partition} has no leader, so nothing can be written there{unit}; bring a broker back that "
         f"has a replica of it (kafka-topics.sh --describe --topic {record.topic} tells which)"
