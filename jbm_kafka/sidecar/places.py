@@ -8,6 +8,7 @@ from collections.abc import Callable
 from jbm_kafka.codec.unit_place_records import paths_in, place_changes, places_in
 from jbm_kafka.core.jms_errors import OrderError
 from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.ports import AccessRefused, KafkaClientError
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values
 
@@ -111,7 +112,7 @@ class Places:
         except AccessRefused as error:
             raise OrderError(
                 f"{name}: nothing was sent: partitions are added, and this process may not record where unit "
-                f"{unit.decode(errors='replace')!r} is ({error}); allow it to write topic {self._log.topic} and the "
+                f"{shown(unit.decode(errors='replace'))} is ({error}); allow it to write topic {self._log.topic} and the "
                 f"transactional id of that name, or send again when jbm-kafka admit-partitions has ended",
                 destination=name,
                 unit=unit,
@@ -159,7 +160,7 @@ class Places:
 
     def _failure(self, name: str, unit: bytes, why: str) -> OrderError:
         return OrderError(
-            f"{name}: nothing was sent: the partition of unit {unit.decode(errors='replace')!r} cannot be recorded "
+            f"{name}: nothing was sent: the partition of unit {shown(unit.decode(errors='replace'))} cannot be recorded "
             f"while partitions are added: {why}; send again",
             destination=name,
             unit=unit,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from jbm_kafka.codec.identity import unit_name
 from jbm_kafka.core.jms_errors import OrderRolledBackError, TransactionRolledBackError
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.ports import Outgoing
 
 

@@ -28,6 +28,13 @@ def test_a_unit_where_its_hash_does_not_put_it_is_warned_of_once_a_queue(caplog:
     assert "partitioner=murmur2_random" in record.getMessage()
 
 
+def test_the_warning_of_a_long_unit_was_a_line_of_a_megabyte(caplog: pytest.LogCaptureFixture) -> None:
+    unit = b"u" * 2**20
+    UnitRoutes("queue:orders", lambda: UnitPlaces(4)).look((partition_for(unit, 4) + 1) % 4, references(unit))
+    assert "… (1048576 characters) are in partition" in caplog.text
+    assert len(caplog.text) < 1_000
+
+
 def test_each_unit_is_looked_up_once_and_only_while_the_count_is_known() -> None:
     asked: list[int] = []
 
