@@ -112,8 +112,8 @@ class Places:
         except AccessRefused as error:
             raise OrderError(
                 f"{name}: nothing was sent: partitions are added, and this process may not record where unit "
-                f"{shown(unit.decode(errors='replace'))} is ({error}); allow it to write topic {self._log.topic} and the "
-                f"transactional id of that name, or send again when jbm-kafka admit-partitions has ended",
+                f"{shown(unit.decode(errors='replace'))} is ({error}); allow it to write topic {self._log.topic} and "
+                f"the transactional id of that name, or send again when jbm-kafka admit-partitions has ended",
                 destination=name,
                 unit=unit,
             ) from None
@@ -160,8 +160,8 @@ class Places:
 
     def _failure(self, name: str, unit: bytes, why: str) -> OrderError:
         return OrderError(
-            f"{name}: nothing was sent: the partition of unit {shown(unit.decode(errors='replace'))} cannot be recorded "
-            f"while partitions are added: {why}; send again",
+            f"{name}: nothing was sent: the partition of unit {shown(unit.decode(errors='replace'))} cannot be "
+            f"recorded while partitions are added: {why}; send again",
             destination=name,
             unit=unit,
         )
