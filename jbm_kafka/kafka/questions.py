@@ -64,6 +64,17 @@ def only(futures: Mapping[Any, Future[Any]]) -> Future[Any]:
     return future
 
 
+def _answer(question: Callable[[Deadline], _T], deadline: Deadline) -> _T:
+    """Its answer. What a signal handler raised, Ctrl-C say, in the middle of a function of confluent-kafka comes
+    as SystemError "returned a result with an exception set"; whoever asked is told the exception itself."""
+    try:
+        return question(deadline)
+    except SystemError as error:
+        if error.__cause__ is None:
+            raise
+        raise error.__cause__ from None
+
+
 class Questions:
     """Runs questions with the time limit and the address they share."""
 
@@ -87,7 +98,7 @@ class Questions:
         self._faults.forget()
         while True:
             try:
-                answer = question(deadline)
+                answer = _answer(question, deadline)
             except KafkaException as raised:
                 error = cause(raised)
                 if error.code() not in _PASSING or deadline.is_over():
