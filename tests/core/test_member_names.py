@@ -33,3 +33,8 @@ def test_a_misspelt_member_was_refused_without_a_word_of_those_that_there_are(
 def test_members_are_found_as_ever() -> None:
     assert [AcknowledgeMode.AUTO, AcknowledgeMode["AUTO_ACKNOWLEDGE"]] == [AcknowledgeMode("auto")] * 2
     assert not hasattr(AcknowledgeMode, "_nothing")
+
+
+def test_members_are_found_also_where_python_asks_the_metaclass_for_each() -> None:
+    """As some versions before 3.12 do."""
+    assert type(DeliveryMode).__getattr__(DeliveryMode, "PERSISTENT") is DeliveryMode.PERSISTENT  # type: ignore[attr-defined]
