@@ -21,7 +21,7 @@ from jbm_kafka.core.setting_rules import is_of_its_type, setting_fault
 from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 
 OnDeadLetter = Literal["continue", "hold"]
-Truncate = Literal["settled", "never"]
+Truncate = Literal["never"]
 Routing = Literal["hash", "path-service"]
 
 
@@ -44,7 +44,7 @@ class AddressSettings:
     duplicate_window_ms: how long a duplicate id is remembered; 0: no window.
     duplicate_window_count: how many duplicate ids a partition remembers; None: as many as the time allows.
     partitions: of a destination that is created.
-    truncate, routing: of later versions; they do nothing yet.
+    truncate, routing: of later versions; they take "never" and "hash" alone, which hold without them too.
 
     Raises:
         InvalidSettingError: a value of the wrong unit or size, or with InvalidTypeError of the wrong type; the message
@@ -76,7 +76,7 @@ class AddressSettings:
     partitions: int | Unset = UNSET
     """Partitions of a destination we create."""
     truncate: Truncate | Unset = UNSET
-    """Whether what every channel group has settled is deleted from the log (LOG-4)."""
+    """Whether what every channel group has settled is deleted from the log: not yet (LOG-4)."""
     routing: Routing | Unset = UNSET
     """How a unit finds its partition (UNIT-11)."""
 
@@ -174,7 +174,7 @@ class ResolvedSettings:
     duplicate_window_ms: int = 24 * 60 * 60 * 1000
     duplicate_window_count: int | None = 10_000
     partitions: int = 16
-    truncate: Truncate = "settled"
+    truncate: Truncate = "never"
     routing: Routing = "hash"
 
 

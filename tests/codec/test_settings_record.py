@@ -29,7 +29,7 @@ EVERYTHING = AddressSettings(
     duplicate_window_ms=0,
     duplicate_window_count=None,
     partitions=4,
-    truncate="settled",
+    truncate="never",
     routing="hash",
 )
 
@@ -55,6 +55,13 @@ def test_a_setting_of_a_newer_version_is_told_and_kept_and_the_others_hold() -> 
         "max_delivery_attempts is 0: it is at least 1, or -1 for no limit",
     ]
     assert "a newer version's, most likely" in sorted(faults)[0]
+
+
+def test_truncate_settled_that_an_earlier_version_recorded_is_told_and_the_rest_holds() -> None:
+    record = SettingsRecord(AddressSettings(partitions=2), {"truncate": "settled"})
+    found, [fault] = decode_settings(encode_settings(record))
+    assert found == record
+    assert fault.startswith("truncate is 'settled': nothing deletes what was received yet; leave it out")
 
 
 def test_a_longest_wait_below_the_first_that_an_earlier_version_recorded_is_told_and_the_rest_holds() -> None:

@@ -263,7 +263,8 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("duplicate_window_count", True, "it is an int"),
     ("partitions", 0, "at least 1 and at most 10000"),
     ("partitions", 10_001, "at least 1 and at most 10000"),
-    ("truncate", "always", "'settled' or 'never'"),
+    ("truncate", "always", "it is 'never'"),
+    ("truncate", "settled", "nothing deletes what was received yet; leave it out"),
     ("routing", None, "it is 'hash'"),
     (
         "routing",

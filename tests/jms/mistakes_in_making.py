@@ -188,7 +188,10 @@ SETTINGS: Mistakes = [
     (new(AddressSettings, partitions="4"), errors.InvalidTypeError,
      "partitions is '4': it is an int"),
     (new(AddressSettings, truncate="always"), errors.InvalidSettingError,
-     "truncate is 'always': it is 'settled' or 'never'"),
+     "truncate is 'always': it is 'never'"),
+    (new(AddressSettings, truncate="settled"), errors.InvalidSettingError,
+     "truncate is 'settled': nothing deletes what was received yet; leave it out, and set Kafka's retention on the "
+     "topic"),
     (new(AddressSettings, routing="path-service"), errors.InvalidSettingError,
      "routing is 'path-service': units keep their partition without it, when jbm-kafka admit-partitions adds "
      "some; leave it out"),
