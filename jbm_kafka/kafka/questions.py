@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
+from jbm_kafka.kafka.shielded_call import shielded
 from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause, trouble
 from jbm_kafka.ports import AccessRefused, KafkaClientError, Unreachable
 
@@ -64,17 +65,6 @@ def only(futures: Mapping[Any, Future[Any]]) -> Future[Any]:
     return future
 
 
-def _answer(question: Callable[[Deadline], _T], deadline: Deadline) -> _T:
-    """Its answer. What a signal handler raised, Ctrl-C say, in the middle of a function of confluent-kafka comes
-    as SystemError "returned a result with an exception set"; whoever asked is told the exception itself."""
-    try:
-        return question(deadline)
-    except SystemError as error:
-        if error.__cause__ is None:
-            raise
-        raise error.__cause__ from None
-
-
 class Questions:
     """Runs questions with the time limit and the address they share."""
 
@@ -92,13 +82,16 @@ class Questions:
 
         A `timeout_s` of the question's own is kept to the moment: somebody's promise depends on it.
         """
+        return shielded(lambda: self._ask(about, question, timeout_s))
+
+    def _ask(self, about: str, question: Callable[[Deadline], _T], timeout_s: float | None) -> _T:
         deadline = Deadline(self._timeout_s) if timeout_s is None else Deadline(timeout_s, grace_s=0)
         pause_s = _PAUSE_S
         self._poll(0)  # what is old goes first
         self._faults.forget()
         while True:
             try:
-                answer = _answer(question, deadline)
+                answer = question(deadline)
             except KafkaException as raised:
                 error = cause(raised)
                 if error.code() not in _PASSING or deadline.is_over():

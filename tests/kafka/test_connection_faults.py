@@ -203,14 +203,3 @@ def test_a_refusal_is_what_is_told_of_all_addresses() -> None:
         KafkaError(KafkaError._AUTHENTICATION, "sasl://host:1/bootstrap: SASL: no (after 9ms in state X)")
     )
     assert str(faults.cause_at(["host:1"])).startswith("host:1: SASL: no; check sasl.username")
-
-
-def test_ctrl_c_in_a_function_of_the_client_came_as_a_system_error() -> None:
-    """It says that a function "returned a result with an exception set", which nobody's `except` expects."""
-    questions = Questions(bootstrap="127.0.0.1:31995", timeout_s=0.05, faults=ConnectionFaults(), poll=lambda _: None)
-
-    def interrupted(_: Deadline) -> None:
-        raise SystemError("describe_topics returned a result with an exception set") from KeyboardInterrupt()
-
-    with pytest.raises(KeyboardInterrupt):
-        questions.ask("describe topics", interrupted)
