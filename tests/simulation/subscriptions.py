@@ -58,8 +58,6 @@ class Subscriptions:
             return Refusal.MUST_NOT
         if any(user.node is node for user in users):
             return Refusal.MUST
-        if life.slot.kind is Kind.DURABLE:
-            return Refusal.MUST_NOT  # its client id is here
         return Refusal.MUST if users and not life.is_doubtful else Refusal.MAY
 
     @contextmanager

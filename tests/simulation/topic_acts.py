@@ -183,6 +183,11 @@ class TopicActs(Acts):
         for partition in range(self._world.topics[NEWS]):
             self._world.cluster.log(changelog_of_topic(NEWS), partition).compact(keeps_deletions=True)
 
+    def before_end(self, rest: Callable[[], None]) -> None:
+        """Who died is forgotten, and holds nothing that others may not have."""
+        for _ in range(ROUNDS_TO_LEAVE):
+            rest()
+
     def open_kind_receivers(self) -> None:
         super().open_kind_receivers()
         self._tidy()

@@ -24,4 +24,5 @@ class TopicMoveActs(MoveActs, TopicActs):
         return next(Queue(topic) for topic, name in MOVED_OF.items() if name == subscription)
 
     def before_end(self, rest: Callable[[], None]) -> None:
-        """Nothing: who subscribes again has it all."""
+        """Who subscribes again has it all: here too the dead are forgotten, and nothing else."""
+        TopicActs.before_end(self, rest)
