@@ -19,6 +19,7 @@ from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.unit_of_work import expired_before_commit
+from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.sidecar.backoff import FENCED_PAUSE_MS, Backoff
 from jbm_kafka.sidecar.checkpoint_parts import FrozenGroup, Participant, Transfer
 from jbm_kafka.sidecar.freezing import freeze_all
@@ -61,7 +62,7 @@ class Checkpointer:
         self._interval_ms = interval_ms
         self._workers = workers
         self._lock = threading.Lock()
-        self._wake = threading.Event()
+        self._wake = WakeUp()
         """Set after every change that may be work; cleared before looking for some."""
         self._dirty: dict[Participant, None] = {}
         """In the order told, so that one history always comes to the same end."""
