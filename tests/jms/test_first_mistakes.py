@@ -134,7 +134,7 @@ def test_a_time_out_of_milliseconds_looked_like_a_hang(caplog: pytest.LogCapture
 
 
 def test_in_memory_an_admin_was_told_a_command_that_does_not_reach_it() -> None:
-    said = r"create it with: Admin.create_queue\('nope'\)"
+    said = r"Admin.destinations\(\) tells which there are"
     with Admin("memory://admin-of-nothing") as admin, pytest.raises(InvalidDestinationError, match=said):
         admin.counts("nope")
 
