@@ -170,7 +170,7 @@ def test_a_local_broker_will_do_where_nobody_names_one_and_wants_no_properties()
         ('kafka = "x"', "kafka is not a table; write [kafka] and the properties below it"),
         ('[kafka]\n"group.id" = "x"', "group.id cannot be set: it decides who owns a partition"),
         ("[kafka]\nenable.idempotence = false", "enable.idempotence cannot be set: it decides which partition"),
-        ('[kafka]\nbootstrap.servers = "x"', "bootstrap.servers cannot be set: it is the `bootstrap` argument"),
+        ('[kafka]\nbootstrap.servers = "x"', "bootstrap.servers cannot be set: it is the first argument"),
         ('[kafka]\n"no.such" = "x"', 'no.such: No such configuration property: "no.such"'),
         ('[kafka]\n"debug" = ["x"]', "debug is a list; write a text, a number, true or false"),
         ("[kafka]\ndebug = 1979-05-27", "debug is a date; write a text"),
