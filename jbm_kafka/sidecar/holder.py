@@ -15,6 +15,7 @@ from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.ports import Clock, GroupConsumer, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ class Holder:
         """The group; empty until it was joined once."""
         self._worker: Worker | None = None
         self._membership = _Membership()
-        self._stopping = threading.Event()
+        self._stopping = WakeUp()
         self._lock = threading.Lock()
 
     def when_back(self, look: Callable[[], None]) -> None:
