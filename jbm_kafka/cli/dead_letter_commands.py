@@ -116,8 +116,7 @@ def retry(
     """Send dead letters to where they came from, with attempts counted from zero.
 
     Each leaves the dead-letter queue in the transaction that sends it: it is never in both, nor in none. What cannot be
-    sent stays, with the reason; then the exit code is 1, as where an
-    origin, unit or id that was named has none.
+    sent stays, with the reason; then the exit code is 1, as where an origin, unit or id that was named has none.
     """
     with admin_of(cluster) as admin:
         report = admin.retry_dead_letters(
