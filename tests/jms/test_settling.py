@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -38,10 +38,10 @@ class RefusingProvider(SimulatedProvider):
 class SteppedConnection(SimulatedConnection):
     """Started; while it waits for something, its process makes steps."""
 
-    def __init__(self, process: SteppedSidecar) -> None:
+    def __init__(self, process: SteppedSidecar, heard: Callable[[Exception], None]) -> None:
         self.process = process
         self.refusing = RefusingProvider(process, records_attempts=False)
-        super().__init__("c", self.refusing, prefetch=10, blocks=False, heard=_heard)
+        super().__init__("c", self.refusing, prefetch=10, blocks=False, heard=heard)
 
     def wait_for(self, completion: Completion, timeout_s: float, *, about: str) -> None:
         self.process.run(lambda: completion.is_done)
@@ -77,7 +77,7 @@ def _heard(error: Exception) -> None:
 @pytest.fixture
 def connection() -> Iterator[SteppedConnection]:
     process = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False))
-    yield SteppedConnection(process)
+    yield SteppedConnection(process, _heard)
     process.crash()
 
 
@@ -100,6 +100,26 @@ def test_a_refused_commit_counts_an_attempt(connection: SteppedConnection, by: s
         session.commit()
     again = connection.receive(session, consumer)
     assert (again.body, again.delivery_count, again.redelivered) == (b"a", 2, True)
+
+
+def test_a_commit_that_lost_a_partition_counts_an_attempt_of_what_is_left() -> None:
+    """Of REDELIVER-1: it was rolled back, whichever of its messages it was for."""
+    process = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False), partitions=2)
+    told: list[Exception] = []
+    connection = SteppedConnection(process, told.append)
+    session = Session(connection, AcknowledgeMode.TRANSACTED)
+    consumer = connection.consumer(session)
+    process.send("kept", partition=0)
+    process.send("lost", partition=1)
+    received = {connection.receive(session, consumer).body for _ in range(2)}
+    assert received == {b"kept", b"lost"}
+    process.group_worker.assignment.drop(process.group_worker.data.channels[1])
+    with pytest.raises(TransactionRolledBackError, match="partition 1 of orders with offset 0 moved"):
+        session.commit()
+    again = connection.receive(session, consumer)
+    assert (again.body, again.delivery_count, again.redelivered) == (b"kept", 2, True)
+    assert ["taken from this session" in str(error) for error in told] == [True]
+    process.crash()
 
 
 @pytest.mark.parametrize("other", [QUEUE, Queue("other")], ids=["same queue", "other queue"])

@@ -14,7 +14,7 @@ from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.config import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN, FETCH_PAUSE_MS
 from tests.sidecar.parts import channel_of, link_of
-from tests.sidecar.stepped import SteppedSidecar
+from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.simulation.workers import SteppedWorker
 from tests.support.manual_clock import ManualClock
 
@@ -143,3 +143,18 @@ def test_what_comes_when_it_is_durable_is_waited_for() -> None:
     link.arrive(coming)
     link.pop()
     assert link.runs_low(0)
+
+
+def test_what_was_fetched_before_a_seek_took_effect_is_not_taken_in_again(one: SteppedSidecar) -> None:
+    """Of LOG-2: the channel reads on from its own position, whatever the client had on its way."""
+    link = one.attach("s")
+    one.send("a", "b")
+    assert one.receive(link, 2) == [0, 1]
+    records, _ = one.cluster.log(QUEUE.kafka_topic(""), 0).read(0, 10, committed_only=True)
+    one.send("c")
+    late, _ = one.cluster.log(QUEUE.kafka_topic(""), 0).read(1, 10, committed_only=True)
+    state = one.group_worker.data.channels[0].state
+    for fetched in (records, late):
+        one.group_worker.fetching._take_in(fetched)
+    assert state.read_position == 3
+    assert one.receive(link, 1) == [2]

@@ -7,12 +7,16 @@ from typing import NamedTuple
 import pytest
 
 from jbm_kafka.core.settlement import unknown_offsets
+from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, Settling, Transfer
 from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from tests.sidecar.parts import channel_of, group_worker_of, link_of
+from tests.sidecar.stepped import SteppedSidecar
 from tests.sidecar.test_dispatch import state_with_two_messages
+from tests.support.manual_clock import ManualClock
 
 
 class HandedOver(NamedTuple):
@@ -68,3 +72,23 @@ def test_an_acknowledgement_on_its_way_to_a_lost_channel_is_told_to_be_refused()
     handed_over.link.buffer.popleft().lease.acknowledge(0)
     handed_over.group_worker.assignment.drop(handed_over.channel)
     assert ["offset 0 refused" in str(error) for error in handed_over.troubles] == [True]
+
+
+def test_what_a_session_had_that_closed_beside_a_refused_commit_goes_to_others() -> None:
+    """Of ACK-7, UNIT-7: it gave nothing back, for it might have been committed, and nobody else did."""
+    cluster = MemoryCluster(ManualClock(), waits=False)
+    one = SteppedSidecar("one", cluster)
+    closing = one.attach("closing")
+    one.send("a")
+    offsets = one.receive(closing, 1)
+    part, channel = one.group_worker.checkpoint_part, one.group_worker.data.channels[0]
+    cluster.create_topic("out", 1, {})
+    cluster.faults.refuse = lambda record: "Invalid record" if record.topic == "out" else None
+    settling = Settling(channel, "closing", offsets)
+    commit = Transfer(about="commit", sends=(Outgoing("out", 0, None, b"a"),), settlings=[(part, settling)])
+    one.sidecar.submit(commit)
+    one.run(lambda: channel.freeze is not None)
+    closing.leave()
+    one.run(lambda: commit.done.is_done)
+    assert one.receive(one.attach("other"), 1) == offsets
+    one.crash()
