@@ -148,8 +148,8 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
 
 _UNKNOWN = "No such configuration property"
 _PROPERTY = re.compile(r'(configuration property) "[^"]*"', re.IGNORECASE)
-_SECRETS = re.compile(r"password|secret|pem|key|token|oauth")
-"""In the names of properties whose values are not told."""
+_TOLD = re.compile(r"\.(ms|bytes|kbytes|messages|size|count|level|type|enable)$")
+"""Names of properties whose values are told: numbers and switches. Of any other it may be a secret."""
 _USUAL = (
     "batch.num.messages",
     "batch.size",
@@ -233,7 +233,7 @@ def _text(name: str, value: object, fault: str) -> str:
     named = f"client setting {name!r}"
     if fault.startswith(_UNKNOWN):
         fault = with_likely_name(fault, name, [*_USUAL, *CONTROLLED])
-    elif not _SECRETS.search(name):
+    elif _TOLD.search(name):
         named = f"{named} is {shown(value)}"
     listed = f"it is {_VALUES[name]}" if name in _VALUES else _LISTED
     return f"{named}: {fault} ({listed})"

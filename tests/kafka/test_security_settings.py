@@ -29,7 +29,6 @@ NOT_USED = "it would not be used: set security.protocol to "
         ({"security.protocol": "SSL", "ssl.ca.location": "/no/ca"}, "'ssl.ca.location': /no/ca: No such file or"),
         ({"security.protocol": "SSL", "ssl.key.location": "/no/k"}, "'ssl.key.location': /no/k: No such file or"),
         ({"sasl.jaas.config": SECRET}, "'sasl.jaas.config': Java JAAS configuration is not supported"),
-        ({"linger.ms": SECRET}, "'linger.ms': Invalid value for configuration property"),
         ({"security.protocol": "SSL", "ssl.key.pem": SECRET}, "ssl.key.pem failed: not in PEM format?"),
     ],
 )
