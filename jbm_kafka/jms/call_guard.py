@@ -7,10 +7,12 @@ lock taken reads the clock and parses arguments.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from threading import get_ident
+from types import TracebackType
 
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.wake_up import Sleepers
+from jbm_kafka.ports.wake_up import Sleepers, is_held_here
 
 
 class ListeningState:
@@ -84,8 +86,7 @@ class CallGuard:
     @property
     def has_lock(self) -> bool:
         """The caller's thread holds the session's lock."""
-        is_owned: bool = self._lock._is_owned()  # type: ignore[union-attr]
-        return is_owned
+        return is_held_here(self._lock)
 
     def try_enter(self) -> bool:
         """Begin a call; False when another one runs."""
@@ -112,6 +113,36 @@ class CallGuard:
             with self._lock:
                 self._filled.notify_all()
 
+    def break_off(self, *, was_own: bool) -> None:
+        """An error ends the caller's call, which may have begun or not; `was_own`, before it, is what `is_own` said."""
+        if not was_own and self.is_own:
+            self.leave()
+
     def refuse_for_ever(self) -> None:
         """In a forked process: nobody will end the call, and the lock may never be free, so it is not asked for."""
         self.is_in_call = True
+
+
+class CallInUse:
+    """A call as a `with`. Begun and ended by compiled code, where no signal handler can raise in between."""
+
+    __slots__ = ("_begin", "_guard", "_was_own")
+
+    def __init__(self, guard: CallGuard, begin: Callable[[], object]) -> None:
+        self._guard = guard
+        self._begin = begin
+        """Begins the call, if it is one of its own."""
+        self._was_own = False
+
+    def __enter__(self) -> None:
+        self._was_own = self._guard.is_own
+        try:
+            self._begin()
+        except BaseException:
+            self._guard.break_off(was_own=self._was_own)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._guard.break_off(was_own=self._was_own)

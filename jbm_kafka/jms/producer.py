@@ -128,11 +128,13 @@ class MessageProducer:
         if isinstance(message, Destination):
             raise wrong_type("message", message, "the message comes first, as in send(message, destination=…)")
         session = self._session
-        has_begun = session.begin_call()
+        guard = session.guard
+        was_own = guard.is_own
         try:
+            has_begun = session.begin_call()
             self._check_open()
             target = self.destination if destination is None else None
-            return self._sending.send(
+            sent = self._sending.send(
                 message,
                 target or self._target(destination),
                 self.delivery_mode if delivery_mode is None else delivery_mode,
@@ -151,9 +153,12 @@ class MessageProducer:
                 self.disable_message_id,
                 self.disable_message_timestamp,
             )
-        finally:
             if has_begun:
-                session.guard.leave()
+                guard.leave()
+            return sent
+        except BaseException:
+            guard.break_off(was_own=was_own)
+            raise
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until every send is confirmed or has failed, and its callback has run.

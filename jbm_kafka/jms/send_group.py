@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 from jbm_kafka.codec.one_header import header_text
@@ -15,6 +14,7 @@ from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.ports import KafkaClientError, Outgoing
 from jbm_kafka.ports.provider import Provider
+from jbm_kafka.ports.wake_up import Sleepers
 
 THRESHOLD = 100
 
@@ -22,12 +22,14 @@ THRESHOLD = 100
 class GroupSend:
     """One send, as its own report."""
 
-    __slots__ = ("_group", "destination", "message", "record", "trouble")
+    __slots__ = ("_group", "destination", "is_over", "message", "record", "trouble")
 
     def __init__(self, group: SendGroup, record: Outgoing, destination: Destination) -> None:
         self._group = group
         self.record = record
         self.destination = destination
+        self.is_over = False
+        """It is not waited for: it was reported, refused, or nobody knows whether it was sent."""
         self.trouble: KafkaClientError | None = None
         """What it failed with, if it has."""
         self.message: Message | None = None
@@ -43,12 +45,12 @@ class SendGroup:
     def __init__(self, provider: Provider, order: SendOrder) -> None:
         self._provider = provider
         self._order = order
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._ended_one = Sleepers(self._lock)
         self._sends: dict[GroupSend, None] = {}
         """Not confirmed, in the order sent: those under way, and those that failed."""
         self._given: dict[int, GroupSend] = {}
         """Those that failed and the application was given, by the identity of the message it was given."""
-        self._under_way = 0
         self._since_wait = 0
         self._untold: GroupSend | None = None
         """The first that failed, while no call has raised it."""
@@ -60,58 +62,70 @@ class SendGroup:
             JMSError: some are not confirmed. If that was known before, nothing was sent: nothing overtakes them.
         """
         send = GroupSend(self, record, destination)
-        with self._changed:
-            again = self._given.pop(id(message), None)
-            if again is not None:
-                del self._sends[again]
-            self._sends[send] = None
-            if self._untold is not None:
-                send.trouble = self._untold.trouble
-                raise self._failure()
-            self._under_way += 1
-        way = self._order.count(is_waited_for=True)
         try:
-            self._provider.send(record, send, is_waited_for=way)
+            refusal = self._begin(send, message)
+            if refusal is None:
+                way = self._order.count(is_waited_for=True)
+                self._provider.send(record, send, is_waited_for=way)
         except KafkaClientError as trouble:
             self._order.take_back()
             self._ended(send, trouble)
+        except BaseException:
+            # Ctrl-C: nobody knows whether a report will come, so none is waited for. One that comes is heard.
+            self._ended(send, KafkaClientError(f"the send to {destination.name} was interrupted"))
+            raise
+        else:
+            if refusal is not None:
+                raise refusal
         self._since_wait += 1
         if self._since_wait >= threshold or send.trouble is not None:
             self.wait(None)
             self.check()
 
+    def _begin(self, send: GroupSend, message: Message) -> JMSError | None:
+        """It is under way; or what is to be told instead of sending it."""
+        with self._lock:
+            again = self._given.pop(id(message), None)
+            if again is not None:
+                del self._sends[again]
+            self._sends[send] = None
+            refusal = None
+            if self._untold is not None:
+                send.trouble = self._untold.trouble
+                send.is_over = True
+                refusal = self._failure()
+        return refusal
+
+    def _is_under_way(self) -> bool:
+        return any(not send.is_over for send in self._sends)
+
     def wait(self, timeout_s: float | None) -> bool:
         """True when none is under way any more."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        with self._changed:
-            while self._under_way:
-                left_s = None if deadline is None else deadline - time.monotonic()
-                if left_s is not None and left_s <= 0:
-                    return False
-                self._changed.wait(left_s)
+        if not self._ended_one.wait_for(lambda: not self._is_under_way(), timeout_s):
+            return False
         self._since_wait = 0
         return True
 
     def check(self) -> None:
         """Raises JMSError when some failed and no call has said so."""
-        with self._changed:
+        with self._lock:
             if self._untold is not None:
                 raise self._failure()
 
     def unacknowledged(self) -> list[Message]:
         """What is not confirmed, in the order sent, each as it was sent."""
-        with self._changed:
+        with self._lock:
             return [self._message_of(send) for send in self._sends]
 
     def duplicate_id(self, message: Message) -> str | None:
         """The one that it was sent with, if it was given as failed: it may be in the log, and is sent again."""
-        with self._changed:
+        with self._lock:
             again = self._given.get(id(message))
         return None if again is None else header_text(again.record.headers, "JBMDuplicateID")
 
     def forget_given(self) -> None:
         """The application goes on: what failed and it was given is no longer of interest."""
-        with self._changed:
+        with self._lock:
             for send in self._given.values():
                 del self._sends[send]
             self._given.clear()
@@ -122,15 +136,24 @@ class SendGroup:
         self._ended(send, trouble)
 
     def _ended(self, send: GroupSend, trouble: KafkaClientError | None) -> None:
-        with self._changed:
-            self._under_way -= 1
+        with self._lock:
+            send.is_over = True
             if trouble is None:
-                del self._sends[send]
+                self._confirmed(send)
             else:
                 send.trouble = trouble
                 self._untold = self._untold or send
-            if not self._under_way:
-                self._changed.notify_all()
+            if not self._is_under_way():
+                self._ended_one.notify_all()
+
+    def _confirmed(self, send: GroupSend) -> None:
+        self._sends.pop(send, None)
+        if send.trouble is None:
+            return
+        # Of an interrupted send: what was told of it is not so.
+        if self._untold is send:
+            self._untold = next((other for other in self._sends if other.trouble is not None), None)
+        self._given.pop(id(send.message), None)
 
     def _message_of(self, send: GroupSend) -> Message:
         """Made from its record: the object that was sent may have changed, and lacks what was an argument of `send`."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.jms.call_guard import CallGuard
+from jbm_kafka.jms.call_guard import CallGuard, CallInUse
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.outbox import Outbox
@@ -53,15 +52,9 @@ class SessionCore:
             self.connection.check_process()
             raise IllegalStateError("the session is closed; make a new one")
 
-    @contextmanager
-    def in_use(self, *, beside_listener: bool = False) -> Iterator[None]:
+    def in_use(self, *, beside_listener: bool = False) -> CallInUse:
         """Around a call; see `begin_call`."""
-        has_begun = self.begin_call(beside_listener=beside_listener)
-        try:
-            yield
-        finally:
-            if has_begun:
-                self.guard.leave()
+        return CallInUse(self.guard, partial(self.begin_call, beside_listener=beside_listener))
 
     def begin_call(self, *, beside_listener: bool = False) -> bool:
         """One call at a time: a second thread's is refused (CONN-1), and any other's than a listener's own.
@@ -82,15 +75,12 @@ class SessionCore:
             self.check_open()
         return True
 
-    @contextmanager
-    def finished_call(self) -> Iterator[None]:
+    def finished_call(self) -> CallInUse:
         """For closing: whoever is in a call finishes it; what it received is unacknowledged then, or not received."""
-        has_it = self.connection.waits.wait_closing(self.guard.wait_enter, CALL_TIMEOUT_S)
-        try:
-            yield
-        finally:
-            if has_it:
-                self.guard.leave()
+        return CallInUse(self.guard, self._wait_enter)
+
+    def _wait_enter(self) -> None:
+        self.connection.waits.wait_closing(self.guard.wait_enter, CALL_TIMEOUT_S)
 
     def busy(self) -> IllegalStateError:
         """What a second thread is told, and a second process."""

@@ -28,6 +28,7 @@ from jbm_kafka.ports import (
     UnknownTopic,
     Unreachable,
 )
+from jbm_kafka.ports.wake_up import Sleepers, is_held_here
 
 _POLL_S = 0.1
 _ASKED_TOPIC = "__consumer_offsets"
@@ -86,8 +87,8 @@ class ConfluentSender:
         self._settings = settings
         self._bootstrap = bootstrap
         self._timeout_s = send_timeout_ms / 1000
-        lock = threading.Lock()
-        self._progress = threading.Condition(lock)
+        lock = threading.RLock()
+        self._progress = Sleepers(lock)
         # For each send: a `with` of compiled code looks both up, and calls them by way of two functions more.
         self._acquire, self._release = lock.acquire, lock.release
         self._windows: deque[_Window] = deque([_Window()])
@@ -123,6 +124,10 @@ class ConfluentSender:
                     continue
                 self._is_broken = self._is_broken or error.fatal() or error.code() == KafkaError._FATAL
                 raise _failure(error, record, self._bootstrap) from None
+            except BaseException:
+                if is_held_here(self._progress.lock):  # a signal handler raised between the taking and the block
+                    self._release()
+                raise
             else:
                 return
 
@@ -130,16 +135,23 @@ class ConfluentSender:
         if not self._is_open:
             raise KafkaClientError(f"send to {record.topic}: the sender is closed")
         window = self._windows[-1]
-        self._producer.produce(
-            record.topic,
-            record.value,
-            record.key,
-            record.partition,
-            on_delivery=_Sent(self, window, record, report),
-            timestamp=record.timestamp_ms or 0,
-            headers=record.headers if isinstance(record.headers, list) else list(record.headers),
-        )
-        window.sent += 1
+        sent = _Sent(self, window, record, report)
+        headers = record.headers if isinstance(record.headers, list) else list(record.headers)
+        try:
+            # From the counting until it is queued no other function is called: no signal handler can raise in between.
+            window.sent += 1
+            self._producer.produce(
+                record.topic,
+                record.value,
+                record.key,
+                record.partition,
+                on_delivery=sent,
+                timestamp=record.timestamp_ms or 0,
+                headers=headers,
+            )
+        except (BufferError, KafkaException, TypeError, ValueError):  # not queued
+            window.sent -= 1
+            raise
 
     def _check_fits(self, record: Outgoing) -> None:
         """Raises RecordTooLarge for a record that finds no room in an empty queue either."""
@@ -153,29 +165,22 @@ class ConfluentSender:
         # A report that sends runs on the thread that alone could make room.
         is_reporter = threading.current_thread() is self._poller
         if not is_reporter:
-            with self._progress:
-                self._progress.wait(0.05)
+            self._progress.sleep_unless(lambda: False, 0.05)
         # Looked at after the wait: a process that stood still in it must not queue what was routed long ago.
         if is_reporter or time.monotonic() > deadline:
             text = f"send to {record.topic}[{record.partition}]: the send queue is full"
             raise Unreachable(f"{text} and Kafka at {self._bootstrap} takes nothing")
 
     def flush(self, timeout_s: float) -> bool:
-        deadline = time.monotonic() + timeout_s
-        with self._progress:
+        with self._progress.lock:
             last = self._windows[-1]
             self._open_window()
             self._drop_done()
-            while not last.is_done:
-                remaining_s = deadline - time.monotonic()
-                if remaining_s <= 0:
-                    return False
-                self._progress.wait(remaining_s)
-        return True
+        return self._progress.wait_for(lambda: last.is_done, timeout_s)
 
     def close(self, timeout_s: float) -> None:
         self.flush(timeout_s)
-        with self._progress:
+        with self._progress.lock:
             self._is_open = False
         if threading.current_thread() is not self._poller:
             self._poller.join()
@@ -233,7 +238,7 @@ class ConfluentSender:
     def _is_overdue(self) -> bool:
         now = time.monotonic()
         step_s = self._timeout_s / _WINDOWS_PER_TIMEOUT
-        with self._progress:
+        with self._progress.lock:
             current = self._windows[-1]
             if not current.sent:
                 current.opened_at = now
@@ -247,7 +252,7 @@ class ConfluentSender:
         """Fail everything queued and in flight at once; what is sent from now on starts afresh."""
         is_overdue = self._is_open and not self._is_broken
         self._without_leader = partitions_without_leader(self._producer) if is_overdue else frozenset()
-        with self._progress:
+        with self._progress.lock:
             producer = self._producer
             producer.purge()
             if self._is_broken:
@@ -256,7 +261,7 @@ class ConfluentSender:
                 self._is_broken = False
         while len(producer):
             self._poll(producer, _POLL_S)
-        with self._progress:
+        with self._progress.lock:
             self._drop_done()
 
     def refused(self, error: KafkaError, record: Outgoing, report: SendReport | None) -> None:

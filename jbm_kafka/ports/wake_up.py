@@ -93,3 +93,9 @@ class Sleepers:
                 return True
             if left_s <= 0:
                 return False
+
+
+def is_held_here(lock: threading.RLock | threading.Lock) -> bool:
+    """The caller's thread holds it. Of an RLock: nothing tells who holds a Lock."""
+    is_owned: bool = lock._is_owned()  # type: ignore[union-attr]
+    return is_owned
