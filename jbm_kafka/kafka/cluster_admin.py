@@ -37,6 +37,7 @@ from jbm_kafka.ports import (
     GroupFenced,
     GroupKind,
     GroupMember,
+    KafkaClientError,
     PositionOutOfRange,
     TopicDescription,
     UnknownTopic,
@@ -57,15 +58,25 @@ class ConfluentAdmin:
         """`group_settings` are those of a consumer that asks for its group's offsets; its `group.id` is added here."""
         self._faults = ConnectionFaults()
         client_settings = {**settings, **self._faults.settings}
-        self._client = AdminClient(client_settings)
+        self._open_client: AdminClient | None = AdminClient(client_settings)
         self._coordinators = CoordinatorClient(client_settings)
         self._group_settings = group_settings
         self._uses_tls = str(settings.get("security.protocol", "")).upper().endswith("SSL")
         self._bootstrap = bootstrap
         self._stable_ends = StableEnds(group_settings)
         self._questions = Questions(
-            bootstrap=bootstrap, timeout_s=timeout_s, faults=self._faults, poll=self._client.poll
+            bootstrap=bootstrap, timeout_s=timeout_s, faults=self._faults, poll=self._poll
         )
+
+    @property
+    def _client(self) -> AdminClient:
+        client = self._open_client
+        if client is None:
+            raise KafkaClientError(f"the connection to Kafka at {self._bootstrap} is closed")
+        return client
+
+    def _poll(self, timeout_s: float) -> object:
+        return self._client.poll(timeout_s)
 
     # -- topics ------------------------------------------------------------------------------------------------------
 
@@ -384,8 +395,9 @@ class ConfluentAdmin:
             raise
 
     def close(self) -> None:
-        """The admin client ends with its last reference."""
         self._stable_ends.close()
+        self._coordinators.close()
+        self._open_client = None  # it ends with its last reference: a call that is under way has one
 
 
 def _group(listing: Any) -> GroupDescription:

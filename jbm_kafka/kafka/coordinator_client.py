@@ -43,6 +43,11 @@ class CoordinatorClient:
                 self._forget(client)
             raise
 
+    def close(self) -> None:
+        """Let the client go; what is asked later has a new one."""
+        with self._lock:
+            self._client = None
+
     def _current(self) -> AdminClient:
         with self._lock:
             if self._client is None:

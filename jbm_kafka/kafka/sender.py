@@ -83,6 +83,8 @@ class _Sent:
 class ConfluentSender:
     """Implements `ports.Sender`."""
 
+    __deletable__ = ("_producer",)
+
     def __init__(self, settings: dict[str, Any], *, bootstrap: str, send_timeout_ms: int) -> None:
         self._settings = settings
         self._bootstrap = bootstrap
@@ -209,6 +211,7 @@ class ConfluentSender:
             if self._is_overdue() or self._is_broken:
                 self._give_up()
         self._give_up()
+        del self._producer  # with its threads and connections, whoever still knows this sender
 
     def _hasten_id(self, producer: Producer) -> None:
         """Have a new producer given its id, without which nothing is sent.

@@ -4,8 +4,6 @@ librdkafka fills batches to one size for all topics, and a broker refuses a batc
 `max.message.bytes`, though each record in it would fit.
 """
 
-from collections.abc import Callable
-
 from jbm_kafka.kafka.profiles import BATCH_BYTES
 from jbm_kafka.ports import Outgoing
 
@@ -18,23 +16,23 @@ _UTF8_BYTES_MAX = 4
 class SmallBatches:
     """What one producer has queued since its last flush for such topics. The producer's thread only."""
 
-    def __init__(self, flush: Callable[[], object]) -> None:
-        self._flush = flush
+    def __init__(self) -> None:
         self._queued_bytes: dict[tuple[str, int], int] = {}
 
-    def make_room(self, record: Outgoing) -> None:
-        """Before the record is queued: what is queued for its partition goes first if both are too much together."""
+    def count(self, record: Outgoing) -> bool:
+        """A record about to be queued; True: flush first, for with what is queued for its partition it is too much."""
         limit_bytes = record.batch_bytes_max
         if not 0 < limit_bytes < BATCH_BYTES:
-            return
+            return False
         place = (record.topic, record.partition)
         size = _bytes_at_most(record)
         queued_bytes = self._queued_bytes.get(place, 0)
-        if queued_bytes and _BATCH_FRAME_BYTES + queued_bytes + size > limit_bytes:
-            self._flush()
+        is_too_much = queued_bytes > 0 and _BATCH_FRAME_BYTES + queued_bytes + size > limit_bytes
+        if is_too_much:
             self._queued_bytes.clear()
             queued_bytes = 0
         self._queued_bytes[place] = queued_bytes + size
+        return is_too_much
 
     def clear(self) -> None:
         """Nothing is queued."""

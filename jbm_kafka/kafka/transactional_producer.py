@@ -80,7 +80,7 @@ class ConfluentTransactionalProducer:
         self._bootstrap = bootstrap
         self._id = str(settings["transactional.id"])
         self._timeout_s = settings["transaction.timeout.ms"] / 1000
-        self._small_batches = SmallBatches(lambda: hear_all(self._producer, self._timeout_s))
+        self._small_batches = SmallBatches()
         self._in_transaction = False
         """It is open, and ours to end."""
         self._failed: dict[object, str] = {}
@@ -111,7 +111,8 @@ class ConfluentTransactionalProducer:
         deadline = time.monotonic() + self._timeout_s
         report = _Report(self._failed, self._unanswered, self._written, record, token)
         is_retry = False
-        self._small_batches.make_room(record)
+        if self._small_batches.count(record):
+            hear_all(self._producer, self._timeout_s)
         while True:
             try:
                 self._producer.produce(
