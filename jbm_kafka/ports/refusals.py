@@ -28,13 +28,22 @@ def notify_refused(lease: PartitionLease, offsets: Sequence[int]) -> None:
         lease.notify(refusal(lease.channel, untold))
 
 
-MOVED = "the partition moves to another process. A rebalance waits for handlers: revoke_drain_ms says how long"
+MOVED = (
+    "the partition moves to another process, or its topic was deleted. A rebalance waits for handlers: revoke_drain_ms "
+    "says how long"
+)
 """Why a session loses what it holds."""
 LOST = (
     "the group took this process for dead and gave the partition to others, for it heard nothing of it for "
     "session_timeout_ms: Kafka was silent, or the process stood still"
 )
 READ_ANEW = "the partition is read anew by this process; the log says why"
+MEANWHILE = "this process lost the partition meanwhile"
+GONE = "the topic was deleted, or has this partition no more, and its messages are gone with it"
+
+
+_AGAIN = "They are delivered again with JMSRedelivered set, which counts as no attempt. "
+_STILL = "What this session still says of them is refused"
 
 
 def taken_from_session(
@@ -43,8 +52,7 @@ def taken_from_session(
     """What a session that lives is told at once: what it holds is delivered to others."""
     return JMSError(
         f"{channel.topic}[{channel.partition}]: offset {_some(offsets)} taken from this session before it settled "
-        f"them: {why}. They are delivered again with JMSRedelivered set, which counts as no attempt; what this session "
-        f"still says of them is refused; {some_ids(message_ids)}",
+        f"them: {why}. {'' if why == GONE else _AGAIN}{_STILL}; {some_ids(message_ids)}",
         topic=channel.topic,
         partition=channel.partition,
         offsets=tuple(offsets),
@@ -52,11 +60,11 @@ def taken_from_session(
     )
 
 
-def taken(channel: LeasedChannel) -> TransactionRolledBackError:
+def taken(channel: LeasedChannel, why: str) -> TransactionRolledBackError:
     """What is told who waited for a record that will never be made."""
+    again = "" if why == GONE else "; the messages are delivered again"
     return TransactionRolledBackError(
-        f"{channel.topic}[{channel.partition}] moved to another process before this was recorded; "
-        f"the messages are delivered again",
+        f"{channel.topic}[{channel.partition}]: not recorded: {why}{again}",
         topic=channel.topic,
         partition=channel.partition,
     )

@@ -16,7 +16,7 @@ from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import LOST, MOVED, READ_ANEW, in_doubt, taken
+from jbm_kafka.ports.refusals import GONE, LOST, MOVED, READ_ANEW, in_doubt, taken
 from jbm_kafka.sidecar.channel_opener import Opener
 from jbm_kafka.sidecar.config import FETCH_COUNT_MAX
 from jbm_kafka.sidecar.flow import Flow
@@ -154,7 +154,7 @@ class Assignment:
         channel = self._data.channels.get(partition)
         if channel is not None:
             log.warning("%s; what of it was not settled is gone with it, other partitions go on", cause)
-            self.drop(channel)
+            self.drop(channel, GONE)
 
     def reposition(self, partition: int) -> None:
         """The log no longer holds the position: open the channel anew, which begins at the log's start."""
@@ -188,7 +188,7 @@ class Assignment:
         )
         for channel in stale:
             if channel.is_closing or channel.partition >= partitions:
-                self.drop(channel)
+                self.drop(channel, GONE)
                 continue
             if channel.is_paused and data.consumer is not None:
                 data.consumer.resume([channel.partition])  # the channel that opens anew is not paused
@@ -307,7 +307,7 @@ class Assignment:
                 if lease.acked:
                     self._settle.refuse_late(lease)
             link.remove(channel.partition, None)
-        channel.fail_waiters(taken(channel))
+        channel.fail_waiters(taken(channel, why))
         self._settle.refuse_unrecorded(channel)
         self._undecided = [other for other in (*self._undecided, channel) if other.freeze is not None]
         if data.channels.get(channel.partition) is channel:

@@ -10,7 +10,7 @@ from jbm_kafka.core.entries import MessageEvent
 from jbm_kafka.core.reference import DEPARTING, SessionId
 from jbm_kafka.core.settlement import unknown_offsets
 from jbm_kafka.ports import GroupFenced
-from jbm_kafka.ports.refusals import taken
+from jbm_kafka.ports.refusals import MEANWHILE, taken
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
 from jbm_kafka.sidecar.group_data import GroupData
@@ -114,7 +114,7 @@ class CheckpointPart:
             else:
                 self._return_orphans(part)
                 if channel.is_lost:  # nobody tries again
-                    channel.fail_waiters(taken(channel))
+                    channel.fail_waiters(taken(channel, MEANWHILE))
                     self._settle.refuse_unrecorded(channel)
             for waiter in waiters:
                 waiter.complete()

@@ -246,7 +246,7 @@ class GroupWorker:
         self._is_stopping = True
         self.failure = error
         for channel in list(self.data.channels.values()):
-            self.assignment.drop(channel)
+            self.assignment.drop(channel, f"this process serves its queue or subscription no longer: {error}")
         self.pump()
         for link in list(self.data.links.values()):
             link.fail(error)

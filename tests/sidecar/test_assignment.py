@@ -103,6 +103,24 @@ def test_a_partition_is_given_up_though_the_end_of_a_commit_stays_unknown(start:
     assert group_worker.failure is None
 
 
+def test_what_a_deleted_topic_held_is_not_said_to_come_again(start: Start) -> None:
+    """Of ACK-9: who has some of it in hand, or waits for its record, was told that another process has it now."""
+    one, channel, done = one_acknowledging(start)
+    link = one.attach("t")
+    told: list[Exception] = []
+    link.on_trouble = told.append
+    one.send("kept")
+    one.receive(link, 1)
+    one.held.add(CHECKPOINTS)
+    one.group_worker.assignment.partition_gone(0, "orders[0]: fetched, and not there")
+    one.run(lambda: channel.is_lost and bool(told))
+    [taken] = told
+    assert "the topic was deleted, or has this partition no more" in str(taken)
+    assert "again" not in str(taken)
+    with pytest.raises(TransactionRolledBackError, match="its messages are gone with it$"):
+        done.wait(0.0, about="the acknowledgement")
+
+
 def one_acknowledging(start: Start) -> tuple[SteppedSidecar, OwnedChannel, Completion]:
     """A call that waits until its acknowledgement is recorded."""
     one = start("one")
@@ -146,7 +164,7 @@ def test_an_acknowledgement_that_was_not_recorded_is_refused_when_its_partition_
     assert not done.is_done
     one.held.clear()
     one.run(lambda: done.is_done)
-    with pytest.raises(TransactionRolledBackError, match="before this was recorded"):
+    with pytest.raises(TransactionRolledBackError, match="not recorded: this process lost the partition meanwhile; the messages are delivered again"):
         done.wait(0.0, about="acknowledge")
 
 
