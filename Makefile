@@ -43,7 +43,7 @@ demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
 
 test: check test-pure  ## every test but the slow ones (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=5)
-	$(PYTEST) -n $(JOBS) --dist loadgroup --no-loadscope-reorder || $(BIN)/python -m tests.house.second_try $$?
+	$(PYTEST) -n $(JOBS) --dist loadscope --no-loadscope-reorder || $(BIN)/python -m tests.house.second_try $$?
 
 test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
 	$(PURE) tests/sidecar tests/simulation || JBM_PURE=1 $(BIN)/python -m tests.house.second_try $$?

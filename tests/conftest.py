@@ -17,6 +17,7 @@ from jbm_kafka.providers import embedded, in_memory
 from jbm_kafka.testing.real_broker import wanted_broker
 from tests.support.broker import local_broker, open_broker
 from tests.support.compiled_files import stale_modules
+from tests.support.kept_together import KeptTogether
 from tests.support.secured import SecuredBroker, secured_broker
 from tests.support.topics import create_topic, delete_topics_beginning_with
 
@@ -41,15 +42,14 @@ _LONGEST_FIRST = {folder: n for n, folder in enumerate(("spark", "chaos", "docs"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Says what stays together when several processes share a run: a file, and all that shares the one Spark.
-
-    Not the pages of the documentation, where each has a broker of its own, nor the simulation, which has none.
-    """
-    for item in items:
-        folder, file = item.path.parent.name, item.nodeid.partition("::")[0]
-        if folder not in ("docs", "simulation"):
-            item.add_marker(pytest.mark.xdist_group("spark" if folder == "spark" else file))
+    """The longest first."""
     items.sort(key=lambda item: _LONGEST_FIRST.get(item.path.parent.name, len(_LONGEST_FIRST)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> KeptTogether | None:
+    """With `--dist loadscope`, which process gets which tests."""
+    return KeptTogether(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 class MakeTopic(Protocol):

@@ -11,7 +11,7 @@ import jbm_kafka
 from jbm_kafka.devbroker import LocalBroker
 from tests.dist.conftest import Built, Environment, build, environment
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dist")]
+pytestmark = pytest.mark.slow
 
 ARE_USED = "from jbm_kafka import compiled; print(compiled.are_used())"
 

@@ -15,7 +15,6 @@ from jbm_kafka.devbroker import LocalBroker
 from tests.dist.conftest import Built, Environment
 from tests.house.sources import ROOT
 
-pytestmark = pytest.mark.xdist_group("dist")  # one process builds and installs for all of them
 
 IN_MEMORY = """
 from jbm_kafka import ConnectionFactory, Queue

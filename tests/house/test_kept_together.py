@@ -1,0 +1,37 @@
+"""Which tests stay in one process when several share the run."""
+
+import re
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+
+from tests.house.sources import ROOT
+from tests.support.kept_together import group_of
+
+SHARING_SPARK = ["tests/spark/test_kafka_properties.py", "tests/spark/test_jars.py"]
+"""Two files that need neither Spark nor a broker themselves."""
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "group"),
+    [
+        ("tests/jms/test_auto.py::test_a[kafka]", "tests/jms/test_auto.py"),
+        ("tests/spark/test_jars.py::test_a", "one Spark"),
+        ("tests/dist/test_wheel.py::test_a", "builds and installs once"),
+        ("tests/docs/test_pages.py::test_a[docs/x.md]", "tests/docs/test_pages.py::test_a[docs/x.md]"),
+    ],
+)
+def test_what_stays_together(nodeid: str, group: str) -> None:
+    assert group_of(nodeid) == group
+
+
+def test_a_run_of_two_processes_keeps_together_what_it_should() -> None:
+    """Without a word each process had a Spark of its own: xdist's marker changes nothing with pytest 9.2."""
+    run = [sys.executable, "-m", "pytest", "-v", "-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"]
+    told = subprocess.run([*run, *SHARING_SPARK], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    processes = defaultdict(set)
+    for process, folder in re.findall(r"\[(gw\d)\].*PASSED tests/(\w+)/", told):
+        processes[folder].add(process)
+    assert len(processes["spark"]) == 1, told
