@@ -67,7 +67,7 @@ class Start:
     position: Position
     """What the channel begins with; within the log's bounds. Its checkpoint id is empty when no checkpoint wrote it."""
     keeps_entries: bool
-    """False: whatever else is remembered does not count any more."""
+    """False: whatever else is remembered does not count any more, but for the ids of what lies before a reset."""
 
 
 def decide_start(facts: Facts) -> Start:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
-from jbm_kafka.core.entries import Entry, OffsetRange
+from jbm_kafka.core.entries import Duplicates, Entry, OffsetRange
 from jbm_kafka.core.start_position import Facts, Start, StartReason, decide_start, is_disputed
 from jbm_kafka.ports import CommittedOffset, Journal, KafkaAdmin, LogReader
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
@@ -213,6 +213,10 @@ def _kept(others: Mapping[bytes, Entry], start: Start, log_end: int) -> Mapping[
             end = start.position.fetched
         case StartReason.COMMITTED_OFFSET:
             end = log_end
+        case StartReason.OPERATOR_RESET:
+            # Delivered again is what begins here. What was sent once before that counts still, and is not repeated.
+            end = start.position.watermark
+            others = {key: entry for key, entry in others.items() if isinstance(entry, Duplicates)}
         case _:
             return {}
     cut = {key: cut_entry(entry, begin=start.position.watermark, end=end) for key, entry in others.items()}

@@ -7,7 +7,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from jbm_kafka import AcknowledgeMode, Queue
 from tests.jms.conftest import make_factory
-from tests.jms.support import eventually, receive_all, send
+from tests.jms.support import NOTHING_S, bodies, eventually, receive_all, send
 from tests.support.chaos_topics import committed_offsets, group_of
 from tests.support.topics import ADMIN_TIMEOUT_S, admin_client
 
@@ -30,6 +30,25 @@ def test_the_committed_offset_is_the_lowest_unsettled_message_and_a_reset_is_hon
     with factory.create_connection() as connection, connection.create_session() as session:
         again = receive_all(session.create_consumer(queue), len(expected))
         assert [(m.body, m.delivery_count, m.redelivered) for m in again] == [(body, 1, False) for body in expected]
+
+
+def test_a_reset_does_not_let_a_repeated_send_through(bootstrap: str, orders: Queue) -> None:
+    """SEND-8, LOG-2: forward past what is left, what was received before is not received twice."""
+    queue = Queue(f"{orders.name}.one")
+    factory = make_factory(bootstrap)
+    with factory.create_connection() as connection, connection.create_session() as session:
+        producer, consumer = session.create_producer(queue), session.create_consumer(queue)
+        for number in range(4):
+            producer.send(f"m{number}", duplicate_id=f"d{number}")
+        receive_all(consumer, 2)
+    eventually(lambda: committed_offsets(bootstrap, queue.name) == {0: 2}, "the offset is not that of m2")
+    reset(bootstrap, queue, 3)
+    with factory.create_connection() as connection, connection.create_session() as session:
+        producer, consumer = session.create_producer(queue), session.create_consumer(queue)
+        for number in (0, 1, 4):
+            producer.send(f"again {number}", duplicate_id=f"d{number}")
+        assert bodies(receive_all(consumer, 2)) == ["m3", "again 4"]
+        assert consumer.receive(NOTHING_S) is None
 
 
 def reset(bootstrap: str, queue: Queue, position: int) -> None:

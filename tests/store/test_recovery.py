@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.codec.changelog import encode_entry
-from jbm_kafka.core.entries import HeldGone, Position
+from jbm_kafka.core.entries import Duplicates, HeldGone, Position, SeenId
 from jbm_kafka.core.start_position import StartReason
 from jbm_kafka.ports import CommittedOffset, Unreachable
 from jbm_kafka.store.recovery import recover_channels
@@ -66,6 +66,17 @@ def test_after_a_reset_old_entries_are_obsolete_until_a_checkpoint_has_deleted_t
     last = world.checkpoint(target)
     assert world.recover().entries == (last,)
     assert world.recover() == world.recover_anew()
+
+
+@pytest.mark.parametrize(("target", "known"), [(40, [3, 8]), (8, [3]), (1, [])])
+def test_a_reset_forgot_the_duplicate_ids_of_what_it_does_not_deliver_again(target: int, known: list[int]) -> None:
+    """SEND-8, LOG-2: what was done a moment before was done twice when it was sent once more."""
+    world = World()
+    seen = {offset: SeenId(bytes([offset] * 16), offset, 1_000) for offset in (3, 8)}
+    world.checkpoint(10, settled(0, 15), Duplicates(0, tuple(seen.values())))
+    world.reset_offset(target)
+    [_, *others] = world.recover().entries
+    assert others == ([Duplicates(0, tuple(seen[offset] for offset in known))] if known else [])
 
 
 def test_an_offset_restored_with_its_metadata_means_deliver_again_and_is_told(
