@@ -8,6 +8,7 @@ from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
 from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
 from jbm_kafka.kafka.log_reader import ConfluentLogReader
 from jbm_kafka.kafka.profiles import (
+    GROUP_REFRESH_MS,
     group_settings,
     log_settings,
     offsets_settings,
@@ -22,6 +23,8 @@ from jbm_kafka.kafka.tail_reader import ConfluentTailReader
 from jbm_kafka.kafka.transaction_log import ConfluentTransactionLog
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
 from jbm_kafka.ports import GroupListener
+
+_REFRESH = "topic.metadata.refresh.interval.ms"
 
 
 class ConfluentKafka:
@@ -75,6 +78,7 @@ class ConfluentKafka:
             memory_bytes=memory_bytes,
         )
         settings = self._settings(ours)
+        settings[_REFRESH] = self._client_settings.get(_REFRESH, GROUP_REFRESH_MS)
         return ConfluentGroupConsumer(
             settings,
             group=group,

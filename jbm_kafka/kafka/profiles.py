@@ -24,6 +24,8 @@ GROUP_PARTITION_BYTES_MIN = BATCH_BYTES
 GROUP_FETCH_BYTES = 1_048_576
 """One partition's share of a fetch at most and at least, and about all of it. As they are on the wire: compressed text
 is many times that."""
+GROUP_REFRESH_MS = 5_000
+"""How soon a group takes partitions that were added to its topic: what is sent to them waits so long."""
 GROUP_LARGE_BATCH_BYTES = 8_388_608
 """Room besides for a batch larger than a share: one comes in each fetch, of the partition that is asked for first."""
 

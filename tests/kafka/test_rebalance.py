@@ -41,6 +41,17 @@ def test_two_members_share_and_each_takes_over_from_the_other(
     assert kafka.admin().group_members(kafka_name) == 0
 
 
+def test_partitions_that_were_added_waited_half_a_minute_for_an_owner(
+    kafka: Kafka, topic: str, kafka_name: str
+) -> None:
+    """librdkafka looks at its topics only so often."""
+    reading = member(kafka, kafka_name, topic)
+    consume_until(lambda: bool(reading.assignment()), reading)
+    kafka.admin().add_partitions(topic, 3)
+    consume_until(lambda: len(reading.assignment()) == 3, reading)
+    reading.close()
+
+
 def test_a_member_too_many_has_joined_with_nothing(world: World, kafka: Kafka, topic: str, kafka_name: str) -> None:
     first = member(kafka, kafka_name, topic)
     consume_until(lambda: bool(first.assignment()), first)
