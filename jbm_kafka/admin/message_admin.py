@@ -5,7 +5,6 @@ from collections.abc import Collection
 from jbm_kafka.admin.asked import queue_of
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.chosen_messages import choice_of
-from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS, SHIPPED_EXPIRED
 from jbm_kafka.admin.message_verbs import MessagesReport, Wish, take_out, wish_of
 from jbm_kafka.admin.recorded_settings import recorded_settings
 from jbm_kafka.admin.running_admin import ASK_TIMEOUT_S
@@ -15,6 +14,7 @@ from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
+from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.taking_out import Verb, route_of_verb
 
 
@@ -105,13 +105,14 @@ class MessageAdmin(Asking):
         message_id: str | Collection[str] | None = None,
         everything: bool = False,
         count: int | None = None,
-        expiry_address: str | None = SHIPPED_EXPIRED,
+        expiry_address: str | Unset | None = UNSET,
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> MessagesReport:
         """Let messages expire now: they go to the expiry address, or are removed where there is none (SEND-5).
 
-        As `move` in all else. `expiry_address` is what counts when nobody receives; else the settings there do.
+        As `move` in all else. `expiry_address` is what counts when nobody receives and the registry has no setting for
+        it; not given: ExpiryQueue. Else it goes by the settings.
         """
         choice = choice_of(selector, unit, message_id, everything=everything)
         wish = wish_of(
@@ -130,13 +131,14 @@ class MessageAdmin(Asking):
         message_id: str | Collection[str] | None = None,
         everything: bool = False,
         count: int | None = None,
-        dead_letter_address: str | None = SHIPPED_DEAD_LETTERS,
+        dead_letter_address: str | Unset | None = UNSET,
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> MessagesReport:
         """Give messages up now: they go to the dead-letter address with the reason "operator" (REDELIVER-4).
 
-        As `move` in all else. `dead_letter_address` is what counts when nobody receives; else the settings there do.
+        As `move` in all else. `dead_letter_address` is what counts when nobody receives and the registry has no setting
+        for it; not given: DLQ. Else it goes by the settings.
         """
         choice = choice_of(selector, unit, message_id, everything=everything)
         wish = wish_of(

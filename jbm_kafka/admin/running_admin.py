@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping
 
 from jbm_kafka.admin.asking import Asking
-from jbm_kafka.admin.found_destinations import SHIPPED_DEAD_LETTERS
 from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.pausing import FOLLOW_S, by_whom, change, parts_of
 from jbm_kafka.admin.recorded_settings import own_addresses, recorded_settings, set_settings, unset_settings
@@ -14,6 +13,7 @@ from jbm_kafka.codec.pause_record import Halt, Pause
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.arguments import checked_flag, checked_seconds
 
@@ -108,7 +108,7 @@ class RunningAdmin(Asking):
         message_id: str | None = None,
         everything: bool = False,
         again: bool = False,
-        dead_letter_address: Queue | Topic | str | None = SHIPPED_DEAD_LETTERS,
+        dead_letter_address: Queue | Topic | str | Unset | None = UNSET,
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> ReleaseReport:
@@ -123,7 +123,7 @@ class RunningAdmin(Asking):
             everything: all that is on hold there.
             again: they are not given up, but tried anew, with all their attempts.
             dead_letter_address: where they go when no process receives and the registry has no setting for it
-                (`set_address_settings`); else it goes by the settings. None: they are removed.
+                (`set_address_settings`); else it goes by the settings. Not given: DLQ; None: they are removed.
             dry_run: nothing is released; the report has what would be.
 
         Raises:

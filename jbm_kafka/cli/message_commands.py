@@ -24,6 +24,7 @@ from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named, as_queu
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError, OrderError
+from jbm_kafka.core.markers import UNSET
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NOBODY_TO_ASK = "nobody can be asked here whether they are meant: give --yes, or --dry-run to see which would go"
@@ -152,18 +153,22 @@ def remove(destination: Named, yes: bool, dry_run: bool, cluster: Cluster, as_js
     "--expiry-address",
     metavar="DEST",
     callback=as_address,
-    default="ExpiryQueue",
-    show_default=True,
+    show_default="ExpiryQueue",
     help="Where they go when no process receives; else it goes by the settings there.",
 )
 @choice_options
 def expire(
-    destination: Named, expiry_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
+    destination: Named, expiry_address: str | None, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
 ) -> None:
     """Let messages expire now: they go to the expiry address. What somebody works on stays with him."""
     _print_after(
         cluster,
-        lambda admin: admin.expire(destination, expiry_address=expiry_address, dry_run=dry_run, **_asked(**choice)),
+        lambda admin: admin.expire(
+            destination,
+            expiry_address=UNSET if expiry_address is None else expiry_address,
+            dry_run=dry_run,
+            **_asked(**choice),
+        ),
         choice,
         as_json=as_json,
     )
@@ -175,13 +180,12 @@ def expire(
     "--dead-letter-address",
     metavar="DEST",
     callback=as_address,
-    default="DLQ",
-    show_default=True,
+    show_default="DLQ",
     help="Where they go when no process receives; else it goes by the settings there.",
 )
 @choice_options
 def give_up(
-    destination: Named, dead_letter_address: str, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
+    destination: Named, dead_letter_address: str | None, dry_run: bool, cluster: Cluster, as_json: bool, **choice: Any
 ) -> None:
     """Send messages to the dead-letter address now, with the reason "operator", as if their attempts were used up.
 
@@ -190,7 +194,10 @@ def give_up(
     _print_after(
         cluster,
         lambda admin: admin.send_to_dead_letter(
-            destination, dead_letter_address=dead_letter_address, dry_run=dry_run, **_asked(**choice)
+            destination,
+            dead_letter_address=UNSET if dead_letter_address is None else dead_letter_address,
+            dry_run=dry_run,
+            **_asked(**choice),
         ),
         choice,
         as_json=as_json,

@@ -19,6 +19,7 @@ from jbm_kafka.cli.command_options import (
 from jbm_kafka.cli.connect import Named, admin_of, as_address, as_named
 from jbm_kafka.cli.render import json_line, printable, table
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.markers import UNSET
 
 
 @click.command(short_help="Let units go on that are on hold.")
@@ -32,8 +33,7 @@ from jbm_kafka.core.jms_errors import JMSError
     "--dead-letter-address",
     metavar="DEST",
     callback=as_address,
-    default="DLQ",
-    show_default=True,
+    show_default="DLQ",
     help="Where they go when no process receives; else it goes by the settings there.",
 )
 @answer_timeout_option(least=1, default=60)
@@ -48,7 +48,7 @@ def release(
     subscription: str | None,
     client_id: str,
     again: bool,
-    dead_letter_address: str,
+    dead_letter_address: str | None,
     timeout: float,
     dry_run: bool,
     cluster: Cluster,
@@ -72,7 +72,7 @@ def release(
             message_id=message_id,
             everything=all_units,
             again=again,
-            dead_letter_address=dead_letter_address,
+            dead_letter_address=UNSET if dead_letter_address is None else dead_letter_address,
             dry_run=dry_run,
             timeout_s=timeout,
         )

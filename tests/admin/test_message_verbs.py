@@ -208,6 +208,20 @@ def test_a_message_is_given_up_by_an_operator(admin: Admin, factory: ConnectionF
     assert held(admin, orders) == ["bad", "good"]
 
 
+def test_an_operator_who_named_no_address_is_not_warned_that_the_registry_has_another(
+    admin: Admin, factory: ConnectionFactory, orders: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It said that this process's factory says DLQ, and advised to unset what holds for all."""
+    letters, late = f"{orders.name}.dl", f"{orders.name}.late"
+    for name in (letters, late):
+        admin.create_queue(name, partitions=1)
+    admin.set_address_settings(orders.name, AddressSettings(dead_letter_address=letters, expiry_address=late))
+    send(factory, orders, ("bad", "joe"), ("old", "ann"))
+    assert admin.send_to_dead_letter(orders, unit="joe").address == letters
+    assert admin.expire(orders, unit="ann").address == late
+    assert [line for line in caplog.messages if "as the registry says" in line] == []
+
+
 def test_a_message_is_given_up_to_a_topic(admin: Admin, factory: ConnectionFactory, orders: Queue) -> None:
     """Of REDELIVER-4: its subscription gets the letter."""
     letters = Topic(f"{orders.name}.letters")

@@ -136,6 +136,19 @@ def test_a_release_while_nobody_receives_goes_by_the_settings_of_the_registry(
     assert bodies(admin.browse("lost")) == ["bad"]
 
 
+def test_a_release_that_names_no_address_warns_of_no_difference_to_the_registry(
+    admin: Admin, factory: ConnectionFactory, orders: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It said that this process's factory says DLQ, and advised to unset what holds for all."""
+    with factory.create_connection() as connection:
+        hold(connection.create_session(AcknowledgeMode.INDIVIDUAL), orders)
+    admin.set_address_settings("#", AddressSettings(dead_letter_address="lost"))
+    admin.create_queue("lost", partitions=1)
+    assert [each.unit for each in admin.release(orders, everything=True).messages] == ["joe"]
+    assert bodies(admin.browse("lost")) == ["bad"]
+    assert [line for line in caplog.messages if "as the registry says" in line] == []
+
+
 @pytest.mark.parametrize("is_shared", [False, True], ids=["unshared", "shared"])
 def test_units_of_a_subscription_are_released(admin: Admin, url: str, kafka_name: str, is_shared: bool) -> None:
     """UNIT-16: while nobody receives from it; the other subscription of the topic goes on with its own copy."""

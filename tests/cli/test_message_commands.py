@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
 from tests.cli.conftest import Run
+from tests.jms.support import receive
 
 
 def test_messages_are_moved_removed_and_given_up(kafka: Run, queue: str) -> None:
@@ -85,3 +86,32 @@ def test_nothing_done_to_what_was_named_is_a_failure(kafka: Run, queue: str, boo
                 ": what was named is in a worker's hand (jbm-kafka explain tells whose); again when he is done\n"
             )
         assert kafka("give-up", queue, "--all").code == 0, "nothing is named"
+
+
+def test_a_command_that_names_no_address_does_not_advise_to_unset_the_registrys(
+    kafka: Run, queue: str, bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It warned that its factory says DLQ, which nobody had given it; who followed it changed it for all workers."""
+    letters, late = f"{queue}.dl", f"{queue}.late"
+    for name in (letters, late):
+        assert kafka("create", name, "--partitions", "1").code == 0
+    assert kafka("settings", "set", queue, f"dead_letter_address={letters}", f"expiry_address={late}").code == 0
+    for unit in ("held", "bad", "old"):
+        kafka("send", queue, "--text", "x", "--unit", unit)
+    hold = AddressSettings(max_delivery_attempts=1, on_dead_letter="hold")
+    with ConnectionFactory(bootstrap, address_settings={queue: hold}).create_connection() as connection:
+        consumer = connection.create_session(AcknowledgeMode.INDIVIDUAL).create_consumer(Queue(queue))
+        message = receive(consumer)
+        while message.unit_of_order != "held":
+            message = receive(consumer)
+        message.nack()
+    for command, told in (
+        (("release", queue, "--all"), "1 message released, to leave for the dead-letter address"),
+        (("give-up", queue, "--unit", "bad"), f"1 message given up to {letters}"),
+        (("expire", queue, "--all"), f"1 message expired to {late}"),
+    ):
+        assert kafka(*command).out.splitlines()[-1] == f"queue:{queue}: {told}"
+    assert "as the registry says" not in caplog.text
+    kafka("send", queue, "--text", "x", "--unit", "bad")
+    kafka("give-up", queue, "--unit", "bad", "--dead-letter-address", late)
+    assert f"is {letters!r}, as the registry says for {queue!r}, and not {late!r}" in caplog.text

@@ -103,6 +103,24 @@ def test_a_difference_is_told_once_with_both_values_and_who_wins(
     assert len(caplog.messages) == 2
 
 
+def test_what_is_shipped_is_no_difference_and_the_same_given_to_a_factory_is_one(
+    cluster: MemoryCluster, admins: RegistryLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of REDELIVER-6, REDELIVER-8: the warning advised to unset what the operator had recorded for all."""
+    set_settings(admins, "orders", AddressSettings(dead_letter_address="orders.dl", max_delivery_attempts=9))
+    for ours, told in (
+        ({}, 0),
+        ({"#": AddressSettings(partitions=2)}, 0),
+        ({"#": AddressSettings(dead_letter_address="DLQ")}, 1),
+    ):
+        caplog.clear()
+        live = LiveSettings(registry_of(cluster), ours)
+        live.load()
+        live.warn_of_differences(["orders"])
+        assert len(caplog.messages) == told, ours
+    assert "'orders.dl', as the registry says for 'orders', and not 'DLQ'" in caplog.text
+
+
 def test_what_a_newer_version_recorded_is_passed_over_and_told_once(
     cluster: MemoryCluster, admins: RegistryLog, caplog: pytest.LogCaptureFixture
 ) -> None:
