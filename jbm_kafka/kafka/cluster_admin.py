@@ -172,10 +172,27 @@ class ConfluentAdmin:
         wanted = NewPartitions(name, partitions)
 
         def question(deadline: Deadline) -> None:
-            result(only(self._client.create_partitions([wanted], request_timeout=deadline.remaining_s())), deadline)
+            try:
+                result(only(self._client.create_partitions([wanted], request_timeout=deadline.remaining_s())), deadline)
+            except KafkaException as error:
+                if cause(error).code() != KafkaError.INVALID_PARTITIONS:
+                    raise
+                self._check_grown(error, name, partitions, deadline)
 
         self._questions.ask(about, question)
         self._wait_usable(about, name, partitions)
+
+    def _check_grown(self, error: KafkaException, name: str, partitions: int, deadline: Deadline) -> None:
+        """Return when the topic has so many: another process was quicker. Else raises `error`.
+
+        Kafka refuses by one code who asks for what is there and who asks for fewer.
+        """
+        found = self._described([name], deadline).get(name)
+        if found is not None and len(found.partitions) < partitions:
+            # The controller has more already than this broker shows: asked again, it shows them.
+            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+        if found is None or len(found.partitions) > partitions:
+            raise error
 
     def delete_topics(self, names: Sequence[str]) -> None:
         if not names:

@@ -151,8 +151,10 @@ class MemoryCluster:
     def add_partitions(self, name: str, partitions: int) -> None:
         with self.changed:
             topic = self.topic(name)
-            if partitions <= len(topic.logs):
-                raise KafkaClientError(f"topic {name} has {len(topic.logs)} partitions, {partitions} are not more")
+            if partitions == len(topic.logs):
+                return
+            if partitions < len(topic.logs):
+                raise KafkaClientError(f"topic {name} has {len(topic.logs)} partitions, {partitions} are fewer")
             topic.logs += [PartitionLog() for _ in range(partitions - len(topic.logs))]
             for group in self._groups.values():
                 if any(member.topic == name for member in group.members.values()):

@@ -372,7 +372,9 @@ class KafkaAdmin(Protocol):
 
     def alter_config(self, name: str, config: Mapping[str, str]) -> None: ...  # the other values stay
     def delete_topics(self, names: Sequence[str]) -> None: ...
-    def add_partitions(self, name: str, partitions: int) -> None: ...
+    def add_partitions(self, name: str, partitions: int) -> None:
+        """Return when the topic has so many, which can be used; it may have had them before. Fewer are refused."""
+
     def begin_positions(self, topic: str, partitions: Sequence[int]) -> Mapping[int, int]: ...
     def end_positions(
         self, topic: str, partitions: Sequence[int], *, stable: bool, timeout_s: float | None = None

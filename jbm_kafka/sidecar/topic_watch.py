@@ -14,11 +14,11 @@ from jbm_kafka.ports import Clock, KafkaClientError, Unreachable
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.wake_up import WakeUp
+from jbm_kafka.sidecar.look_lines import LookLines
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import Topics
 
 log = logging.getLogger(__name__)
-connections = logging.getLogger("jbm_kafka.connections")
 
 LOOK_S = 5.0
 """How long anything may go by what is not so any more; a look is one question to one broker."""
@@ -26,10 +26,8 @@ PROBE_S = 1.0
 """How often it is asked whether there is an answer at all."""
 PATIENCE_S = 3.0
 """How long Kafka may be silent before somebody is told; an answer takes some milliseconds."""
-LOG_AGAIN_MS = 30_000
-"""One pair of lines in so long a time, however often Kafka comes and goes."""
 LOOK_AGAIN_S = 0.5
-"""After a look that was not answered."""
+"""After a look that was not answered, or was refused."""
 STOP_TIMEOUT_S = 10.0
 
 
@@ -49,9 +47,7 @@ class TopicWatch:
         self._topics = topics
         self._workers = workers
         self._clock = clock
-        self._silent_since_ms: int | None = None
-        """Since when the cluster does not answer, monotonic."""
-        self._log_again_ms = self._clock.monotonic_ms()
+        self._lines = LookLines(clock)
         self._looked = looked
         self._follow = follow
         self._wake = WakeUp()
@@ -80,18 +76,18 @@ class TopicWatch:
             patience.wait(self._worker.wait_end, STOP_TIMEOUT_S)
 
     def _run(self) -> Steps:
-        is_answered, looked_ms = True, self._clock.monotonic_ms()
+        has_looked, looked_ms = True, self._clock.monotonic_ms()
         while True:
-            yield Wait(PROBE_S if is_answered else LOOK_AGAIN_S, self._wake)
+            yield Wait(PROBE_S if has_looked else LOOK_AGAIN_S, self._wake)
             is_asked = self._wake.is_set()
             self._wake.clear()
             if self._is_stopping:
                 return
             now_ms = self._clock.monotonic_ms()
-            is_due = is_asked or not is_answered or now_ms - looked_ms >= LOOK_S * 1_000
+            is_due = is_asked or not has_looked or now_ms - looked_ms >= LOOK_S * 1_000
             # A look has more time than that: a slow cluster is looked at, too.
-            if (is_answered and not self._is_there()) or is_due:
-                is_answered, looked_ms = self._look(), now_ms
+            if (has_looked and not self._is_there()) or is_due:
+                has_looked, looked_ms = self._look(), now_ms
             try:
                 self._follow()
                 if self._topics.follow_places():
@@ -104,37 +100,26 @@ class TopicWatch:
         try:
             self._topics.check_answered(PATIENCE_S)
         except Unreachable as error:
-            self._log_silent(error)
+            self._lines.silent(error)
             return False
         except KafkaClientError as error:
             log.debug("cannot ask whether Kafka is there: %s", error)
         return True
 
     def _look(self) -> bool:
-        """True when the cluster answered."""
+        """False when it is to be made again soon."""
         try:
             found = self._topics.look()
+        except Unreachable as error:
+            self._lines.silent(error)
+            return False
         except KafkaClientError as error:
-            self._log_silent(error)
+            self._lines.refused(error)
             return False
         except Exception:
             log.exception("a look at the topics failed; it is tried again")
             return True
-        self._log_answered()
+        self._lines.looked()
         for info in found:
             self._looked(info)
         return True
-
-    def _log_silent(self, error: KafkaClientError) -> None:
-        now_ms = self._clock.monotonic_ms()
-        if self._silent_since_ms is None and now_ms >= self._log_again_ms:
-            self._silent_since_ms, self._log_again_ms = now_ms, now_ms + LOG_AGAIN_MS
-            connections.warning("Kafka does not answer: %s; it is asked again until it does", error)
-        else:
-            log.debug("cannot look at topics: %s; it is tried again", error)
-
-    def _log_answered(self) -> None:
-        if self._silent_since_ms is not None:
-            silent_ms = self._clock.monotonic_ms() - self._silent_since_ms
-            self._silent_since_ms = None
-            connections.info("Kafka answers again, after %.1f s", silent_ms / 1000)

@@ -3,6 +3,7 @@
 import gc
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -78,8 +79,22 @@ def test_partitions_can_be_added_and_begin_at_0(kafka: Kafka, topic: str) -> Non
     admin.add_partitions(topic, 3)
     assert admin.describe([topic])[topic].partitions == 3
     assert admin.begin_positions(topic, [0, 1, 2]) == {0: 0, 1: 0, 2: 0}
-    with pytest.raises(KafkaClientError):
+    with pytest.raises(KafkaClientError, match=topic):
         admin.add_partitions(topic, 2)
+    assert admin.describe([topic])[topic].partitions == 3
+
+
+def test_a_topic_that_others_gave_the_partitions_first_has_them_and_that_is_no_error(kafka: Kafka, topic: str) -> None:
+    """Processes that saw the same new partitions each grew the changelog: Topic already has 3 partition(s)."""
+    admins = [kafka.admin() for _ in range(4)]
+    with ThreadPoolExecutor(len(admins)) as pool:
+        for partitions in (2, 3, 5):
+            for future in [pool.submit(admin.add_partitions, topic, partitions) for admin in admins]:
+                future.result()
+            assert {admin.describe([topic])[topic].partitions for admin in admins} == {partitions}
+    admins[0].add_partitions(topic, 5)
+    with pytest.raises(UnknownTopic):
+        admins[0].add_partitions(f"{topic}-missing", 1)
 
 
 def test_a_new_client_is_told_positions_at_once(kafka: Kafka, topic: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -10,7 +11,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.memory.memory_admin import MemoryAdmin
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.memory.memory_process import Process
-from jbm_kafka.ports import TopicDescription, Unreachable
+from jbm_kafka.ports import KafkaClientError, TopicDescription, Unreachable
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.topic_watch import LOOK_AGAIN_S, LOOK_S, TopicWatch
 from jbm_kafka.sidecar.topics import Topics
@@ -66,6 +67,34 @@ def test_a_look_without_an_answer_is_made_again_soon(watched: Watched) -> None:
     assert len(watched.found) == 1
     watched.run_for(LOOK_S / 2)
     assert len(watched.found) == 1, "and then no more often than before"
+
+
+def test_a_look_that_was_refused_is_not_told_as_silence(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    """Kafka did answer: Topic already has 3 partition(s). Told once, and again after a look that succeeded."""
+    refused = KafkaClientError("give topic orders 3 partitions: no")
+    line = "a look at the topics was refused: give topic orders 3 partitions: no; it is tried again until it succeeds"
+    for told in (1, 2):
+        watched.admin.error = refused
+        watched.run_for(LOOK_S + 4 * LOOK_AGAIN_S)
+        watched.admin.error = None
+        watched.run_for(2 * LOOK_AGAIN_S)
+        assert warnings(caplog) == [line] * told
+        assert len(watched.found) == told, "it is made again soon"
+    assert "does not answer" not in caplog.text
+
+
+def test_silence_ends_with_a_refusal(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "jbm_kafka")
+    watched.admin.error = Unreachable("no answer from Kafka at localhost:9092")
+    watched.run_for(LOOK_S + LOOK_AGAIN_S)
+    watched.admin.error = KafkaClientError("not you")
+    watched.run_for(2 * LOOK_AGAIN_S)
+    told = [line.partition(":")[0].partition(",")[0] for line in caplog.messages]
+    assert told == ["Kafka does not answer", "Kafka answers again", "a look at the topics was refused"]
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def test_a_look_that_fails_by_a_bug_ends_no_watch(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,53 @@
+"""What the log says of looks at the topics that brought nothing. docs/logging.md lists those of silence."""
+
+from __future__ import annotations
+
+import logging
+
+from jbm_kafka.ports import Clock, KafkaClientError, Unreachable
+
+log = logging.getLogger(__name__)
+connections = logging.getLogger("jbm_kafka.connections")
+
+LOG_AGAIN_MS = 30_000
+"""One pair of lines in so long a time, however often Kafka comes and goes."""
+
+
+class LookLines:
+    """The lines of one watch; its worker's."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._silent_since_ms: int | None = None
+        """Since when the cluster does not answer, monotonic."""
+        self._log_again_ms = clock.monotonic_ms()
+        self._refusal = ""
+        """What the latest look was refused with; it is told once for all looks in a row."""
+
+    def silent(self, error: Unreachable) -> None:
+        """The cluster did not answer."""
+        now_ms = self._clock.monotonic_ms()
+        if self._silent_since_ms is None and now_ms >= self._log_again_ms:
+            self._silent_since_ms, self._log_again_ms = now_ms, now_ms + LOG_AGAIN_MS
+            connections.warning("Kafka does not answer: %s; it is asked again until it does", error)
+        else:
+            log.debug("cannot look at topics: %s; it is tried again", error)
+
+    def refused(self, error: KafkaClientError) -> None:
+        """The cluster answered that something cannot be."""
+        self._answered()
+        refusal = str(error)
+        level = logging.DEBUG if refusal == self._refusal else logging.WARNING
+        self._refusal = refusal
+        log.log(level, "a look at the topics was refused: %s; it is tried again until it succeeds", error)
+
+    def looked(self) -> None:
+        """A look succeeded."""
+        self._answered()
+        self._refusal = ""
+
+    def _answered(self) -> None:
+        if self._silent_since_ms is not None:
+            silent_ms = self._clock.monotonic_ms() - self._silent_since_ms
+            self._silent_since_ms = None
+            connections.info("Kafka answers again, after %.1f s", silent_ms / 1000)
