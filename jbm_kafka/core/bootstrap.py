@@ -9,6 +9,17 @@ from jbm_kafka.core.wrong_values import shown_name, wrong_type, wrong_value
 _HOST_AND_PORT = re.compile(r"([^,/:\s\[\]]+|\[[^,/\s\[\]]+\]):[0-9]+")
 """An IPv6 address stands in brackets."""
 SCHEME = "kafka://"
+_CREDENTIALS = (
+    "who one is does not stand in the address; write 'host:port', and give sasl.username and sasl.password as "
+    "kafka={'sasl.username': …}, or in [kafka] of the config file"
+)
+
+
+def without_credentials(address: str) -> str:
+    """The address, with what may be a password masked: all between its scheme and the last `@`."""
+    before, at, behind = address.rpartition("@")
+    scheme, colon, _ = before.partition("://")
+    return f"{scheme + colon if colon else ''}***{at}{behind}" if at else address
 
 
 def checked_bootstrap(name: str, value: object) -> str:
@@ -19,6 +30,8 @@ def checked_bootstrap(name: str, value: object) -> str:
     """
     if not isinstance(value, str):
         raise wrong_type(name, value, "it is a str such as 'localhost:9092'")
+    if "@" in value:
+        raise wrong_value(name, without_credentials(value), _CREDENTIALS)
     rest = value.removeprefix(SCHEME)
     if rest.startswith("memory://"):
         raise wrong_value(name, value, "a memory:// world is inside its own process, and nothing else reaches it")

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings
-from jbm_kafka.core.bootstrap import checked_bootstrap
+from jbm_kafka.core.bootstrap import checked_bootstrap, without_credentials
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, JMSSecurityError
@@ -171,9 +171,9 @@ def _address(url: str) -> tuple[str, str]:
     if scheme == "memory":
         return scheme, rest
     if scheme in ("amqp", "amqps"):
-        raise wrong_value("url", url, "jbm-kafka speaks to Kafka only; write 'host:port'")
-    if isinstance(url, str) and url.startswith("memory:"):
-        raise wrong_value("url", url, f"write memory://{shown_name(url.removeprefix('memory:').lstrip('/'))}")
+        raise wrong_value("url", without_credentials(url), "jbm-kafka speaks to Kafka only; write 'host:port'")
+    if isinstance(url, str) and url.lower().startswith("memory:"):
+        raise wrong_value("url", url, f"write memory://{shown_name(url[len('memory:') :].lstrip('/'))}")
     return "kafka", checked_bootstrap("url", url)
 
 

@@ -52,6 +52,27 @@ def test_what_is_not_an_address_is_refused_with_an_example(given: str, said: str
     assert str(refused.value) == said
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("kafka://billing:geheim@127.0.0.1:1", "kafka://***@127.0.0.1:1"),
+        ("billing:geheim@a:1", "***@a:1"),
+        ("billing@a:1", "***@a:1"),
+        ("billing:geh@eim@a:1", "***@a:1"),
+        ("billing:geh/eim@a:1,billing:geheim@b:1", "***@b:1"),
+        ("http://billing:geheim@a:1", "http://***@a:1"),
+    ],
+)
+def test_a_password_in_the_address_was_printed(given: str, told: str) -> None:
+    with pytest.raises(InvalidSettingError) as refused:
+        checked_bootstrap("url", given)
+    assert str(refused.value) == (
+        f"url is '{told}': who one is does not stand in the address; write 'host:port', and give sasl.username and "
+        "sasl.password as kafka={'sasl.username': …}, or in [kafka] of the config file"
+    )
+    assert "billing" not in str(refused.value.values)
+
+
 def test_an_address_that_is_not_text_is_of_a_wrong_type() -> None:
     with pytest.raises(InvalidTypeError, match="bootstrap is 9092: it is a str such as 'localhost:9092'"):
         checked_bootstrap("bootstrap", 9092)
