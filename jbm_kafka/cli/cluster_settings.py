@@ -1,8 +1,8 @@
 """Which cluster a command speaks to, and as whom: from its options, the environment and a file, in this order.
 
 Each name is looked up on its own: what the option does not say the environment may, and then the file. Every value
-remembers where it came from, so that a mistake is told where it was made. Secrets are values too, and no text here
-repeats a value of `kafka`.
+remembers where it came from, so that a mistake is told where it was made. Secrets are values too: of `kafka` no text
+here repeats any but a number and a switch.
 """
 
 import os
@@ -17,6 +17,7 @@ from typing import Any
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.settings import CONTROLLED, check_client_settings
 
 CONFIG_VARIABLE = "JBM_CONFIG"
@@ -147,7 +148,8 @@ def from_file(path: Path) -> Source:
         SettingsFault: it cannot be read, is not TOML, or says something that means nothing here.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        # Some editors put a mark of three bytes before the text.
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         raise SettingsFault(f'{path}: it is not TOML: {error}; write NAME = "VALUE" lines') from None
     except UnicodeDecodeError:
@@ -224,7 +226,8 @@ def _checked_kafka(kafka: Mapping[str, Given]) -> dict[str, str]:
     except InvalidSettingError as error:
         names: Any = error.values["names"]
         if len(names) == 1 and names[0] in kafka:
-            raise SettingsFault(f"{_place(names[0], kafka)}: {str(error).partition(': ')[2]}") from None
+            value = f" is {shown(error.values['value'])}" if "value" in error.values else ""
+            raise SettingsFault(f"{_place(names[0], kafka)}{value}: {str(error).partition(': ')[2]}") from None
         raise SettingsFault(f"Kafka's properties: {error}") from None
     return properties
 

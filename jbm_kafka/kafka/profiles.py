@@ -12,6 +12,10 @@ sending is not faster."""
 TRANSACTION_MESSAGE_TIMEOUT_MS = 3_000
 """A record that cannot be written must fail while the transaction can still be aborted and redone."""
 
+_JOINS_NO_GROUP_MS = 1
+"""librdkafka's demand that a `max.poll.interval.ms`, which may be the user's, is no shorter than the session timeout
+is for members, but it makes no consumer without. This one is shorter than any."""
+
 _TOPIC_APPEARS_MS = 3_000
 """A topic that no broker shows for so long does not exist; librdkafka would hope for 30 s."""
 
@@ -84,6 +88,7 @@ def log_settings(memory_bytes: int) -> dict[str, Any]:
         **reading_settings(memory_bytes, max(16_384, min(1_048_576, memory_bytes // 4))),
         # Demanded by librdkafka; nothing is ever committed to it.
         "group.id": "jbm.reader",
+        "session.timeout.ms": _JOINS_NO_GROUP_MS,
         # Only reached by a position below the log's start (which then is where reading begins) or above its end.
         "auto.offset.reset": "earliest",
         "enable.partition.eof": True,
@@ -107,6 +112,7 @@ def tail_settings(memory_bytes: int) -> dict[str, Any]:
 def offsets_settings() -> dict[str, Any]:
     """librdkafka's settings of a consumer that only asks what its group has committed."""
     return {
+        "session.timeout.ms": _JOINS_NO_GROUP_MS,
         "enable.auto.commit": False,
         # Also in this question: offsets in an open transaction are waited for.
         "isolation.level": "read_committed",

@@ -3,7 +3,7 @@
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.likely_name import with_likely_name
 from jbm_kafka.core.wrong_values import shown
-from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS
+from jbm_kafka.kafka.given_numbers import number_fault
 from jbm_kafka.kafka.security_settings import MECHANISMS, security_fault
 
 LOG = logging.getLogger("jbm_kafka.kafka")
@@ -204,8 +204,14 @@ _VALUES = {"compression.type": _COMPRESSIONS, "compression.codec": _COMPRESSIONS
 _LISTED = "librdkafka's CONFIGURATION.md lists every property and its values"
 
 
-def check_client_settings(client_settings: Mapping[str, object]) -> None:
-    """Raises InvalidSettingError, naming the setting, for one that is ours, unknown or has a wrong value."""
+def check_client_settings(client_settings: Mapping[str, object], session_timeout_ms: int | None = None) -> None:
+    """Nothing, when they can be.
+
+    `session_timeout_ms`: that of the groups that are joined with them, where it is known.
+
+    Raises:
+        InvalidSettingError: one is ours, unknown, or has a wrong value; `value` is that, where it is no secret.
+    """
     refused = sorted(CONTROLLED.keys() & client_settings.keys())
     if refused:
         reasons = "; ".join(f"{name!r}: {CONTROLLED[name]}" for name in refused)
@@ -223,8 +229,16 @@ def check_client_settings(client_settings: Mapping[str, object]) -> None:
         # Some are secrets: no value is told but those that librdkafka calls wrong. A wrong one alone says the same.
         wrong = [name for name, value in client_settings.items() if _client_fault({name: value}) == fault][:1]
         text = _text(wrong[0], client_settings[wrong[0]], fault) if wrong else f"client settings: {fault} ({_LISTED})"
-        raise InvalidSettingError(text, names=wrong)
-    _check_linger(client_settings)
+        raise InvalidSettingError(text, names=wrong, **_told(wrong, client_settings))
+    if (found := number_fault(client_settings, session_timeout_ms)) is not None:
+        name, rule = found
+        told = _told([name], client_settings)
+        raise InvalidSettingError(f"client setting {name!r} is {shown(told['value'])}: {rule}", names=[name], **told)
+
+
+def _told(names: Sequence[str], client_settings: Mapping[str, object]) -> dict[str, object]:
+    """The value of the setting that is wrong, for who catches the error; nothing where it may be a secret."""
+    return {"value": client_settings[names[0]]} if names and _TOLD.search(names[0]) else {}
 
 
 def _text(name: str, value: object, fault: str) -> str:
@@ -253,16 +267,3 @@ def _client_fault(client_settings: Mapping[str, object]) -> str | None:
     except (TypeError, ValueError) as error:
         return str(error)
     return None
-
-
-def _check_linger(client_settings: Mapping[str, object]) -> None:
-    # librdkafka refuses to make such a transactional producer, and that would show at the first commit.
-    for name in ("linger.ms", "queue.buffering.max.ms"):
-        value = client_settings.get(name, 0)
-        if float(str(value)) >= TRANSACTION_MESSAGE_TIMEOUT_MS:
-            raise InvalidSettingError(
-                f"client setting {name!r}: {value} ms is as long as a record in a transaction may take to be written; "
-                f"use less than {TRANSACTION_MESSAGE_TIMEOUT_MS}",
-                names=[name],
-                value=value,
-            )

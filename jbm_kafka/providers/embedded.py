@@ -20,7 +20,7 @@ from jbm_kafka.store.folder import StateFolder
 
 def check(installation: Installation) -> None:
     """Raises InvalidSettingError for what can be seen to be wrong without a connection."""
-    check_client_settings(installation.client_settings)
+    check_client_settings(installation.client_settings, installation.config.session_timeout_ms)
 
 
 def connect(installation: Installation) -> SidecarProvider:

@@ -173,6 +173,7 @@ def test_a_local_broker_will_do_where_nobody_names_one_and_wants_no_properties()
         ('[kafka]\nbootstrap.servers = "x"', "bootstrap.servers cannot be set: it is the first argument"),
         ('[kafka]\n"no.such" = "x"', 'no.such: No such configuration property: "no.such"'),
         ('[kafka]\n"debug" = ["x"]', "debug is a list; write a text, a number, true or false"),
+        ("[kafka]\nlinger.ms = true", "linger.ms is 'true': Invalid value for configuration property"),
         ("[kafka]\ndebug = 1979-05-27", "debug is a date; write a text"),
     ],
 )
@@ -186,6 +187,16 @@ def test_a_mistake_in_the_file_is_one_line_with_its_place_and_remedy(
     assert said.stderr.startswith(f"jbm-x: {path}")
     assert told in said.stderr
     assert said.stderr.count("\n") == 1
+
+
+def test_a_mark_that_an_editor_puts_before_the_text_is_no_mistake(
+    tell: Tell, seen: list[Cluster], tmp_path: Path
+) -> None:
+    """It said that it is not TOML."""
+    path = tmp_path / "marked.toml"
+    path.write_text('bootstrap = "a:1"', encoding="utf-8-sig")
+    assert tell("--config", str(path)).exit_code == 0
+    assert seen[0].bootstrap == "a:1"
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tell: Tell, tmp_path: Path) -> None:
@@ -208,7 +219,14 @@ def test_a_file_that_cannot_be_read_is_one_line(tell: Tell, tmp_path: Path) -> N
         (("--kafka-property", "acks=1"), {}, "--kafka-property acks cannot be set: it decides which partition"),
         (("--kafka-property", "sasl.jaas.config=secret"), {}, "Java JAAS configuration is not supported"),
         ((), {"JBM_KAFKA_NO_SUCH": "secret"}, "JBM_KAFKA_NO_SUCH (no.such): No such"),
-        ((), {"JBM_KAFKA_LINGER_MS": "secret"}, "JBM_KAFKA_LINGER_MS (linger.ms): Invalid value for configuration"),
+        ((), {"JBM_KAFKA_LINGER_MS": "x"}, "JBM_KAFKA_LINGER_MS (linger.ms) is 'x': Invalid value for configuration"),
+        (
+            ("--kafka-property", "linger.ms=5ms"),
+            {},
+            "--kafka-property linger.ms is '5ms': it is a number of milliseconds below 3000, as in 5",
+        ),
+        ((), {"JBM_BOOTSTRAP": "kafka://billing:secret@a:1"}, "JBM_BOOTSTRAP is 'kafka://***@a:1': who one is does"),
+        (("--bootstrap", "billing:secret@a:1"), {}, "--bootstrap is '***@a:1': who one is does not stand in the "),
         ((), {"JBM_KAFKA_SASL_PASSWORD": "secret"}, "JBM_KAFKA_SASL_PASSWORD (sasl.password): it would not be used"),
         (
             ("--kafka-property", "security.protocol=SASL_SSL"),
@@ -221,7 +239,7 @@ def test_a_file_that_cannot_be_read_is_one_line(tell: Tell, tmp_path: Path) -> N
         (("--namespace", ".x"), {}, "--namespace is '.x': use at most"),
     ],
 )
-def test_a_wrong_option_or_variable_is_one_line_that_names_it_and_no_value_of_kafka(
+def test_a_wrong_option_or_variable_is_one_line_that_names_it_and_no_secret(
     tell: Tell, options: tuple[str, ...], environment: dict[str, str], told: str
 ) -> None:
     said = tell(*options, **environment)

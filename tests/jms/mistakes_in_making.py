@@ -44,6 +44,13 @@ URLS: Mistakes = [
      "url is 'localhost:9092/': write 'host:port', several separated by commas"),
     (new(ConnectionFactory, "memory:shop"), errors.InvalidSettingError,
      "url is 'memory:shop': write memory://shop"),
+    (new(ConnectionFactory, "Memory://shop"), errors.InvalidSettingError,
+     "url is 'Memory://shop': write memory://shop"),
+    (new(ConnectionFactory, "amqp://joe:geheim@x"), errors.InvalidSettingError,
+     "url is 'amqp://***@x': jbm-kafka speaks to Kafka only; write 'host:port'"),
+    (new(ConnectionFactory, "joe:geheim@x:1"), errors.InvalidSettingError,
+     "url is '***@x:1': who one is does not stand in the address; write 'host:port', and give sasl.username and "
+     "sasl.password as kafka={'sasl.username': …}, or in [kafka] of the config file"),
     (new(ConnectionFactory, " localhost:9092"), errors.InvalidSettingError,
      "url is ' localhost:9092': there is a space before or behind localhost:9092; write 'host:port', several separated "
      "by commas"),
@@ -96,6 +103,19 @@ FACTORY: Mistakes = [
      "'session.timeout.ms' is meant, probably (librdkafka's CONFIGURATION.md lists every property and its values)"),
     (new(ConnectionFactory, HOST, kafka={"sasl.username": None}), errors.InvalidSettingError,
      "client setting 'sasl.username': None is not a value; leave it out"),
+    (new(ConnectionFactory, HOST, kafka={"linger.ms": "5ms"}), errors.InvalidSettingError,
+     "client setting 'linger.ms' is '5ms': it is a number of milliseconds below 3000, as in 5"),
+    (new(ConnectionFactory, HOST, kafka={"linger.ms": "nan"}), errors.InvalidSettingError,
+     "client setting 'linger.ms' is 'nan': it is a number of milliseconds below 3000, as in 5"),
+    (new(ConnectionFactory, HOST, kafka={"socket.timeout.ms": "10s"}), errors.InvalidSettingError,
+     "client setting 'socket.timeout.ms' is '10s': it is a whole number of milliseconds, as in 5000"),
+    (new(ConnectionFactory, HOST, kafka={"max.poll.interval.ms": 1}), errors.InvalidSettingError,
+     "client setting 'max.poll.interval.ms' is 1: it is at least `session_timeout_ms`, which is 10000; raise the one, "
+     "or lower the other, which is an argument of ConnectionFactory"),
+    (new(ConnectionFactory, HOST, kafka={"max.poll.interval.ms": "19999"}, session_timeout_ms=20_000),
+     errors.InvalidSettingError,
+     "client setting 'max.poll.interval.ms' is '19999': it is at least `session_timeout_ms`, which is 20000; raise the "
+     "one, or lower the other, which is an argument of ConnectionFactory"),
     (new(ConnectionFactory, HOST, kafka={5: 1}), errors.InvalidSettingError,
      "client setting 5: names are text"),
     (new(ConnectionFactory, HOST, address_settings=[1]), errors.InvalidTypeError,

@@ -55,9 +55,39 @@ def test_a_wrong_setting_was_told_by_librdkafkas_second_name_and_without_its_val
 @pytest.mark.parametrize("name", ["linger.ms", "queue.buffering.max.ms"])
 def test_records_gathered_longer_than_one_may_take_to_be_written_are_refused_at_once(name: str) -> None:
     """Else no producer of transactions could be made: the first commit is waited for for a minute, then in doubt."""
-    with pytest.raises(InvalidSettingError, match=rf"'{name}': 3000 ms .*; use less than 3000"):
+    with pytest.raises(InvalidSettingError, match=rf"'{name}' is 3000: .*; use less than 3000"):
         ConfluentKafka("localhost:9092", {name: TRANSACTION_MESSAGE_TIMEOUT_MS})
     ConfluentKafka("localhost:9092", {name: TRANSACTION_MESSAGE_TIMEOUT_MS - 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, text) for name in ("linger.ms", "queue.buffering.max.ms") for text in ("5ms", "nan", "5_0")),
+        *(("socket.timeout.ms", text) for text in ("10s", "100.5", "100e3", "0x10")),
+        ("batch.size", "64k"),
+        ("compression.level", "5%"),
+    ],
+)
+def test_a_unit_behind_a_number_was_a_bug_of_ours_or_left_out_in_silence(name: str, value: str) -> None:
+    """librdkafka takes "10s" for ten milliseconds."""
+    with pytest.raises(InvalidSettingError, match=rf"^client setting '{name}' is '{value}': it is a ") as caught:
+        ConfluentKafka("localhost:9092", {name: value})
+    assert (caught.value.names, caught.value.value) == ([name], value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("linger.ms", " 0.5 "), ("linger.ms", "1e1"), ("batch.size", 65536.0)])
+def test_numbers_are_taken_as_python_and_people_write_them(name: str, value: object) -> None:
+    ConfluentKafka("localhost:9092", {name: value})
+
+
+def test_readers_that_join_no_group_take_any_interval_of_polls(nowhere: str) -> None:
+    """They have librdkafka's own session timeout of 45 s, and could not be made with less than that."""
+    kafka = ConfluentKafka(nowhere, {"max.poll.interval.ms": 10_000}, admin_timeout_s=0.1)
+    kafka.log_reader().close()
+    kafka.tail_reader().close()
+    with pytest.raises(Unreachable):
+        kafka.admin().committed("group", "orders", [0])
 
 
 def test_other_settings_are_the_users(bootstrap: str) -> None:
