@@ -37,6 +37,8 @@ class Link:
     """Of its session, for people."""
     has_heard_of_pause: bool = False
     """It was said that nothing comes because its destination is paused; the group worker's."""
+    is_kept_back: bool = False
+    """What stays in it whatever happens is not handed over before `let_out`; the group worker's."""
 
     def __init__(
         self,
@@ -256,6 +258,12 @@ class Link:
         self.on_trouble(error)
 
     # -- the worker's side -----------------------------------------------------------------------------------------
+
+    def keep_back(self) -> None:
+        """Hand over nothing of what cannot be taken back, until `let_out`; here everything can (see `take_unread`)."""
+
+    def let_out(self) -> None:
+        """What was kept back may be handed over again."""
 
     @property
     def is_open(self) -> bool:

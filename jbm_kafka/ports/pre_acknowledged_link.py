@@ -14,7 +14,7 @@ from jbm_kafka.ports.wake_up import Sleepers
 
 
 class PreAcknowledgedLink(Link):
-    """What is acknowledged never goes back: not when it is idle, stopped or closed, and not with its partition."""
+    """What is acknowledged never goes back: not when it is idle, stopped, paused or closed, nor with its partition."""
 
     def __init__(
         self,
@@ -29,15 +29,16 @@ class PreAcknowledgedLink(Link):
         """`records_first`: what comes is acknowledged by the group worker, and arrives when that is durable."""
         super().__init__(link_id=link_id, session_id=session_id, prefetch=prefetch, filled=filled, lock=lock)
         self.records_first = records_first
-        self._kept: deque[Delivery] = deque()
-        """Unread when the connection was stopped."""
+        self.kept: deque[Delivery] = deque()
+        """Unread when the connection was stopped or the destination paused: not in the buffer, so that a receive looks
+        in one place and asks nothing more."""
 
     def drop(self) -> list[Delivery]:
         """Forget what is unread; returns it."""
         with self.lock:
-            unread = [*self.buffer, *self._kept]
+            unread = [*self.buffer, *self.kept]
             self.buffer.clear()
-            self._kept.clear()
+            self.kept.clear()
             for batch in self.coming if self.records_first else ():
                 unread += batch
                 batch.clear()
@@ -45,21 +46,49 @@ class PreAcknowledgedLink(Link):
 
     def resume(self) -> None:
         super().resume()
-        self.buffer.extendleft(reversed(self._kept))
-        self._kept.clear()
+        self._show_kept()
+
+    def keep_back(self) -> None:
+        if self.is_kept_back:
+            return
+        with self.lock:
+            self.is_kept_back = True
+            self._keep()
+
+    def let_out(self) -> None:
+        with self.lock:
+            self.is_kept_back = False
+            if self.kept:
+                self.credit = 0  # it looked empty to who asked: with that it would get more than its prefetch
+            self._show_kept()
+            self.filled.notify_all()
 
     def put_back(self, delivery: Delivery) -> None:
         with self.lock:
-            if not (self.buffer and self.buffer[0] is delivery):
-                (self._kept if self.is_stopped else self.buffer).appendleft(delivery)
+            unread = self.kept if self._keeps else self.buffer
+            if not (unread and unread[0] is delivery):
+                unread.appendleft(delivery)
 
     def give_back_unread(self, *, stop: bool = False) -> None:
         with self.lock:
             self.is_stopped = self.is_stopped or stop
             self.credit = 0
             if stop:
-                self._kept.extend(self.buffer)
-                self.buffer.clear()
+                self._keep()
+
+    @property
+    def _keeps(self) -> bool:
+        """Nothing is in the buffer, nor comes there."""
+        return self.is_stopped or self.is_kept_back
+
+    def _keep(self) -> None:
+        self.kept.extend(self.buffer)
+        self.buffer.clear()
+
+    def _show_kept(self) -> None:
+        if not self._keeps:
+            self.buffer.extendleft(reversed(self.kept))
+            self.kept.clear()
 
     def remove(self, partition: int, offsets: frozenset[int] | None) -> list[Delivery]:
         with self.lock:
@@ -97,10 +126,10 @@ class PreAcknowledgedLink(Link):
             done.complete()
 
     def _put(self, deliveries: Sequence[Delivery]) -> bool:
-        if self.records_first and self.is_stopped:
-            self._kept.extend(deliveries)
+        if self.records_first and self._keeps:
+            self.kept.extend(deliveries)
             return True
-        if self.is_closed or self.is_stopped:
+        if self.is_closed or self._keeps:
             return False
         if not self.records_first:
             for delivery in deliveries:

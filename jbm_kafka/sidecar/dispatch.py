@@ -52,6 +52,9 @@ class Dispatch:
         self.is_hungry = False
         self._at_mark.clear()
         self.looked_at = 0
+        for link in self._data.links.values():
+            if link.is_kept_back:
+                link.let_out()
         links = [link for link in self._data.links.values() if link.credit > 0]
         if not links:
             return
@@ -71,11 +74,20 @@ class Dispatch:
                 self.is_hungry = True
 
     def take_back(self) -> None:
-        """Instead of `grant` while the queue is paused: nobody gets anything, and what nobody has read goes back."""
+        """Instead of `grant` while the queue is paused: nobody gets anything, and what nobody has read goes back.
+
+        What cannot go back, for it is acknowledged, is kept back where it is; the next `grant` lets it out.
+        """
         self.is_hungry = False
+        self.keep_back()
         for link in self._data.links.values():
             if link.buffer:
                 self._settle.return_unread(link)
+
+    def keep_back(self) -> None:
+        """Nothing that lies with a receiver for good is handed over before somebody grants."""
+        for link in self._data.links.values():
+            link.keep_back()
 
     def _grant_link(self, link: Link, own: Sequence[OwnedChannel]) -> None:
         """From the channels that have something for anybody, and from those that go on with its session's units."""

@@ -223,6 +223,8 @@ class GroupWorker:
             try:
                 while not self._is_stopping and not self._is_unused():
                     yield self._turn(consumer)
+                if not self._is_stopping:  # unused: nobody would tell a receiver that comes back of a pause meanwhile
+                    self.dispatch.keep_back()
                 self._is_stopping = True
                 self.assignment.leave(consumer)
             finally:

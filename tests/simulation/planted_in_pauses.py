@@ -8,6 +8,7 @@ import pytest
 
 from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.core.settlement import Modified
+from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
 from jbm_kafka.sidecar.dispatch import Dispatch
 from jbm_kafka.sidecar.owned_channel import owned
 from jbm_kafka.sidecar.pauses import Pauses
@@ -31,6 +32,10 @@ def nobody_hears_of_one_that_comes_later(patch: pytest.MonkeyPatch) -> None:
 
 def what_is_unread_stays_with_its_receiver(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Dispatch, "take_back", lambda self: setattr(self, "is_hungry", False))
+
+
+def what_is_acknowledged_on_arrival_is_handed_over(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PreAcknowledgedLink, "keep_back", lambda self: None)
 
 
 def what_is_unread_counts_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
@@ -64,6 +69,7 @@ EXPECTED: dict[Plant, tuple[str, ...]] = {
     one_process_ignores_it: ("nothing_while_paused",),
     nobody_hears_of_one_that_comes_later: ("nothing_while_paused", "refused_while_paused"),
     what_is_unread_stays_with_its_receiver: ("nothing_while_paused",),
+    what_is_acknowledged_on_arrival_is_handed_over: ("nothing_while_paused",),
     what_is_unread_counts_as_an_attempt: ("attempts_are_", "out_of_attempts"),
     it_never_ends: ("everything_is_finished", "sent_when_resumed"),
     sends_are_let_through: ("refused_while_paused",),

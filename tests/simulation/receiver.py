@@ -21,6 +21,7 @@ from jbm_kafka.jms.transacted_acknowledge import PendingCommit, TransactedAcknow
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
+from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
 from tests.simulation import at_hand_over
 from tests.simulation.lives import Life
 from tests.simulation.paper import Commit, HandOver
@@ -344,6 +345,8 @@ class Receiver:
         here: set[Delivery] = set()
         for link in (inbox.link for inbox in self.inboxes):
             here.update(link.buffer)
+            if isinstance(link, PreAcknowledgedLink):
+                here.update(link.kept)
             if link.records_first:
                 here.update(delivery for batch in link.coming for delivery in batch)
         for delivery in self._arrived - here:

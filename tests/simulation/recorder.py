@@ -237,8 +237,7 @@ class Recorder:
         )
         self.paper.hand_overs += 1
         is_over = receiver.mode.name == "PRE"
-        if not is_over:
-            self.gets(receiver.node, epoch.place[0], str(message))
+        self.gets(receiver.node, epoch.place[0], str(message))
         if not receiver.node.is_live(channel):
             self.paper.zombie_hand_overs += 1
         elif is_over:

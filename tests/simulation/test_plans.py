@@ -39,6 +39,7 @@ RARE = {
     "a_later_portion_passes_what_stayed": 24,
     "who_comes_back_without_partitions_does_not_look": 18,
     "who_comes_back_sees_only_who_is_recorded": 115,
+    "what_is_acknowledged_on_arrival_is_handed_over": 38,
 }
 """A seed that finds a fault for which much must come together; when it does not any more, look for another."""
 FAULTS = {
