@@ -125,18 +125,14 @@ class MessageProducer:
             MessageFormatError, InvalidDestinationError, InvalidSettingError: it cannot be carried, or an argument is
                 not what it should be; nothing was sent.
         """
-        if isinstance(message, Destination):
-            raise wrong_type("message", message, "the message comes first, as in send(message, destination=…)")
         session = self._session
-        guard = session.guard
-        was_own = guard.is_own
+        was_own = (guard := session.guard).is_own
         try:
-            has_begun = session.begin_call()
-            self._check_open()
-            target = self.destination if destination is None else None
+            session.begin_call()
+            self._check_may_send(message)
             sent = self._sending.send(
                 message,
-                target or self._target(destination),
+                (self.destination if destination is None else None) or self._target(destination),
                 self.delivery_mode if delivery_mode is None else delivery_mode,
                 self.priority if priority is None else priority,
                 self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
@@ -153,8 +149,7 @@ class MessageProducer:
                 self.disable_message_id,
                 self.disable_message_timestamp,
             )
-            if has_begun:
-                guard.leave()
+            guard.break_off(was_own=was_own)
             return sent
         except BaseException:
             guard.break_off(was_own=was_own)
@@ -225,7 +220,9 @@ class MessageProducer:
         """Its sends in PERSISTENT_GROUPACK; None before the first."""
         return self._session.send_groups.by_producer.get(self._sending)
 
-    def _check_open(self) -> None:
+    def _check_may_send(self, message: object) -> None:
+        if isinstance(message, Destination):
+            raise wrong_type("message", message, "the message comes first, as in send(message, destination=…)")
         if self.is_closed:
             raise IllegalStateError("the producer is closed; make a new one")
 

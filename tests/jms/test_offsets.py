@@ -33,7 +33,7 @@ def test_the_committed_offset_is_the_lowest_unsettled_message_and_a_reset_is_hon
 
 
 def test_a_reset_does_not_let_a_repeated_send_through(bootstrap: str, orders: Queue) -> None:
-    """SEND-8, LOG-2: forward past what is left, what was received before is not received twice."""
+    """Of SEND-8 and LOG-2: forward past what is left, what was received before is not received twice."""
     queue = Queue(f"{orders.name}.one")
     factory = make_factory(bootstrap)
     with factory.create_connection() as connection, connection.create_session() as session:

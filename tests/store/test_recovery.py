@@ -70,7 +70,7 @@ def test_after_a_reset_old_entries_are_obsolete_until_a_checkpoint_has_deleted_t
 
 @pytest.mark.parametrize(("target", "known"), [(40, [3, 8]), (8, [3]), (1, [])])
 def test_a_reset_forgot_the_duplicate_ids_of_what_it_does_not_deliver_again(target: int, known: list[int]) -> None:
-    """SEND-8, LOG-2: what was done a moment before was done twice when it was sent once more."""
+    """Of SEND-8 and LOG-2: what was done a moment before was done twice when it was sent once more."""
     world = World()
     seen = {offset: SeenId(bytes([offset] * 16), offset, 1_000) for offset in (3, 8)}
     world.checkpoint(10, settled(0, 15), Duplicates(0, tuple(seen.values())))
