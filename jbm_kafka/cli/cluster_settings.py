@@ -28,6 +28,11 @@ KAFKA_VARIABLES = "JBM_KAFKA_"
 
 _SECRET = re.compile(r"password|passphrase|secret|key\.pem|sasl\.oauthbearer\.config")
 _KEYS = ("bootstrap", "namespace", "kafka")
+_OURS = {
+    **dict.fromkeys(("bootstrap", "bootstrap.servers", "metadata.broker.list"), ("bootstrap", "host:port")),
+    "namespace": ("namespace", "NAME"),
+}
+"""What somebody gives as one of Kafka's properties, and is a setting beside them: its name, and an example."""
 
 
 class SettingsFault(Exception):
@@ -55,6 +60,8 @@ class Given:
     value: str = field(repr=False)
     origin: str
     """As a message begins: `--namespace`, `JBM_NAMESPACE`, `/etc/jbm.toml, namespace`."""
+    is_of_file: bool = False
+    """The config file says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +169,7 @@ def from_file(path: Path) -> Source:
     table = content.get("kafka", {})
     if not isinstance(table, dict):
         raise SettingsFault(f"{path}: kafka is not a table; write [kafka] and the properties below it")
-    kafka = {name: Given(value, f"{path}, {name}") for name, value in _flat(table, path)}
+    kafka = {name: Given(value, f"{path}, {name}", is_of_file=True) for name, value in _flat(table, path)}
     return Source(_text(content, "bootstrap", path), _text(content, "namespace", path), kafka)
 
 
@@ -218,6 +225,12 @@ def _checked_namespace(given: Given) -> str:
 
 
 def _checked_kafka(kafka: Mapping[str, Given]) -> dict[str, str]:
+    for name in sorted(kafka.keys() & _OURS.keys()):
+        option, example = _OURS[name]
+        remedy = f"give --{option}, or JBM_{option.upper()}"
+        if kafka[name].is_of_file:
+            remedy = f'write {option} = "{example}" above [kafka]'
+        raise SettingsFault(f"{_place(name, kafka)} cannot be set: {remedy}; leave it out")
     for name in sorted(CONTROLLED.keys() & kafka.keys()):
         raise SettingsFault(f"{_place(name, kafka)} cannot be set: {CONTROLLED[name]}; leave it out")
     properties = {name: given.value for name, given in kafka.items()}

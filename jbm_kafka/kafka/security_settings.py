@@ -3,11 +3,20 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from jbm_kafka.core.wrong_values import shown
+
 MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.keystore.location")
 _MEAN_SASL = ("sasl.username", "sasl.password", "sasl.mechanism", "sasl.mechanisms")
 _MEAN_TLS = (*_FILES, "ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem")
+_CONTENTS = {
+    "ssl.ca.location": "certificates in PEM form, those of the authorities that are trusted",
+    "ssl.certificate.location": "a certificate in PEM form",
+    "ssl.key.location": "a private key in PEM form, and ssl.key.password is right if it has one",
+    "ssl.keystore.location": "a PKCS#12 store, and ssl.keystore.password is right",
+}
+_TOKENS = ("sasl.oauthbearer.method", "enable.sasl.oauthbearer.unsecure.jwt", "oauth_cb")
 _PROBE = "probe"
 """As `ssl.ca.location`: look where systems keep their authorities."""
 
@@ -40,6 +49,32 @@ def _sasl_fault(protocol: str, settings: Mapping[str, object]) -> tuple[str, str
         for name in ("sasl.username", "sasl.password"):
             if not settings.get(name):
                 return name, f"sasl.mechanism {mechanism} needs it: set it"
+    elif mechanism == "OAUTHBEARER":
+        return _token_fault(settings)
+    elif mechanism != "GSSAPI":  # which librdkafka has, and the wheels of it have not
+        name = "sasl.mechanism" if "sasl.mechanism" in settings else "sasl.mechanisms"
+        return name, f"{shown(settings[name])} is not one of {MECHANISMS}"
+    return None
+
+
+def _token_fault(settings: Mapping[str, object]) -> tuple[str, str] | None:
+    """Without a source of tokens librdkafka waits for one for ever, and connects to nobody."""
+    if any(str(settings.get(name, "")).lower() not in ("", "default", "false") for name in _TOKENS):
+        return None
+    return "sasl.oauthbearer.method", (
+        "sasl.mechanism OAUTHBEARER needs a source of tokens: set it to oidc, with "
+        "sasl.oauthbearer.token.endpoint.url, sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret, or give a "
+        "function as oauth_cb"
+    )
+
+
+def content_fault(fault: str, settings: Mapping[str, object]) -> tuple[str, str] | None:
+    """The property whose file librdkafka cannot use, and one line about it; None where it complains of no file."""
+    for name, content in _CONTENTS.items():
+        if name in fault and name in settings:
+            if "key values mismatch" in fault:
+                return name, f"{settings[name]}: it is not the key of the certificate; name the one that belongs to it"
+            return name, f"{settings[name]}: librdkafka cannot read it ({fault}); name a file that holds {content}"
     return None
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from jbm_kafka.core.jms_errors import InvalidSettingError
-from jbm_kafka.core.likely_name import with_likely_name
+from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.given_numbers import number_fault
-from jbm_kafka.kafka.security_settings import MECHANISMS, security_fault
+from jbm_kafka.kafka.security_settings import MECHANISMS, content_fault, security_fault
 
 LOG = logging.getLogger("jbm_kafka.kafka")
 # Without any handler Python prints warnings on standard error itself; the user's terminal is not ours.
@@ -22,7 +22,8 @@ LOG.addHandler(logging.NullHandler())
 _ADDRESS = "it is the first argument, `url` of a ConnectionFactory"
 _MEMBERSHIP = "it decides who owns a partition and how a loser is fenced"
 _ATOMICITY = "it decides what becomes visible together"
-_ORDER = "it decides which partition a record goes to and in which order"
+_WRITTEN_ONCE = "it decides whether a message may be lost, doubled or overtaken on its way to the brokers"
+_PARTITION = "the unit of order decides which partition a message goes to"
 _POSITION = "positions come from our own checkpoints"
 _MEMORY = "the memory budget sets it"
 _OURS = "we use it ourselves"
@@ -50,17 +51,17 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
         "isolation.level": _ATOMICITY,
         "transactional.id": _ATOMICITY,
         "transaction.timeout.ms": _ATOMICITY,
-        "enable.idempotence": _ORDER,
-        "enable.gapless.guarantee": _ORDER,
-        "acks": _ORDER,
-        "request.required.acks": _ORDER,
-        "max.in.flight": _ORDER,
-        "max.in.flight.requests.per.connection": _ORDER,
-        "message.send.max.retries": _ORDER,
-        "retries": _ORDER,
-        "queuing.strategy": _ORDER,
-        "partitioner": _ORDER,
-        "partitioner_cb": _ORDER,
+        "enable.idempotence": _WRITTEN_ONCE,
+        "enable.gapless.guarantee": _WRITTEN_ONCE,
+        "acks": _WRITTEN_ONCE,
+        "request.required.acks": _WRITTEN_ONCE,
+        "max.in.flight": _WRITTEN_ONCE,
+        "max.in.flight.requests.per.connection": _WRITTEN_ONCE,
+        "message.send.max.retries": _WRITTEN_ONCE,
+        "retries": _WRITTEN_ONCE,
+        "queuing.strategy": _OURS,
+        "partitioner": _PARTITION,
+        "partitioner_cb": _PARTITION,
         "message.timeout.ms": _SEND_TIMEOUT,
         "delivery.timeout.ms": _SEND_TIMEOUT,
         "message.max.bytes": "the topic's own max.message.bytes decides",
@@ -226,6 +227,8 @@ def check_client_settings(client_settings: Mapping[str, object], session_timeout
     if (found := security_fault(client_settings)) is not None:
         raise InvalidSettingError(f"client setting {found[0]!r}: {found[1]}", names=[found[0]])
     if (fault := _client_fault(client_settings)) is not None:
+        if (found := content_fault(fault, client_settings)) is not None:
+            raise InvalidSettingError(f"client setting {found[0]!r}: {found[1]}", names=[found[0]])
         # Some are secrets: no value is told but those that librdkafka calls wrong. A wrong one alone says the same.
         wrong = [name for name, value in client_settings.items() if _client_fault({name: value}) == fault][:1]
         text = _text(wrong[0], client_settings[wrong[0]], fault) if wrong else f"client settings: {fault} ({_LISTED})"
@@ -246,7 +249,10 @@ def _text(name: str, value: object, fault: str) -> str:
     fault = _PROPERTY.sub(lambda found: f'{found[1]} "{name}"', fault)
     named = f"client setting {name!r}"
     if fault.startswith(_UNKNOWN):
-        fault = with_likely_name(fault, name, [*_USUAL, *CONTROLLED])
+        likely = likely_name(name, [*_USUAL, *CONTROLLED])
+        if likely is not None:
+            refused = f", and cannot be set: {CONTROLLED[likely]}" if likely in CONTROLLED else ""
+            fault += f"; {likely!r} is meant, probably{refused}"
     elif _TOLD.search(name):
         named = f"{named} is {shown(value)}"
     listed = f"it is {_VALUES[name]}" if name in _VALUES else _LISTED

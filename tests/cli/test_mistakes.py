@@ -100,7 +100,8 @@ MISTAKES: list[tuple[list[str], str]] = [
      "fenced; leave it out"),
     (["send", "q", "--text", "x", "--kafka-property", "sesion.timeout=1"],
      'jbm-kafka: --kafka-property sesion.timeout: No such configuration property: "sesion.timeout"; '
-     "'session.timeout.ms' is meant, probably (librdkafka's CONFIGURATION.md lists every property and its values)"),
+     "'session.timeout.ms' is meant, probably, and cannot be set: it is the `session_timeout_ms` argument "
+     "(librdkafka's CONFIGURATION.md lists every property and its values)"),
     (["send", "q", "--text", "x", "--config", "nofile.toml"],
      "jbm-kafka: nofile.toml: No such file or directory; name a config file that can be read"),
     (["send", "q", "r", "--text", "x"],

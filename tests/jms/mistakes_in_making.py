@@ -98,9 +98,18 @@ FACTORY: Mistakes = [
     (new(ConnectionFactory, HOST, kafka={"group.id": "x"}), errors.InvalidSettingError,
      "client settings that jbm-kafka controls cannot be set; leave them out ('group.id': it decides "
      "who owns a partition and how a loser is fenced)"),
+    (new(ConnectionFactory, HOST, kafka={"acks": 0, "partitioner": "random"}), errors.InvalidSettingError,
+     "client settings that jbm-kafka controls cannot be set; leave them out ('acks': it decides whether a message may "
+     "be lost, doubled or overtaken on its way to the brokers; 'partitioner': the unit of order decides which "
+     "partition a message goes to)"),
     (new(ConnectionFactory, HOST, kafka={"sesion.timeout.ms": 1}), errors.InvalidSettingError,
      "client setting 'sesion.timeout.ms': No such configuration property: \"sesion.timeout.ms\"; "
-     "'session.timeout.ms' is meant, probably (librdkafka's CONFIGURATION.md lists every property and its values)"),
+     "'session.timeout.ms' is meant, probably, and cannot be set: it is the `session_timeout_ms` argument "
+     "(librdkafka's CONFIGURATION.md lists every property and its values)"),
+    (new(ConnectionFactory, HOST, kafka={"bootstrap": "a:1"}), errors.InvalidSettingError,
+     "client setting 'bootstrap': No such configuration property: \"bootstrap\"; 'bootstrap.servers' is meant, "
+     "probably, and cannot be set: it is the first argument, `url` of a ConnectionFactory (librdkafka's "
+     "CONFIGURATION.md lists every property and its values)"),
     (new(ConnectionFactory, HOST, kafka={"sasl.username": None}), errors.InvalidSettingError,
      "client setting 'sasl.username': None is not a value; leave it out"),
     (new(ConnectionFactory, HOST, kafka={"linger.ms": "5ms"}), errors.InvalidSettingError,
