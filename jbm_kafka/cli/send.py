@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from shlex import quote
 from typing import Any, BinaryIO, cast
@@ -15,16 +15,19 @@ from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole, check_unit, emit, json_option
 from jbm_kafka.cli.connect import as_destination, connect, of_its_kind
 from jbm_kafka.cli.ending import Interrupted, unwinding
+from jbm_kafka.cli.send_progress import SendProgress
 from jbm_kafka.codec.object_codecs import read_json
 from jbm_kafka.codec.property_header import PROPERTY_TYPES, PropertyType, parse_property
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.durations import LONGEST_MS
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, MessageFormatError, SendTimeoutError
+from jbm_kafka.core.markers import UNSET
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.message_properties import check_property_name
 from jbm_kafka.jms.object_message import ObjectMessage
+from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.stream_message import StreamMessage
 
 Typed = tuple[str, PropertyType, str]
@@ -32,6 +35,9 @@ Typed = tuple[str, PropertyType, str]
 COUNT_MAX = 1_000_000_000
 FLUSH_S = 5.0
 """For what is on its way when the command is interrupted."""
+LARGE_BYTES = 100_000
+"""A body of so many is sent while no other is under way: it may be too large for its topic, and what was under way
+behind it would be sent all the same. Waiting for one of this size costs little beside sending it."""
 MILLISECONDS = "milliseconds, as in 5000"
 
 
@@ -123,50 +129,50 @@ def send(
 
     --kind map, stream and object make those of JSON: {"item": "chair", "qty": 3}.
     """
-    if (text is None) == (file is None):
+    if text is None and file is None:
         raise click.UsageError("give the body: either --text TEXT, or a file, or - for standard input")
     if lines and file is None:
         raise click.UsageError("--lines needs a file, or - for standard input")
-    bodies = _bodies(file, text, lines=lines)
-    sender = _Sender(unit, properties, kind)
-    with of_its_kind(destination, "send"), unwinding(), connect(cluster) as connection:
-        with connection.create_session() as session:
-            producer = session.create_producer(destination)
-            producer.priority, producer.delivery_delay_ms = priority, delay_ms
-            producer.time_to_live_ms = time_to_live_ms
-            try:
-                for body in bodies:
-                    for _ in range(count):
-                        sender.check()
-                        message = sender.message(body)
-                        producer.send(message, unit_of_order=unit, on_completion=sender.reported)
-                        sender.begun += 1
-                producer.flush()
-            except KeyboardInterrupt:
-                with suppress(JMSError):
-                    producer.flush(FLUSH_S)
-                raise Interrupted(sender.told(destination)) from None
-        sender.check()
+    if text is not None and file is not None:
+        raise click.UsageError("both --text and a file are given, and a message has one body: leave one of them out")
+    maker = MessageMaker(kind, properties)
+    bodies = _checked(file, maker) if lines and file is not None else _one_body(file, text, maker)
+    progress = SendProgress(destination, "line" if lines and count == 1 else "message")
+    with (
+        of_its_kind(destination, "send"),
+        unwinding(),
+        connect(cluster) as connection,
+        connection.create_session() as session,
+    ):
+        producer = session.create_producer(destination)
+        producer.priority, producer.delivery_delay_ms = priority, delay_ms
+        producer.time_to_live_ms, producer.unit_of_order = time_to_live_ms, UNSET if unit is None else unit
+        try:
+            send_bodies(producer, bodies, maker, progress, count=count)
+        except KeyboardInterrupt:
+            with suppress(JMSError):
+                producer.flush(FLUSH_S)
+            raise Interrupted(progress.told()) from None
     emit(
-        {"sent": sender.sent, "destination": str(destination)}, f"{sender.sent} sent to {destination}", as_json=as_json
+        {"sent": progress.sent, "destination": str(destination)},
+        f"{progress.sent} sent to {destination}",
+        as_json=as_json,
     )
 
 
-class _Sender:
-    """Makes the messages and hears what became of them."""
+class MessageMaker:
+    """Makes the messages of one command."""
 
-    def __init__(self, unit: str | None, properties: tuple[Typed, ...], kind: str | None) -> None:
-        self._unit = unit
+    def __init__(self, kind: str | None, properties: Sequence[Typed] = ()) -> None:
         self._kind = kind
         self._properties = properties
-        self.begun = 0
-        """Sends that were asked for."""
-        self.sent = 0
-        """Of them, those that Kafka has confirmed."""
-        self._failure: Exception | None = None
 
     def message(self, body: bytes) -> Message:
-        """A message of that body, with its properties."""
+        """A message of that body, with its properties.
+
+        Raises:
+            MessageFormatError: it is not of the kind.
+        """
         message = _message(body, self._kind)
         for name, kind, value in self._properties:
             setter = _SETTERS.get(kind)
@@ -177,23 +183,52 @@ class _Sender:
                 getattr(message, setter)(name, held)
         return message
 
-    def reported(self, message: Message, error: Exception | None) -> None:
-        """One send is confirmed, or has failed."""
-        if error is None:
-            self.sent += 1
-        elif self._failure is None:
-            self._failure = error
+    @property
+    def takes_any(self) -> bool:
+        """There is a message for every body."""
+        return self._kind is None or self._kind == "bytes"
 
-    def told(self, destination: Queue | Topic) -> str:
-        """How far it came, for who goes on from there: sends are confirmed in their order."""
-        doubtful = self.begun - self.sent
-        of_others = f"; of {doubtful} more it is not known" if doubtful else ""
-        return f"the first {self.sent} were sent to {destination}{of_others}"
+    def check(self, body: bytes) -> None:
+        """Raises MessageFormatError unless the body is of the kind."""
+        if not self.takes_any:
+            _message(body, self._kind)
 
-    def check(self) -> None:
-        """Raises JMSError when a send failed."""
-        if self._failure is not None:
-            raise JMSError(f"after {self.sent} sent: {self._failure}")
+
+def send_bodies(
+    producer: MessageProducer, bodies: Iterable[bytes], maker: MessageMaker, progress: SendProgress, *, count: int
+) -> None:
+    """Sends each body so often, in order, and returns when all are confirmed; nothing is begun after one that failed.
+
+    Raises:
+        JMSError: some were not sent; it tells which were.
+        click.UsageError: the same, for a body that is not of its kind.
+    """
+    try:
+        for body in bodies:
+            is_large = len(body) >= LARGE_BYTES
+            for copy in range(count):
+                message = maker.message(body)
+                if is_large and copy == 0:
+                    producer.flush()  # so that nothing is under way behind it if it is too large
+                if progress.failure is not None:
+                    break
+                producer.send(message, on_completion=progress.reported)
+                progress.begun += 1
+                if is_large and copy == 0:
+                    producer.flush()
+            if progress.failure is not None:
+                break
+    except JMSError as error:
+        if isinstance(error, InvalidDestinationError) and not progress.begun:
+            raise  # not the body's fault: the command says what to type
+        progress.refused(error)
+    with suppress(SendTimeoutError):  # what it did not wait for is told as not known
+        producer.flush()
+    if progress.failure is not None:
+        told = progress.told()
+        raise click.UsageError(told) if isinstance(progress.failure, MessageFormatError) else JMSError(told)
+    if progress.sent < progress.begun:
+        raise SendTimeoutError(f"no answer from Kafka within 30 s: {progress.told()}")
 
 
 _SETTERS: Mapping[str, str] = {
@@ -213,7 +248,8 @@ def _message(body: bytes, kind: str | None) -> Message:
         if kind is None:
             return BytesMessage(body)
         form = "UTF-8" if kind == "text" else "JSON"
-        raise JMSError(f"--kind {kind}: the body is not {form}: {fault}") from None
+        why = str(fault) if b"\n" in body else str(fault).replace("line 1 column", "column")
+        raise MessageFormatError(f"--kind {kind}: the body is not {form}: {why}") from None
     return ObjectMessage(value) if kind == "object" else (MapMessage if kind == "map" else StreamMessage)(value)
 
 
@@ -229,17 +265,40 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is Python's, and no number of JSON; send a text that says so")
 
 
-def _bodies(file: BinaryIO | None, text: str | None, *, lines: bool) -> Iterator[bytes]:
-    """One body, or one for each line, as they come."""
+def _one_body(file: BinaryIO | None, text: str | None, maker: MessageMaker) -> list[bytes]:
+    """The body; wrong usage when there is none, or it is not of its kind."""
     if file is None:
         assert text is not None
         # What the shell gave that is no UTF-8 arrives as lone surrogates; it stands for bytes.
-        yield text.encode(sys.getfilesystemencoding(), "surrogateescape")
-    elif lines:
-        for line in file:
-            yield line.removesuffix(b"\n").removesuffix(b"\r")
+        body = text.encode(sys.getfilesystemencoding(), "surrogateescape")
     else:
         body = file.read()
         if not body and file is getattr(sys.stdin, "buffer", None):
             raise click.UsageError("standard input is empty; nothing was sent. For an empty body: --text ''")
-        yield body
+    try:
+        maker.check(body)
+    except MessageFormatError as error:
+        raise click.UsageError(str(error)) from None
+    return [body]
+
+
+def _checked(file: BinaryIO, maker: MessageMaker) -> Iterator[bytes]:
+    """Its lines, which were all looked at where it can be read twice; else each is looked at when it is sent.
+
+    Raises:
+        click.UsageError: one is not of its kind; nothing was sent.
+    """
+    if not maker.takes_any and file.seekable():
+        begin = file.tell()
+        for number, body in enumerate(_lines(file), 1):
+            try:
+                maker.check(body)
+            except MessageFormatError as error:
+                raise click.UsageError(f"line {number}: {error}; nothing was sent") from None
+        file.seek(begin)
+    return _lines(file)
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    for line in file:
+        yield line.removesuffix(b"\n").removesuffix(b"\r")

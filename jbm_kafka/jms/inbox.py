@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -21,6 +22,8 @@ from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 MessageListener = Callable[[Message], object]
@@ -54,6 +57,8 @@ class Inbox:
         self._strategy = strategy
         self._credit = Credit(prefetch)
         self._is_careful: bool = session.connection.provider.traits.records_attempts
+        self.has_logged_full = False
+        """Its first wait for an application that holds the whole prefetch was told."""
 
     @property
     def is_over(self) -> bool:
@@ -73,10 +78,29 @@ class Inbox:
         delivery = self.poll()
         if delivery is None:
             self.stay_attached()
-            with self.link.lock:
-                if not any(other.is_asking or has_next(other) for other in self.link.siblings):
-                    self.want_some()
+            try:
+                with self.link.lock:
+                    is_others_turn = any(other.is_asking or has_next(other) for other in self.link.siblings)
+                    is_full = not is_others_turn and not self.want_some()
+            except ResourceAllocationError:
+                self.log_full("its listener", "the session is committed or rolled back; do so in the listener")
+                raise
+            if is_full:
+                self.log_full("its listener", "another thread acknowledges. If none will, acknowledge in the listener")
         return delivery
+
+    def log_full(self, who: str, ends: str) -> None:
+        """Once, and without the lock: whoever writes the log may be slow."""
+        if not self.has_logged_full:
+            self.has_logged_full = True
+            log.warning(
+                "%s: %s waits while its session holds the whole prefetch of %d unacknowledged; nothing comes before "
+                "%s, or use a larger prefetch",
+                self.destination,
+                who,
+                self.prefetch,
+                ends,
+            )
 
     def take(self) -> Delivery | None:
         """What `poll` does, expired or not. The caller holds the lock."""

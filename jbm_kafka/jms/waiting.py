@@ -30,7 +30,7 @@ class Waiting:
         self._inbox = inbox
         self._link = inbox.link
         self._filled = inbox.session.filled
-        self._has_logged_full = self._has_logged_stopped = self._has_logged_long = False
+        self._has_logged_stopped = self._has_logged_long = False
 
     def wait(self, timeout: float | None) -> Delivery | None:
         """The next message, or None when the time is up or the consumer was closed.
@@ -102,12 +102,12 @@ class Waiting:
             delivery = link.pop()
             if delivery is not None or self._inbox.is_over or link.failure is not None:
                 return True
-            must_tell = not self._inbox.want_some() and not self._has_logged_full
+            must_tell = not self._inbox.want_some() and not self._inbox.has_logged_full
             return must_tell
 
         wait_handling_signals(self._filled, is_over, None if deadline is None else deadline - time.monotonic())
         if must_tell:
-            self._log_full()
+            self._inbox.log_full("a receive", "another thread acknowledges. If none will, acknowledge before receiving")
         elif delivery is None:
             with link.lock:
                 delivery = link.pop()
@@ -133,16 +133,6 @@ class Waiting:
                 self._inbox.destination,
                 timeout,
             )
-
-    def _log_full(self) -> None:
-        """Once, and without the lock: whoever writes the log may be slow."""
-        self._has_logged_full = True
-        log.warning(
-            "%s: a receive waits while its session holds the whole prefetch of %d unacknowledged; nothing comes before "
-            "another thread acknowledges. If none will, acknowledge before receiving, or use a larger prefetch",
-            self._inbox.destination,
-            self._inbox.prefetch,
-        )
 
     def _catch_up(self, late_s: float) -> Delivery | None:
         """Find what was there when the receive was called: the worker says when it has handed all of that over."""

@@ -221,7 +221,7 @@ def test_an_object_of_an_application_s_codec_is_shown_by_its_bytes(kafka: Run, q
 )
 def test_a_body_that_is_not_of_its_kind_is_refused(kafka: Run, queue: str, kind: str, text: str, says: str) -> None:
     said = kafka("send", queue, "--kind", kind, "--text", text)
-    assert said.code == 1
+    assert said.code == 2
     assert says in said.err
 
 
@@ -282,5 +282,5 @@ def test_a_body_that_is_no_json_is_told_in_the_commands_own_words(
 ) -> None:
     """Of two values of a name one was lost, and NaN was to have a codec registered in Python."""
     said = kafka("send", queue, "--kind", kind, "--text", body)
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith(f"jbm-kafka: --kind {kind}: the body is not JSON: {why}")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith(f"jbm-kafka send: --kind {kind}: the body is not JSON: {why}")
