@@ -109,7 +109,10 @@ class QueueCounts:
 
     @property
     def without_owner(self) -> tuple[int, ...]:
-        """Partitions that hold something, and that no process has, though some receive."""
+        """Partitions that hold something and that the group gives to nobody now, though some receive.
+
+        Whoever had one may still work on what he holds of it: `Admin.explain` asks him.
+        """
         return tuple(
             p.partition for p in self.partitions if self.members and p.held_at_most and p.partition not in self.owners
         )

@@ -209,14 +209,13 @@ class _Explaining:
         if self._asked.is_all:
             for partition in (*held.by_partition, *(min(m.partitions) for m in seen.members if m.partitions)):
                 about.setdefault(partition, {})
-        arguments = {
-            partition: {"messages": list(messages.items())}
-            for partition, messages in about.items()
-            if partition in seen.owners
-        }
+        if not seen.members:
+            return Told()
+        arguments = {partition: {"messages": list(messages.items())} for partition, messages in about.items()}
         cluster = self._cluster
         owners = PresentOwners(cluster.kafka, cluster.admin, namespace=cluster.namespace, group=self._group.group_id)
-        return owners.ask(EXPLAIN, arguments, timeout_s=cluster.timeout_s)
+        perhaps = arguments.keys() - seen.owners.keys()
+        return owners.ask(EXPLAIN, arguments, timeout_s=cluster.timeout_s, perhaps=perhaps)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
@@ -278,19 +277,19 @@ class _Explaining:
         """Of what topic and changelog have nothing to say, and its owner neither."""
         if not seen.members:
             return reasons.reason(Rule.NOBODY_RECEIVES)
-        if partition not in seen.owners:
-            return reasons.reason(Rule.NO_OWNER)
         if answer is not None:
             return self._of_partition(partition, told, seen)[0]
+        if partition not in seen.owners:
+            return reasons.reason(Rule.NO_OWNER)
         return _silent(seen.owners[partition], told.silent.get(partition, ""))
 
     def _of_partition(self, partition: int, told: Told, seen: FromKafka) -> list[Reason]:
         """What keeps all of a partition."""
         found = list(seen.transactions.get(partition, ()))
         answer = told.results.get(partition)
-        if seen.members and partition not in seen.owners:
+        if seen.members and partition not in seen.owners and answer is None:
             found.append(reasons.reason(Rule.NO_OWNER))
-        elif partition in told.silent:
+        elif partition in told.silent and partition in seen.owners:
             found.append(_silent(seen.owners[partition], told.silent[partition]))
         if answer is not None:
             if answer.get("closed"):
@@ -314,12 +313,13 @@ class _Explaining:
             count = held.by_partition.get(partition, 0)
             if not (count or found) and self._asked.is_all:
                 continue
-            member = seen.owners.get(partition)
+            member, answer = seen.owners.get(partition), told.results.get(partition)
+            who_answers = "" if answer is None else _process(answer)
             yield ExplainedPartition(
                 partition=partition,
-                owner="" if member is None else _name(member),
+                owner=who_answers if member is None else _name(member),
                 held=count,
-                units=dict(told.results.get(partition, {}).get("units", {})),
+                units=dict((answer or {}).get("units", {})),
                 reasons=tuple(found),
             )
 

@@ -25,11 +25,12 @@ _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.RECEIVERS_BUSY: "it could go, but no receiver asks for one now: all work on what they have",
     Rule.RECORDING: "it goes when the next checkpoint is written",
     Rule.NOBODY_RECEIVES: "nobody receives",
-    Rule.NO_OWNER: "no process has its partition now: the group is about to give it to one",
+    Rule.NO_OWNER: "no process says that it has its partition: the group is about to give it to one",
     Rule.OWNER_SILENT: "the process that has its partition did not say",
     Rule.OPENING: "the process that has its partition reads what is recorded of it",
     Rule.CLOSED: "the process that has its partition cannot read it",
-    Rule.MOVING: "its partition is about to go to another process",
+    Rule.MOVING: "its partition is about to go to another process; handlers that run are waited for, for "
+    "revoke_drain_ms at most",
     Rule.PAUSED: "receiving is paused",
     Rule.BEHIND: "earlier messages of its unit are not finished",
 }

@@ -76,7 +76,8 @@ def _show(found: Explanation, *, is_all: bool) -> None:
     click.echo(f"{found.name}: {receivers}, consumer group {found.group}")
     for reason in found.reasons:
         _show_reason(reason, "")
-    for name in found.idle_members:
+    is_shared_anew = len(found.idle_members) == found.members
+    for name in () if is_shared_anew else found.idle_members:
         click.echo(f"without a partition: {printable(name)}")
     for message in found.messages:
         _show_message(message)

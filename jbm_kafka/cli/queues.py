@@ -125,13 +125,7 @@ def show(
     if counts.pause != NOTHING:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {counts.name}")
     _show_set_aside(counts, "" if subscription is None else of_subscription(subscription, client_id))
-    if counts.without_owner:
-        click.echo(
-            f"partitions {', '.join(map(str, counts.without_owner))} hold messages and no process has them; "
-            f"jbm-kafka explain {counts.name} tells more"
-        )
-    if counts.idle_members:
-        click.echo(f"{counts.idle_members} of the receivers have no partition")
+    _show_shares(counts, "" if subscription is None else of_subscription(subscription, client_id))
     if counts.misplaced:
         are = "is" if counts.misplaced == 1 else "are"
         click.echo(
@@ -148,6 +142,21 @@ def show(
             )
     if counts.held and subscription is None:
         click.echo(f"why they wait: jbm-kafka explain {counts.name}")
+
+
+def _show_shares(counts: QueueCounts, of: str) -> None:
+    """Partitions without a process, and processes without a partition; `of`: the options that name the subscription."""
+    going = counts.without_owner
+    if going:
+        is_one = len(going) == 1
+        what = f"partition {going[0]} holds" if is_one else f"partitions {', '.join(map(str, going))} hold"
+        click.echo(
+            f"{what} messages, and the group is about to give {'it' if is_one else 'them'} to a process; who had "
+            f"{'it' if is_one else 'them'} may still work on some: jbm-kafka explain {counts.name}{of} tells more"
+        )
+    if counts.idle_members and counts.owners:  # while all partitions are shared anew nobody has one
+        have = "has" if counts.idle_members == 1 else "have"
+        click.echo(f"{counts.idle_members} of the receivers {have} no partition")
 
 
 def _show_set_aside(counts: QueueCounts, of: str) -> None:

@@ -51,7 +51,7 @@ class Rule(Enum):
     NOBODY_RECEIVES = "nobody-receives"
     """Its queue or subscription has no receivers."""
     NO_OWNER = "no-owner"
-    """No process has its partition: the group is about to give it to one."""
+    """No process says that it has its partition: the group is about to give it to one."""
     OWNER_SILENT = "owner-silent"
     """The process that has its partition did not answer."""
     OPENING = "opening"

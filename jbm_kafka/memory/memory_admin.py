@@ -100,7 +100,9 @@ class MemoryAdmin:
             self._cluster.tick()
             members = self._cluster.group(group).members.values()
             return [
-                GroupMember(m.member_id, "", "", frozenset(m.assigned if m.topic == topic else ())) for m in members
+                # What a member is to give up is in nobody's list, though it has it until its listener returns.
+                GroupMember(m.member_id, "", "", frozenset(m.assigned - m.revoking if m.topic == topic else ()))
+                for m in members
             ]
 
     def groups(self) -> Mapping[str, GroupDescription]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from jbm_kafka.codec.command_records import IN_HAND, Answer, Command
+from jbm_kafka.codec.command_records import IN_HAND, QUESTIONS, Answer, Command
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.on_hold import decide_leaving, decide_released, is_released
 from jbm_kafka.core.taking_out import Verb
@@ -48,7 +48,8 @@ class OwnerCommands:
     def carry_out(self, command: Command, reply: Reply) -> None:
         """Do what the command says and answer when that is durable; of a partition that is another's: nothing."""
         channel = self._data.channels.get(command.partition)
-        if channel is None or channel.is_closing:
+        # While its handlers are waited for it takes nothing on any more, and still knows what they have.
+        if channel is None or (channel.is_closing and command.verb not in QUESTIONS):
             return
         verb = self._verbs.get(command.verb)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -18,6 +19,8 @@ SETTINGS = {
     "#": AddressSettings(max_delivery_attempts=2, on_dead_letter="hold", redelivery_delay_ms=600_000, partitions=2)
 }
 PATIENCE_S = 20.0
+
+Found = TypeVar("Found")
 
 
 @pytest.fixture
@@ -38,7 +41,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def until(look: Callable[[], Explanation], is_so: Callable[[Explanation], bool]) -> Explanation:
+def until(look: Callable[[], Found], is_so: Callable[[Found], object]) -> Found:
     """Owners act in turns of some milliseconds, and a consumer joins in seconds."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_so(found := look()):

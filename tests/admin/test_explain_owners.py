@@ -12,6 +12,7 @@ import pytest
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Explanation, Rule
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.memory.memory_kafka import MemoryCluster
@@ -148,6 +149,33 @@ def test_a_partition_that_is_about_to_go_to_another_process(
         session.recover()
         joining.join(20)
         until(lambda: admin.explain(queue), lambda found: Rule.MOVING not in of_partition(found))
+
+
+def test_who_has_a_message_in_hand_is_known_while_partitions_move(
+    admin: Admin, connection: Connection, kafka_name: str, url: str, tmp_path: object
+) -> None:
+    """UNIT-17, UNIT-13: the group lists nobody for such a partition, and "no process has it" was said for 30 s."""
+    admin.create_queue(f"{kafka_name}-two", partitions=2)
+    queue = Queue(f"{kafka_name}-two")
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    producer, consumer = session.create_producer(queue), session.create_consumer(queue)
+    for unit in "abcdefgh":
+        producer.send(unit, unit_of_order=unit)
+    for _ in "abcdefgh":
+        receive(consumer)
+    with ConnectionFactory(url, namespace=kafka_name, state_dir=str(tmp_path)).create_connection() as coming:
+        joining = threading.Thread(target=coming.create_session().create_consumer, args=(queue,))
+        joining.start()
+        (going,) = until(lambda: admin.counts(queue), lambda counts: counts.without_owner).without_owner
+        found = admin.explain(queue)
+        assert [rules(each) for each in found.messages] == [[Rule.IN_HAND]] * 8
+        (partition,) = (each for each in found.partitions if each.partition == going)
+        assert [each.rule for each in partition.reasons] == [Rule.MOVING]
+        assert partition.owner.startswith("process ")
+        assert [each.state for each in admin.browse(queue, include="all")] == [MessageState.DELIVERED] * 8
+        assert admin.counts(queue).without_owner == (going,), "it was not asked meanwhile"
+        session.recover()
+        joining.join(20)
 
 
 @pytest.fixture

@@ -1,0 +1,43 @@
+"""What `show` says while partitions change hands, and of processes that have none."""
+
+import pytest
+
+from jbm_kafka.admin import PartitionCounts, QueueCounts
+from jbm_kafka.cli.queues import _show_shares
+
+
+def counts(*, held: int, owned: int, idle: int) -> QueueCounts:
+    """Of that many partitions each holds one message, and the first `owned` of them have a process."""
+    partitions = [
+        PartitionCounts(partition=p, begin=0, settled_to=0, end=1, uncommitted=0, held=1) for p in range(held)
+    ]
+    return QueueCounts(
+        name="orders", group="jbm.orders", members=2, idle_members=idle, partitions=tuple(partitions),
+        owners=dict.fromkeys(range(owned), "member"), ready=0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (counts(held=2, owned=2, idle=0), ""),
+        (counts(held=2, owned=2, idle=1), "1 of the receivers has no partition\n"),
+        (counts(held=2, owned=2, idle=2), "2 of the receivers have no partition\n"),
+        (
+            counts(held=2, owned=1, idle=0),
+            "partition 1 holds messages, and the group is about to give it to a process; who had it may still work on "
+            "some: jbm-kafka explain orders --subscription audit tells more\n",
+        ),
+        (
+            counts(held=2, owned=0, idle=2),
+            "partitions 0, 1 hold messages, and the group is about to give them to a process; who had them may still "
+            "work on some: jbm-kafka explain orders --subscription audit tells more\n",
+        ),
+    ],
+)
+def test_partitions_that_move_are_not_denied_to_who_still_works_on_them(
+    found: QueueCounts, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`show` said "no process has them" while handlers ran, and "1 of the receivers have"."""
+    _show_shares(found, " --subscription audit")
+    assert capsys.readouterr().out == said
