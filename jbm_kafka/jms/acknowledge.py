@@ -342,9 +342,12 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
 
     def _settled_before(self, item: Unacknowledged) -> IllegalStateError:
         partition, offset = item.delivery.place
-        return IllegalStateError(
-            f"the message at partition {partition}, offset {offset} was settled already; it cannot be given back"
+        became = (
+            "given back already; it is delivered again"
+            if item.was_returned
+            else ("settled already; it cannot be given back")
         )
+        return IllegalStateError(f"the message at partition {partition}, offset {offset} was {became}")
 
 
 class IndividualAcknowledge(ExplicitAcknowledge):

@@ -25,6 +25,10 @@ SENDS: Mistakes = [
      "request() needs 'timeout'"),
     (call("producer", "send", "a\ud800"), errors.MessageFormatError,
      "body: '\\ud800' at position 1 has no UTF-8 form: " + UTF8_REMEDY + ", or send bytes"),
+    (call("producer", "send", "b", partition=3), errors.InvalidTypeError,
+     "send() has no argument 'partition'; 'unit_of_order' is meant, probably; it has message, "
+     "destination, delivery_mode, priority, time_to_live_ms, delivery_delay_ms, unit_of_order, duplicate_id, "
+     "properties, correlation_id, reply_to, type, on_completion"),
     (call("producer", "send", "a", priority=10), errors.InvalidSettingError,
      "priority is 10: it is an int from 0 to 9"),
     (call("producer", "send", "a", priority="high"), errors.InvalidTypeError,
@@ -196,6 +200,8 @@ RECEIVES: Mistakes = [
      "their session closes"),
     (call("settled", "nack"), errors.IllegalStateError,
      "the message at …, offset 0 was settled already; it cannot be given back"),
+    (call("given_back", "nack"), errors.IllegalStateError,
+     "the message at …, offset 1 was given back already; it is delivered again"),
     (call("given_back", "acknowledge"), errors.IllegalStateError,
      "the message at …, offset 1 was given back (nack or recover) before it was acknowledged; it is "
      "delivered again"),
