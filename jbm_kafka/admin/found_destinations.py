@@ -96,7 +96,8 @@ class FoundDestinations:
     def _no_topic(self, name: str) -> InvalidDestinationError:
         """What is said when a topic is named, and there is a Kafka topic of the name that is none of JMS."""
         if Queue(name) in self.queues():
-            why = f"{name!r} is a queue, and queues have no subscriptions: name it without topic: and without one"
+            instead = f"name a topic, or {name!r} alone where a queue will do"
+            why = f"{name!r} is a queue, and only topics have subscriptions: {instead}"
         else:
             make = f"Admin.create_topic({name!r})" if self.is_in_memory else f"jbm-kafka create {name} --topic"
             why = f"nobody has used the Kafka topic {name!r} as a JMS topic yet; {make} makes it one"

@@ -46,6 +46,8 @@ def _number(value: object, least: float, most: float) -> str | None:
         return "it is a number"
     if least <= value <= most and math.isfinite(value):
         return None
+    if most == math.inf and not math.isfinite(value):
+        return f"it is a finite number of at least {least:g}"
     return f"it is at least {least:g}" if most == math.inf else f"it is between {least:g} and {most:g}"
 
 

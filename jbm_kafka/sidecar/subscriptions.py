@@ -78,9 +78,11 @@ class Subscriptions:
         with self._locks[group], raised_as_jms_errors(str(wanted)):
             self._sweep_once()
             if self._uses[group] and not wanted.is_shared:
+                # A client id has one of a name, of whichever topic; this may be another one's.
                 raise IllegalStateError(
-                    f"{wanted} has a consumer already, or unacknowledged messages of one that was closed; close that, "
-                    f"and acknowledge, recover or roll back; several consumers share a create_shared_durable_consumer",
+                    f"{self._records[group].subscription} has a consumer already, or unacknowledged messages of one "
+                    f"that was closed; close that, and acknowledge, recover or roll back; several consumers share a "
+                    f"create_shared_durable_consumer",
                     name=wanted.name,
                 )
             if wanted.is_durable:

@@ -103,7 +103,8 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("end what is not there", lambda admin: admin.unsubscribe("report"), errors.InvalidDestinationError,
      "there is no durable subscription 'report' with no client id: jbm-kafka subscriptions list shows all"),
     ("subscriptions of a queue", lambda admin: admin.subscriptions("orders"), errors.InvalidDestinationError,
-     "topic:orders: 'orders' is a queue, and queues have no subscriptions: name it without topic: and without one"),
+     "topic:orders: 'orders' is a queue, and only topics have subscriptions: name a topic, or 'orders' alone where a "
+     "queue will do"),
     ("browse a topic", lambda admin: list(admin.browse("news")), errors.InvalidDestinationError,
      "'news' is a topic: name one of its subscriptions with subscription=NAME"),
     ("explain a unit and a message", lambda admin: admin.explain("orders", unit="joe", message_id="ID:x"),
