@@ -97,6 +97,9 @@ _HOME = {
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and
 neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafka client loaded."""
 
+_ELSEWHERE = {"Admin": "jbm_kafka.admin", "MemoryWorld": "jbm_kafka.testing.memory_world"}
+"""What people look for here, errors aside."""
+
 if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
 
     def __getattr__(name: str) -> object:
@@ -108,10 +111,20 @@ if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
 
             return version()
         if name not in _HOME:
-            raise AttributeError(f"module 'jbm_kafka' has no attribute {name!r}")
+            raise AttributeError(_unknown(name))
         value = getattr(import_module(f"jbm_kafka.{_HOME[name]}"), name)
         globals()[name] = value
         return value
+
+    def _unknown(name: str) -> str:
+        from jbm_kafka.core.likely_name import with_likely_name
+
+        text = f"module 'jbm_kafka' has no attribute {name!r}"
+        if name in _ELSEWHERE:
+            return f"{text}: it is in {_ELSEWHERE[name]}"
+        if not name.startswith("_") and name in import_module("jbm_kafka.errors").__all__:
+            return f"{text}: it is in jbm_kafka.errors"
+        return text if name.startswith("_") else with_likely_name(text, name, __all__)
 
     def __dir__() -> list[str]:
         """The public names, also those that nobody has asked for yet."""

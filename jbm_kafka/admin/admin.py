@@ -7,8 +7,10 @@ from jbm_kafka.admin.message_admin import MessageAdmin
 from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.running_admin import RunningAdmin
 from jbm_kafka.core.inherited import with_inherited
+from jbm_kafka.jms.known_attributes import likely_names
 
 
+@likely_names
 @with_inherited
 class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, MessageAdmin, RunningAdmin):
     """What operators do: makes, looks into, changes and clears the queues and topics of one cluster. Any thread.

@@ -20,7 +20,7 @@ from jbm_kafka.jms.arguments import PREFETCH_MAX, check_mode, checked_flag
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.connection_core import ConnectionDefaults
 from jbm_kafka.jms.context import Context
-from jbm_kafka.jms.known_attributes import given_at_making
+from jbm_kafka.jms.known_attributes import given_at_making, not_entered
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_process import check_pickled
 from jbm_kafka.ports.installation import Installation, SidecarConfig
@@ -32,6 +32,7 @@ _DAY_MS = 86_400_000
 
 
 @explained
+@not_entered("write `with factory.create_connection() as connection:`, or the same with create_context()")
 @given_at_making
 class ConnectionFactory:
     """Makes connections (create_connection) and contexts (create_context). Thread-safe.

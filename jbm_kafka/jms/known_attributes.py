@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Never, TypeVar
 
-from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidTypeError
 from jbm_kafka.core.likely_name import with_likely_attribute, with_likely_name
 from jbm_kafka.core.wrong_values import shown
 
@@ -102,6 +102,21 @@ def given_at_making(cls: type[T]) -> type[T]:
     setattr(cls, "__setattr__", refuse)  # noqa: B010
     setattr(cls, "__getattr__", of_unknown)  # noqa: B010
     return cls
+
+
+def not_entered(remedy: str) -> Callable[[type[T]], type[T]]:
+    """For classes that are not for `with`, which tell who tries what is: `remedy`."""
+
+    def of(cls: type[T]) -> type[T]:
+        def enter(self: object) -> Never:
+            raise InvalidTypeError(f"a {cls.__name__} is not for `with`: {remedy}")
+
+        # By their names: a type checker would take those that it sees for "`with` works". Python looks for both.
+        setattr(cls, "__enter__", enter)  # noqa: B010
+        setattr(cls, "__exit__", lambda *_: None)  # noqa: B010
+        return cls
+
+    return of
 
 
 def take_no_other(made: object) -> None:

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from jbm_kafka.core.jms_errors import (
     JMSError,
     TransactionInProgressError,
 )
+from jbm_kafka.testing.stopped_clock import StoppedClock
 from tests.jms.support import eventually
 from tests.support.waiting import in_time
 
@@ -146,7 +148,7 @@ def test_a_compression_that_there_is_not_names_those_that_there_are() -> None:
 
 def test_a_name_as_in_java_or_of_another_client_was_a_bare_attribute_error() -> None:
     factory = ConnectionFactory("memory://names")
-    with factory.create_connection() as connection, factory.create_context() as jms:
+    with factory.create_connection() as connection, factory.create_context() as jms, Admin("memory://names") as admin:
         session = connection.create_session()
         for owner, written, meant in (
             (factory, "createConnection", "create_connection"),
@@ -157,6 +159,9 @@ def test_a_name_as_in_java_or_of_another_client_was_a_bare_attribute_error() -> 
             (session, "createTextMessage", "create_text_message"),
             (session, "getAcknowledgeMode", "acknowledge_mode"),
             (jms, "createConsumer", "create_consumer"),
+            (StoppedClock(0, wait_idle=lambda: None), "sleep", "advance"),
+            (admin, "exist", "exists"),
+            (admin, "createQueue", "create_queue"),
             (TextMessage("x"), "ack", "acknowledge"),
             (TextMessage("x"), "getText", "body"),
             (TextMessage("x"), "text", "body"),
@@ -168,6 +173,14 @@ def test_a_name_as_in_java_or_of_another_client_was_a_bare_attribute_error() -> 
             with pytest.raises(AttributeError, match=f"has no attribute '{written}'; '{meant}' is meant, probably$"):
                 getattr(owner, written)
         assert not hasattr(session, "_nothing")
+
+
+def test_a_factory_in_a_with_says_what_is_for_that() -> None:
+    """It said that it does not support the context manager protocol."""
+    factory: Any = ConnectionFactory("memory://entered")
+    said = r"^a ConnectionFactory is not for `with`: write `with factory.create_connection\(\) as connection:`"
+    with pytest.raises(TypeError, match=said), factory:
+        pass
 
 
 def test_a_listener_that_was_assigned_had_no_setter_and_no_remedy() -> None:

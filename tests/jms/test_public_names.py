@@ -21,6 +21,23 @@ def test_every_public_name_is_there_and_no_other() -> None:
         _ = jbm_kafka.NoSuchName  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Admin", ": it is in jbm_kafka.admin"),
+        ("MemoryWorld", ": it is in jbm_kafka.testing.memory_world"),
+        ("JMSError", ": it is in jbm_kafka.errors"),
+        ("ConectionFactory", "; 'ConnectionFactory' is meant, probably"),
+        ("NoSuchName", ""),
+        ("__nothing__", ""),
+    ],
+)
+def test_a_name_that_is_elsewhere_or_misspelt_says_so(name: str, told: str) -> None:
+    with pytest.raises(AttributeError) as refused:
+        getattr(jbm_kafka, name)
+    assert str(refused.value) == f"module 'jbm_kafka' has no attribute {name!r}{told}"
+
+
 def test_the_codec_of_a_spark_job_loads_neither_rocksdb_nor_a_kafka_client() -> None:
     script = "import sys, jbm_kafka.codec.dead_letter; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
