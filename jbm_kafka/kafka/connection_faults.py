@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError
 
 from jbm_kafka.kafka.host_names import ADVERTISED_REMEDY, BOOTSTRAP_REMEDY, name_fault
 from jbm_kafka.kafka.settings import LOG, ClientLog
+from jbm_kafka.ports import AccessRefused, KafkaClientError
 
 CLOSED_TIMES = 2
 """A broker that ends may close a connection that was open once; one that wants credentials does it each time."""
@@ -47,7 +48,14 @@ class ConnectionFault:
     reason: str
     remedy: str
     is_refusal: bool
-    """The broker is there and does not let us in: another try with the same settings helps nobody."""
+    """Somebody is there and does not let us in: another try with the same settings helps nobody."""
+    is_kafka: bool = True
+    """It may be a broker; else no credentials would do."""
+
+    def as_error(self, about: str = "") -> KafkaClientError:
+        """Of a refusal, what is raised; `about` says what was being done."""
+        text = f"{about}: {self.text}" if about else self.text
+        return AccessRefused(text) if self.is_kafka else KafkaClientError(text)
 
     @property
     def text(self) -> str:
@@ -84,7 +92,8 @@ class ConnectionFaults:
         wants_credentials = self._closed_times >= CLOSED_TIMES and not self._was_answered
         is_refusal = wants_credentials or _ALERT.search(reason) is not None
         remedy = _START if state == "UP" and self._was_answered else _remedy(reason, state)
-        if (answered := _other_protocol(reason)) is not None:
+        answered = _other_protocol(reason)
+        if answered is not None:
             is_refusal = True
             reason = f"whoever is there does not speak Kafka: the answer begins with {answered!r}"
             remedy = "name the address of a Kafka broker, which is mostly port 9092"
@@ -93,7 +102,7 @@ class ConnectionFaults:
             remedy = BOOTSTRAP_REMEDY if found["node"] == "bootstrap" else ADVERTISED_REMEDY
         if reason.startswith(_SILENT):
             reason = _NO_ANSWER
-        fault = ConnectionFault(broker, reason, remedy, is_refusal)
+        fault = ConnectionFault(broker, reason, remedy, is_refusal, is_kafka=answered is None)
         self._last.pop(broker, None)
         self._last[broker] = fault
         if is_refusal:

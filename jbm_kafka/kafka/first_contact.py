@@ -49,7 +49,8 @@ class FirstContact:
         """What `question` returns or raises; its thread is left to itself when the answer is known before it.
 
         Raises:
-            AccessRefused: a broker is there and does not let us in, or speaks another protocol.
+            AccessRefused: a broker is there and does not let us in, or only with TLS, or only without.
+            KafkaClientError: who is there speaks neither.
             Unreachable: nobody is at any address.
         """
         answer: Future[_T] = Future()
@@ -89,7 +90,7 @@ class FirstContact:
         self._poll(0)
         fault = self._faults.fault
         if fault is not None and fault.is_refusal:
-            raise AccessRefused(fault.text)
+            raise fault.as_error()
         if self._watch is None and time.monotonic() >= self._looks_at_s:
             self._watch = AddressWatch(self._bootstrap, uses_tls=self._uses_tls)
         if self._watch is not None:

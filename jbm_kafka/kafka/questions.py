@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
 from jbm_kafka.kafka.shielded_call import shielded
 from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause, trouble
-from jbm_kafka.ports import AccessRefused, KafkaClientError, Unreachable
+from jbm_kafka.ports import KafkaClientError, Unreachable
 
 _T = TypeVar("_T")
 _PAUSE_S = 0.01
@@ -121,7 +121,7 @@ class Questions:
             self._poll(0)
             fault = self._faults.fault
             if fault is not None and fault.is_refusal:
-                return AccessRefused(f"{about}: {fault.text}")
+                return fault.as_error(about)
             if (reason := self._faults.cause_at(self._bootstrap.split(","))) is not None:
                 return Unreachable(f"{about}: no answer from Kafka at {self._bootstrap}: {reason}")
         return trouble(error, about, self._bootstrap)
