@@ -249,7 +249,8 @@ def _message(body: bytes, kind: str | None) -> Message:
             return BytesMessage(body)
         form = "UTF-8" if kind == "text" else "JSON"
         why = str(fault) if b"\n" in body else str(fault).replace("line 1 column", "column")
-        raise MessageFormatError(f"--kind {kind}: the body is not {form}: {why}") from None
+        remedy = "; give --kind bytes, or leave --kind out" if kind == "text" else ""
+        raise MessageFormatError(f"--kind {kind}: the body is not {form}: {why}{remedy}") from None
     return ObjectMessage(value) if kind == "object" else (MapMessage if kind == "map" else StreamMessage)(value)
 
 

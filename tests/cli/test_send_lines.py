@@ -42,7 +42,12 @@ def _said(bodies: Iterable[bytes], kind: str | None, *, count: int = 1) -> tuple
     [
         ("map", b'{"a":', "--kind map: the body is not JSON: Expecting value: column 6 (char 5)"),
         ("map", b"[1]", "body is [1]: a MapMessage holds a dict"),
-        ("text", b"\xff", "--kind text: the body is not UTF-8: 'utf-8' codec can't decode byte 0xff in position 0"),
+        (
+            "text",
+            b"\xff",
+            "--kind text: the body is not UTF-8: 'utf-8' codec can't decode byte 0xff in position 0: invalid start "
+            "byte; give --kind bytes, or leave --kind out",
+        ),
     ],
 )
 def test_a_line_of_another_kind_is_told_before_the_first_is_sent(
