@@ -38,7 +38,7 @@ class PartitionCounts:
     misplaced: int = 0
     """Of them, those whose unit belongs into another partition: another client hashes keys otherwise."""
     oldest_at_ms: int | None = None
-    """When the oldest of them was sent."""
+    """When the oldest of them came into this queue: sent there, given up, moved or sent again by a retry."""
 
     @property
     def held_at_most(self) -> int:
@@ -124,7 +124,7 @@ class QueueCounts:
 
     @property
     def oldest_at_ms(self) -> int | None:
-        """When the oldest held message was sent; None: nothing is held, or it was not counted."""
+        """When the oldest held message came into this queue; None: nothing is held, or it was not counted."""
         return min((part.oldest_at_ms for part in self.partitions if part.oldest_at_ms is not None), default=None)
 
 

@@ -1,17 +1,21 @@
 """`jbm-kafka pause | resume`: nothing more is sent to a destination or received from it, until it may go on."""
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 import click
 
 from jbm_kafka.admin import Halt, Pause
-from jbm_kafka.admin.pausing import by_whom
+from jbm_kafka.admin.pausing import BOTH, FOLLOW_S, by_whom
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import emit, json_option
 from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
-from jbm_kafka.cli.render import printable, when
-from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.cli.ending import Interrupted, unwinding
+from jbm_kafka.cli.render import json_line, printable, when
+from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
 
 PARTS = {"sending": "production", "receiving": "consumption"}
 """What people call them, and what `Admin` does; the command takes both."""
@@ -46,10 +50,24 @@ def pause(destination: Named, what: str, by: str | None, cluster: Cluster, as_js
 
     Sends fail with an error that says so. Receivers get nothing more; what they have in hand they go on with.
     """
-    with admin_of(cluster) as admin:
-        made = admin.pause(destination, what, by=by)
     name = name_of(destination)
+    with admin_of(cluster) as admin:
+        made = admin.pause(destination, what, by=by, wait_s=0)
+        with _told_as_paused(name):
+            time.sleep(FOLLOW_S)
     emit(pause_values(name, made), f"{name}: {pause_text(made)}", as_json=as_json)
+
+
+@contextmanager
+def _told_as_paused(name: str) -> Iterator[None]:
+    """Whoever interrupts what only waits must not take it that nothing was done."""
+    try:
+        with unwinding():
+            yield
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"{name} is paused already, and processes hear it within {FOLLOW_S:g} s; jbm-kafka resume {name} ends that"
+        ) from None
 
 
 @click.command(short_help="Let a paused queue or topic go on.")
@@ -58,21 +76,37 @@ def pause(destination: Named, what: str, by: str | None, cluster: Cluster, as_js
 @cluster_options
 @json_option
 def resume(destination: Named, what: str, cluster: Cluster, as_json: bool) -> None:
-    """Let a paused queue or topic go on. Processes hear it within a second or two."""
+    """Let a paused queue or topic go on. Processes hear it within a second or two.
+
+    Where nothing of that was paused the exit code is 1.
+    """
     with admin_of(cluster) as admin:
+        before = admin.paused(destination)
         left = admin.resume(destination, what)
     name = name_of(destination)
-    emit(pause_values(name, left), f"{name}: {pause_text(left)}", as_json=as_json)
+    parts = BOTH if what == "both" else (what,)
+    if all(getattr(before, part) is None for part in parts):
+        if as_json:
+            click.echo(json_line(pause_values(name, left)))
+        raise JMSError(f"{name}: {_not_paused(what, left)}")
+    emit(pause_values(name, left), f"{name}: {pause_text(left, none='not paused any more')}", as_json=as_json)
 
 
-def pause_text(pause: Pause) -> str:
-    """What is paused, on one line."""
+def _not_paused(what: str, left: Pause) -> str:
+    """That there was nothing to let go on, and what else is paused."""
+    words = {part: word for word, part in PARTS.items()}
+    told = "it was not paused" if what == "both" else f"{words[what]} was not paused"
+    return told if left == Pause() else f"{told}; {pause_text(left)}"
+
+
+def pause_text(pause: Pause, *, none: str = "not paused") -> str:
+    """What is paused, on one line; `none`: that nothing is."""
     told = [
         f"{word} paused by {printable(halt.by)} since {when(halt.since_ms)} UTC"
         for word, halt in (("sending", pause.production), ("receiving", pause.consumption))
         if halt is not None
     ]
-    return ", ".join(told) or "not paused"
+    return ", ".join(told) or none
 
 
 def pause_values(name: str, pause: Pause) -> dict[str, object]:

@@ -1,11 +1,16 @@
 """`jbm-kafka pause` and `resume`, and what `show` and `list` say meanwhile."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
 
+from jbm_kafka.admin import Admin
 from jbm_kafka.codec.pause_record import Halt, Pause, decode_pause, encode_pause
 from tests.cli.conftest import Run
+from tests.support.waiting import wait_until
 
 
 def test_a_pause_is_made_shown_and_ended(kafka: Run, queue: str) -> None:
@@ -27,7 +32,7 @@ def test_a_pause_is_made_shown_and_ended(kafka: Run, queue: str) -> None:
     assert (left["production"], left["consumption"]["by"]) == (None, "ann")
     assert kafka("send", queue, "--text", "x").code == 0
     assert json.loads(kafka("show", queue, "--json").out)["paused"]["consumption"] == left["consumption"]
-    assert kafka("resume", queue).out == f"{queue}: not paused\n"
+    assert kafka("resume", queue).out == f"{queue}: not paused any more\n"
     assert kafka("receive", queue).out == "x\n"
 
 
@@ -37,7 +42,31 @@ def test_what_is_paused_has_the_words_that_are_shown(kafka: Run, queue: str, onl
     said = kafka("pause", queue, "--only", only, "--by", "ann")
     assert said.out.startswith(f"{queue}: {only} paused by ann since ")
     assert ", " not in said.out
-    assert kafka("resume", queue, "--only", told).out == f"{queue}: not paused\n"
+    assert kafka("resume", queue, "--only", told).out == f"{queue}: not paused any more\n"
+
+
+def test_what_was_not_paused_is_not_said_to_go_on(kafka: Run, queue: str) -> None:
+    """A misspelt name, or the other half: it was 0, with the words of a real resume."""
+    said = kafka("resume", queue)
+    assert (said.code, said.out, said.err) == (1, "", f"jbm-kafka: {queue}: it was not paused\n")
+    kafka("pause", queue, "--only", "receiving", "--by", "ann")
+    said = kafka("resume", queue, "--only", "sending", "--json")
+    assert (said.code, json.loads(said.out)["consumption"]["by"]) == (1, "ann")
+    assert said.err.startswith(f"jbm-kafka: {queue}: sending was not paused; receiving paused by ann since ")
+    assert kafka("resume", queue).code == 0
+
+
+def test_an_interrupted_pause_is_told_as_one_that_holds(kafka: Run, queue: str, bootstrap: str) -> None:
+    """It said "interrupted" alone, and nobody could send any more."""
+    command = [sys.executable, "-m", "jbm_kafka.cli.main", "pause", queue, "--bootstrap", bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as pausing:
+        with Admin(bootstrap) as admin:
+            wait_until(lambda: admin.paused(queue) != Pause(), about="it is recorded", timeout_s=60)
+        pausing.send_signal(signal.SIGINT)
+        out, said = pausing.communicate()
+    told = f"{queue} is paused already, and processes hear it within 3 s; jbm-kafka resume {queue} ends that"
+    assert (pausing.returncode, out, said) == (1, "", f"jbm-kafka: interrupted: {told}\n")
+    assert kafka("resume", queue).code == 0
 
 
 def test_what_is_recorded_of_a_pause_steers_no_terminal() -> None:
