@@ -75,9 +75,10 @@ def _name_of(address: object) -> str:
     return destination_at(address).name if isinstance(address, str) else str(getattr(address, "name", ""))
 
 
-def unset_settings(registry: RegistryLog, pattern: str, names: tuple[str, ...]) -> None:
+def unset_settings(registry: RegistryLog, pattern: str, names: tuple[str, ...]) -> bool:
     """Record nothing any more of the named settings for the pattern; without names, of none. Raises as `set_settings`.
 
+    False: nothing of that was recorded, and nothing is changed.
     Names that only newer versions know are taken too, if they are recorded.
     """
     check_pattern(pattern)
@@ -97,7 +98,16 @@ def unset_settings(registry: RegistryLog, pattern: str, names: tuple[str, ...]) 
             return {}
         return {key: None if after.is_empty else encode_settings(after)}
 
-    registry.update(decide)
+    was_recorded = False
+
+    def noted(values: Values) -> Changes:
+        nonlocal was_recorded
+        changes = decide(values)
+        was_recorded = was_recorded or bool(changes)  # asked again, it may see what it changed itself
+        return changes
+
+    registry.update(noted)
+    return was_recorded
 
 
 def _others(record: SettingsRecord, but: Collection[str]) -> dict[str, object]:

@@ -54,14 +54,16 @@ class RunningAdmin(Asking):
         for warning in own_addresses(pattern, settings):
             log.warning("%s", warning)
 
-    def unset_address_settings(self, pattern: str, *names: str) -> None:
+    def unset_address_settings(self, pattern: str, *names: str) -> bool:
         """Record nothing any more for the pattern, or nothing of the named settings: what others say holds again.
+
+        False: nothing of that was recorded.
 
         Raises:
             InvalidSettingError: the pattern is none, or there is no such setting.
         """
         with self._asking(f"unset address settings of {shown(pattern)}"):
-            unset_settings(self._registry.log, pattern, names)
+            return unset_settings(self._registry.log, pattern, names)
 
     def pause(
         self, destination: Queue | Topic | str, what: str = "both", *, by: str | None = None, wait_s: float = FOLLOW_S

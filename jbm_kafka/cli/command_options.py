@@ -86,7 +86,13 @@ def not_found(unit: str | None, ids: Sequence[str], *, where: str = "there") -> 
     if ids:
         of.append(f"with id {', '.join(map(repr, ids))}")
     text = f"no message {' '.join(of)} is {where}"
-    return text if all(each.startswith(ID_PREFIX) for each in ids) else f"{text}; ids begin with {ID_PREFIX}"
+    return with_id_form(text, *ids)
+
+
+def with_id_form(text: str, *ids: str | None) -> str:
+    """The text; where one of the ids is none that a send or a record's place makes, with what they begin with."""
+    is_id = all(each is None or each.startswith(ID_PREFIX) for each in ids)
+    return text if is_id else f"{text}; ids begin with {ID_PREFIX}"
 
 
 def check_selector(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

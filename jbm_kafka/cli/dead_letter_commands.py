@@ -1,6 +1,6 @@
 """`jbm-kafka dead-letters list | retry`: what was given up, and another try for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -11,12 +11,21 @@ from jbm_kafka.admin.letters import REASONS, reason_fault
 from jbm_kafka.cli.browse_command import first_rows, print_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import ID_PREFIX, Seconds, Whole, check_id, check_unit, json_option, selector_option
+from jbm_kafka.cli.command_options import (
+    Seconds,
+    Whole,
+    check_id,
+    check_unit,
+    json_option,
+    selector_option,
+    with_id_form,
+)
 from jbm_kafka.cli.connect import admin_of, as_destination, as_letters_queue
 from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.jms.message import Message
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NAMED = 5
@@ -70,16 +79,32 @@ def list_dead_letters(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """List dead letters with where they came from and why. They stay where they are."""
+    """List dead letters with where they came from and why. They stay where they are.
+
+    Of a queue that holds other messages, too, these are counted and left out.
+    """
+    others = 0
+
+    def letters(found: Iterator[tuple[DeadLetter, Message]]) -> Iterator[tuple[DeadLetter, Message]]:
+        nonlocal others
+        for letter, message in found:
+            if _is_letter(letter):
+                yield letter, message
+            else:
+                others += 1
+
     with admin_of(cluster) as admin:
         found = admin.dead_letters(
             source, origin=origin, reason=reason, unit=unit, message_id=message_id, selector=selector
         )
         if as_json:
-            for letter, message in found:
+            for letter, message in letters(found):
                 click.echo(json_line({**as_values(message), "dead_letter": _values(letter)}))
+            _tell_of_others(source, others)
             return
-        rows, more = first_rows(found)
+        rows, more = first_rows(letters(found))
+        if not more:  # else there are more than were looked at
+            _tell_of_others(source, others)
         if not rows:
             click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector)))
             return
@@ -130,7 +155,7 @@ def retry(
         if not (report.letters or report.kept or report.taken):
             said = _none_found(admin, source, _asked(origin, reason, unit, message_id, selector))
             if origin is not None or unit is not None or message_id is not None:
-                raise JMSError(_with_id_form(said, message_id))
+                raise JMSError(with_id_form(said, message_id))
             if not as_json:
                 click.echo(said)
     if report.kept:
@@ -146,10 +171,22 @@ def _asked(
     return " ".join([*words, "that the selector chooses"] if selector is not None else words)
 
 
+def _is_letter(letter: DeadLetter) -> bool:
+    """It left a queue; what was only sent there tells nothing of that."""
+    return letter.reason is not None or letter.origin.destination is not None
+
+
+def _tell_of_others(source: Queue, count: int) -> None:
+    if count:
+        are = "message is no dead letter and" if count == 1 else "messages are no dead letters and"
+        left_out = "is left out" if count == 1 else "are left out"
+        click.echo(f"{source}: {count} {are} {left_out}; jbm-kafka browse {source.name} shows all", err=True)
+
+
 def _none_found(admin: Admin, source: Queue, asked: str) -> str:
     """That there are none, and where there may be some."""
     said = f"no dead letters in {source} {asked}".rstrip()
-    if asked and any(True for _ in admin.dead_letters(source)):
+    if asked and any(_is_letter(letter) for letter, _ in admin.dead_letters(source)):
         return f"{said}; there are others, shown without these options"
     queues: list[str] = []
     with suppress(JMSError):  # a hint, which some other queue that cannot be read must not turn into a failure
@@ -158,11 +195,6 @@ def _none_found(admin: Admin, source: Queue, asked: str) -> str:
         return f"{said}; another dead-letter queue is named with --from"
     more = f" and {len(queues) - NAMED} more" if len(queues) > NAMED else ""
     return f"{said}; there are some in {', '.join(queues[:NAMED])}{more}: name one with --from {queues[0]}"
-
-
-def _with_id_form(said: str, message_id: str | None) -> str:
-    is_id = message_id is None or message_id.startswith(ID_PREFIX)
-    return said if is_id else f"{said}; ids begin with {ID_PREFIX}"
 
 
 def _print_report(report: RetryReport) -> None:

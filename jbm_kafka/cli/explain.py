@@ -15,9 +15,11 @@ from jbm_kafka.cli.command_options import (
     check_unit,
     json_option,
     subscription_options,
+    with_id_form,
 )
 from jbm_kafka.cli.connect import Named, admin_of, as_named
 from jbm_kafka.cli.render import json_line, printable, short, when
+from jbm_kafka.core.jms_errors import JMSError
 
 NOT_HELD = (
     "nothing of that is held: it was acknowledged, or given up or expired (jbm-kafka dead-letters list, also with "
@@ -47,8 +49,8 @@ def explain(
 ) -> None:
     """Tell why messages of a queue, or of a topic's subscription, do not move. Nothing is received, nothing changed.
 
-    With --unit or --id that unit or message; else the units that wait longest, and what each partition and each
-    receiver does.
+    With --unit or --id that unit or message, and exit code 1 where nothing of that is held; else the units that wait
+    longest, and what each partition and each receiver does.
     """
     if unit is not None and message_id is not None:
         raise click.UsageError("--unit and --id: give one of them")
@@ -62,11 +64,20 @@ def explain(
             older_than_s=older_than,
             timeout_s=timeout,
         )
+    is_all = unit is None and message_id is None
     if as_json:
         values = {**asdict(found), "starving": found.starving, "idle_receivers": found.idle_receivers}
         click.echo(json_line(_plain(values)))
-        return
-    _show(found, is_all=unit is None and message_id is None)
+    else:
+        _show(found, is_all=is_all)
+    if not (found.messages or is_all):
+        raise JMSError(f"{found.name}: {with_id_form(_not_held(found, older_than), message_id)}")
+
+
+def _not_held(found: Explanation, older_than_s: float) -> str:
+    if not found.is_whole:
+        return "whether anything of that is held is not known"
+    return f"of what was sent more than {older_than_s:g} s ago, {NOT_HELD}" if older_than_s else NOT_HELD
 
 
 def _show(found: Explanation, *, is_all: bool) -> None:
@@ -81,15 +92,16 @@ def _show(found: Explanation, *, is_all: bool) -> None:
         click.echo(f"without a partition: {printable(name)}")
     for message in found.messages:
         _show_message(message)
-    if not found.messages:
-        click.echo("nothing is held" if is_all else NOT_HELD)
+    if is_all and not found.messages:
+        click.echo("nothing is held")
     for partition in found.partitions:
         _show_partition(partition, is_all=is_all)
     if is_all:
         for receiver in found.receivers:
             _show_receiver(receiver)
     if found.misplaced:
-        click.echo(f"{found.misplaced} messages are in another partition than their unit's hash says (jbm-kafka show)")
+        are = "1 message is" if found.misplaced == 1 else f"{found.misplaced} messages are"
+        click.echo(f"{are} in another partition than the unit's hash says (jbm-kafka show)")
     if not found.is_whole:
         click.echo("there is more than was looked at")
 

@@ -17,7 +17,7 @@ from jbm_kafka.core.address_pattern import ANY_WORDS, check_pattern, matches
 from jbm_kafka.core.address_settings import AddressSettings, check_setting_name
 from jbm_kafka.core.addresses import destination_at
 from jbm_kafka.core.destination import Queue, Topic
-from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UnitMarker
 from jbm_kafka.core.setting_rules import TYPES
 
@@ -149,13 +149,18 @@ def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) 
 def unset(pattern: str, names: Sequence[str], cluster: Cluster, as_json: bool) -> None:
     """Record nothing any more of these settings for PATTERN, or, without names, nothing at all.
 
-    What wider patterns and the factories of programs say holds again.
+    What wider patterns and the factories of programs say holds again. Where nothing of that was recorded the exit code
+    is 1.
     """
     with admin_of(cluster) as admin:
         with _wrong_is_wrong_usage():  # only the registry knows the names that a newer version recorded
-            admin.unset_address_settings(pattern, *names)
+            was_recorded = admin.unset_address_settings(pattern, *names)
         now = admin.address_settings(pattern).get(pattern, AddressSettings())
-    _print_settings(pattern, now, as_json=as_json)
+    if was_recorded or as_json:
+        _print_settings(pattern, now, as_json=as_json, none="nothing is recorded any more")
+    if not was_recorded:
+        what = f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} not" if names else "nothing was"
+        raise JMSError(f"{pattern}: {what} recorded; jbm-kafka settings list shows what is")
 
 
 def _addresses(given: AddressSettings) -> Iterator[tuple[str, Queue | Topic]]:
@@ -169,9 +174,9 @@ def _to_make(address: Queue | Topic) -> str:
     return f"create {address.name}{' --topic' if isinstance(address, Topic) else ''}"
 
 
-def _print_settings(pattern: str, now: AddressSettings, *, as_json: bool) -> None:
+def _print_settings(pattern: str, now: AddressSettings, *, as_json: bool, none: str = "nothing is recorded") -> None:
     said = ", ".join(f"{name}={_shown(value)}" for name, value in now.given().items())
-    emit({"pattern": pattern, "settings": _plain(now)}, f"{pattern}: {said or 'nothing is recorded'}", as_json=as_json)
+    emit({"pattern": pattern, "settings": _plain(now)}, f"{pattern}: {said or none}", as_json=as_json)
 
 
 def _plain(said: AddressSettings) -> Mapping[str, object]:

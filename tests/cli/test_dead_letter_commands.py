@@ -167,6 +167,27 @@ def test_a_letter_that_tells_no_origin_is_kept_with_the_reason(
     assert (row["body_base64"], row["delivery_count"], row["redelivered"]) == ("YnkgaGFuZA==", 1, False)
 
 
+def test_messages_of_a_work_queue_are_not_listed_as_dead_letters(
+    kafka: Run, queue: str, dead: str, bootstrap: str
+) -> None:
+    """With the wrong --from live messages stood there, as letters that nobody knew a reason of."""
+    for text in "12":
+        kafka("send", queue, "--text", text, "--unit", "joe")
+    are = "messages are no dead letters and are left out"
+    left_out = f"queue:{queue}: 2 {are}; jbm-kafka browse {queue} shows all\n"
+    said = kafka("dead-letters", "list", "--from", queue, "--unit", "joe")
+    assert (said.code, said.err) == (0, left_out)
+    assert said.out.startswith(f"no dead letters in queue:{queue} of unit joe; ")
+    assert "there are others" not in said.out
+    said = kafka("dead-letters", "list", "--from", queue, "--json")
+    assert (said.code, said.out, said.err) == (0, "", left_out)
+    give_up(bootstrap, queue, dead, 1)
+    kafka("send", dead, "--text", "by hand")
+    said = kafka("dead-letters", "list", "--from", dead, "--json")
+    assert [row["body"] for row in _rows(said.out)] == ["1"]
+    assert said.err.startswith(f"queue:{dead}: 1 message is no dead letter and is left out; ")
+
+
 def test_who_looks_into_an_empty_dead_letter_queue_is_told_of_others(
     kafka: Run, queue: str, dead: str, bootstrap: str
 ) -> None:

@@ -41,7 +41,14 @@ def test_an_empty_queue_needs_no_receiver(kafka: Run, queue: str) -> None:
 
 
 def test_what_is_not_held_is_told_in_one_line(kafka: Run, queue: str) -> None:
-    assert kafka("explain", queue, "--unit", "eve").out.splitlines()[-1] == NOT_HELD
+    """With 1, as every command that finds nothing of what was named."""
+    said = kafka("explain", queue, "--unit", "eve")
+    assert (said.code, said.err) == (1, f"jbm-kafka: queue:{queue}: {NOT_HELD}\n")
+    said = kafka("explain", queue, "--unit", "eve", "--older-than", "60", "--json")
+    assert (said.code, json.loads(said.out)["messages"]) == (1, [])
+    assert f"queue:{queue}: of what was sent more than 60 s ago, {NOT_HELD}" in said.err
+    said = kafka("explain", queue, "--id", "nope")
+    assert (said.code, said.err) == (1, f"jbm-kafka: queue:{queue}: {NOT_HELD}; ids begin with ID:\n")
     said = kafka("explain", f"topic:{queue}")
     assert (said.code, said.err.count("\n")) == (1, 1)
     said = kafka("explain", queue, "--subscription", "audit")

@@ -40,8 +40,22 @@ def test_settings_are_recorded_listed_and_taken_back(settings: Settings) -> None
         ["orders.#", "dead_letter_address", "nothing"],
     ]
     assert [each["pattern"] for each in json.loads(settings("list", "--json").out)] == ["#", "orders.#"]
-    assert settings("unset", "orders.#").out == "orders.#: nothing is recorded\n"
+    assert settings("unset", "orders.#").out == "orders.#: nothing is recorded any more\n"
     assert settings("list", "orders.#").out.startswith("nothing is recorded for 'orders.#'")
+
+
+def test_what_was_not_recorded_is_not_said_to_be_taken_back(settings: Settings) -> None:
+    """Of a misspelt pattern it was 0, with the words of a real one; of a setting there was no word."""
+    shows = "recorded; jbm-kafka settings list shows what is\n"
+    said = settings("unset", "orders.#")
+    assert (said.code, said.out, said.err) == (1, "", f"jbm-kafka: orders.#: nothing was {shows}")
+    settings("set", "orders", "max_delivery_attempts=3")
+    said = settings("unset", "orders", "partitions")
+    assert (said.code, said.out, said.err) == (1, "", f"jbm-kafka: orders: partitions was not {shows}")
+    said = settings("unset", "orders", "partitions", "redelivery_delay_ms", "--json")
+    assert said.err == f"jbm-kafka: orders: partitions, redelivery_delay_ms were not {shows}"
+    assert (said.code, json.loads(said.out)["settings"]) == (1, {"max_delivery_attempts": 3})
+    assert settings("unset", "orders", "partitions", "max_delivery_attempts").code == 0
 
 
 def test_an_address_that_is_not_there_is_told_and_recorded(settings: Settings, queue: str) -> None:
