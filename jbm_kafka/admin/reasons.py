@@ -110,7 +110,8 @@ def open_transactions(
         waiting: records from there on.
         found: what the coordinators have recorded, or why that cannot be read.
     """
-    what = f"{waiting} records from offset {position} on wait for the end of a Kafka transaction"
+    records = "1 record" if waiting == 1 else f"{waiting} records"
+    what = f"{records} from offset {position} on wait{'s' if waiting == 1 else ''} for the end of a Kafka transaction"
     if isinstance(found, str):
         remedy = f"{_tool(bootstrap, 'describe-producers', topic, partition)} tells whose it is"
         return [Reason(rule=Rule.OPEN_TRANSACTION, text=f"{what}; whose is not known: {found}", remedy=remedy)]

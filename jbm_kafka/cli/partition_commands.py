@@ -48,7 +48,8 @@ def admit_partitions(
     values: dict[str, object] = {"name": name, "before": before, "partitions": now, "paths": kept}
     text = f"units are routed by {now} partitions" + ("" if before == now else f", not by {before} any more")
     if kept:
-        text += f"; {kept} keep their partition until: jbm-kafka end-paths {name}"
+        keep = "1 unit keeps its partition" if kept == 1 else f"{kept} units keep their partition"
+        text += f"; {keep} until: jbm-kafka end-paths {name}"
     emit(values, f"{name}: {text}", as_json=as_json)
 
 
@@ -62,6 +63,7 @@ def end_paths(destination: Named, wait_s: float, cluster: Cluster, as_json: bool
     with admin_of(cluster) as admin:
         done = admin.end_paths(destination, wait_s=wait_s)
     name = name_of(destination)
+    units = "1 unit is where its hash says" if done.ended == 1 else f"{done.ended} units are where their hash says"
     values: dict[str, object] = {"name": name, "ended": done.ended, "left": done.left}
     left = (
         f"; {done.left} still keep{'s its' if done.left == 1 else ' their'} partition, for something of "
@@ -69,4 +71,4 @@ def end_paths(destination: Named, wait_s: float, cluster: Cluster, as_json: bool
         if done.left
         else ""
     )
-    emit(values, f"{name}: {done.ended} units are where their hash says again{left}", as_json=as_json)
+    emit(values, f"{name}: {units} again{left}", as_json=as_json)

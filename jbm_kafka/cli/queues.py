@@ -136,9 +136,10 @@ def show(
     _show_partitions(counts.partitions if all_partitions else [p for p in counts.partitions if p.held_at_most], counts)
     for part in counts.partitions:
         if part.uncommitted:
+            records, wait = ("1 record", "waits") if part.uncommitted == 1 else (f"{part.uncommitted} records", "wait")
             click.echo(
-                f"partition {part.partition}: {part.uncommitted} records from offset {part.end} on wait for the end of "
-                f"a Kafka transaction; if for long: kafka-transactions.sh find-hanging (docs/topics.md)"
+                f"partition {part.partition}: {records} from offset {part.end} on {wait} for the end of a Kafka "
+                f"transaction; if for long: kafka-transactions.sh find-hanging (docs/topics.md)"
             )
     if counts.held and subscription is None:
         click.echo(f"why they wait: jbm-kafka explain {counts.name}")

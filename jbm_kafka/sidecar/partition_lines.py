@@ -28,7 +28,8 @@ def log_open(queue: object, count: int, duration_ms: int) -> None:
 
 def log_revoked(queue: object, partitions: Sequence[int], in_hand: int, wait_s: float) -> None:
     """The group wants them back."""
-    waits = f"; waiting up to {wait_s:g} s for {in_hand} messages that sessions here hold" if in_hand else ""
+    messages = "1 message" if in_hand == 1 else f"{in_hand} messages"
+    waits = f"; waiting up to {wait_s:g} s for {messages} that sessions here hold" if in_hand else ""
     log.info("%s: %s revoked%s", queue, named(partitions), waits)
 
 

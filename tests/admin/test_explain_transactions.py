@@ -65,6 +65,8 @@ def test_a_transaction_that_no_coordinator_knows_is_told_to_be_ended_by_hand() -
         "never ends by itself; kafka-transactions.sh --bootstrap-server kafka:9092 abort --topic orders --partition 3 "
         "--start-offset 17 ends it"
     )
+    (reason,) = open_transactions("orders", 3, 17, 1, nobody, bootstrap="kafka:9092")
+    assert reason.text.startswith("1 record from offset 17 on waits for the end of a Kafka transaction that ")
     for found in (FoundTransactions((), is_whole=False), "read __transaction_state: not allowed"):
         (reason,) = open_transactions("orders", 3, 17, 5, found, bootstrap="kafka:9092")
         assert "describe-producers --topic orders --partition 3" in reason.remedy

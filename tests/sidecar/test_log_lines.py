@@ -14,7 +14,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
 from jbm_kafka.ports.link import Link
-from jbm_kafka.sidecar.partition_lines import FenceLines, named
+from jbm_kafka.sidecar.partition_lines import FenceLines, log_revoked, named
 from jbm_kafka.sidecar.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
 from jbm_kafka.sidecar.topics import Topics
 from tests.house.sources import ROOT
@@ -223,6 +223,14 @@ def test_a_process_that_leaves_says_so_once(start: Start, caplog: pytest.LogCapt
     [(level, text)] = lines(caplog, PARTITIONS)
     assert level == "INFO"
     assert text.startswith("queue:orders: partitions 0-1 given up after ")
+
+
+@pytest.mark.parametrize(("in_hand", "told"), [(1, "1 message"), (2, "2 messages")])
+def test_one_message_is_not_told_as_messages(in_hand: int, told: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, PARTITIONS):
+        log_revoked("queue:orders", [3], in_hand, 30)
+    [text] = caplog.messages
+    assert text == f"queue:orders: partition 3 revoked; waiting up to 30 s for {told} that sessions here hold"
 
 
 def test_lost_connections_are_one_line_in_half_a_minute(
