@@ -89,7 +89,7 @@ def test_a_topic_is_named_with_and_without_its_kind(
             )
             assert kafka(command, name, "--subscription", kafka_name, *_all(command)).code == 0
         assert kafka("pause", name, "--by", "ann").code == 0
-        assert kafka("resume", name).out == f"{topic}: not paused\n"
+        assert kafka("resume", name).out == f"{topic}: not paused any more\n"
         assert kafka("subscriptions", "list", name).code == 0
         dry = kafka("delete", name, "--dry-run")
         assert (dry.code, dry.out.splitlines()[0]) == (1, f"topic {topic}")
@@ -103,13 +103,13 @@ def test_a_topic_is_named_with_and_without_its_kind(
     )
     said = kafka("create", queue, "--topic")
     assert said.err == f"jbm-kafka: {queue!r} is there as a queue; choose another name for the topic\n"
-    told = f"jbm-kafka: topic:{queue}: {queue!r} is a queue, and queues have no subscriptions: name it without topic: "
+    told = f"jbm-kafka: topic:{queue}: {queue!r} is a queue, and only topics have subscriptions: name a topic, or "
     for arguments in (
         ("subscriptions", "list", queue),
         ("receive", queue, "--subscription", "s"),
         ("pause", f"topic:{queue}"),
     ):
-        assert kafka(*arguments).err == f"{told}and without one\n"
+        assert kafka(*arguments).err == f"{told}{queue!r} alone where a queue will do\n"
     assert kafka("delete", f"topic:{queue}", "--yes").err.endswith(f"{queue!r} is a queue, not a topic\n")
     said = kafka("delete", f"topic:{topic}", "--yes", "--force")
     assert (said.code, said.out.splitlines()[-1]) == (0, f"topic:{topic} deleted, with all that is in it")
