@@ -1,9 +1,12 @@
 """Which tests stay in one process when several share the run."""
 
+import os
 import re
 import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -35,3 +38,35 @@ def test_a_run_of_two_processes_keeps_together_what_it_should() -> None:
     for process, folder in re.findall(r"\[(gw\d)\].*PASSED tests/(\w+)/", told):
         processes[folder].add(process)
     assert len(processes["spark"]) == 1, told
+
+
+@pytest.mark.parametrize("processes", ["2", "4"])
+def test_a_test_that_kills_its_process_fails_once_and_all_others_run(tmp_path: Path, processes: str) -> None:
+    """The run stood still at 98 % for ever: the last test of the process that replaced the dead one never began."""
+    (tmp_path / "pytest.ini").write_text("[pytest]")
+    (tmp_path / "conftest.py").write_text(
+        dedent("""
+        from tests.support.kept_together import KeptTogether
+
+        def pytest_xdist_make_scheduler(config, log):
+            return KeptTogether(config, log)
+        """)
+    )
+    folder = tmp_path / "part"
+    folder.mkdir()
+    for name in "bcd":
+        (folder / f"test_{name}.py").write_text("def test_1(): pass\n\ndef test_2(): pass\n")
+    (folder / "test_deadly.py").write_text(
+        "import os\n\ndef test_1(): pass\n\ndef test_2(): os.abort()\n\ndef test_3(): pass\n"
+    )
+    run = [sys.executable, "-m", "pytest", "-n", processes, "--dist", "loadscope", "--no-loadscope-reorder"]
+    told = subprocess.run(
+        [*run, "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    ).stdout
+    assert re.search(r"1 failed, 8 passed", told), told

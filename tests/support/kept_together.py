@@ -21,7 +21,30 @@ def group_of(nodeid: str) -> str:
 
 
 class KeptTogether(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """`--dist loadscope`, by `group_of`."""
+    """`--dist loadscope`, by `group_of`; a process that dies ends one test, and not the run.
+
+    With xdist's own (3.8) the test that killed its process is handed to the next, until there is none left, or to one
+    that waits for ever: a process begins its last test when it hears of another or of the end, and hears of neither.
+    """
 
     def _split_scope(self, nodeid: str) -> Any:
         return group_of(nodeid)
+
+    def remove_node(self, node: Any) -> str | None:
+        work = self.assigned_work.pop(node)
+        crashed: str | None = next((test for unit in work.values() for test in unit if not unit[test]), None)
+        if crashed is not None:
+            for scope, unit in work.items():
+                left = {test: False for test in unit if not unit[test] and test != crashed}
+                if left:
+                    self.workqueue[scope] = left
+            for other in self.nodes:
+                self._reschedule(other)
+        return crashed
+
+    def _reschedule(self, node: Any) -> None:
+        if node not in self.registered_collections:
+            return  # It replaces one that died, and is asked again when it knows its tests.
+        super()._reschedule(node)
+        while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
