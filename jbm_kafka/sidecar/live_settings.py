@@ -103,8 +103,8 @@ class LiveSettings:
 def _difference(each: Overridden, name: str) -> str:
     return (
         f"{each.setting} of {name!r} is {each.by_value!r}, as the registry says for {each.by_pattern!r}, and not "
-        f"{each.value!r}, as this process's factory says for {each.pattern!r}: the registry wins. To have the "
-        f"factory's: jbm-kafka settings unset '{each.by_pattern}' {each.setting}"
+        f"{each.value!r}, as was given to this process for {each.pattern!r}: the registry wins. To have what was "
+        f"given: jbm-kafka settings unset '{each.by_pattern}' {each.setting}"
     )
 
 
