@@ -93,8 +93,8 @@ def test_a_difference_is_told_once_with_both_values_and_who_wins(
         live.warn_of_differences(["bills", "orders.eu", "orders.us"])
         live.warn_of_differences(["orders.eu"])
     assert caplog.messages == [
-        "max_delivery_attempts of 'orders.eu' is 9, as the registry says for '#', and not 3, as this process's "
-        "factory says for 'orders.#': the registry wins. To have the factory's: jbm-kafka settings unset '#' "
+        "max_delivery_attempts of 'orders.eu' is 9, as the registry says for '#', and not 3, as was given to "
+        "this process for 'orders.#': the registry wins. To have what was given: jbm-kafka settings unset '#' "
         "max_delivery_attempts"
     ]
     set_settings(admins, "#", AddressSettings(max_delivery_attempts=8))
