@@ -26,7 +26,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 )
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
-from jbm_kafka.kafka.coordinator_client import CoordinatorClient
+from jbm_kafka.kafka.coordinator_client import GIVEN_UP_BY_US, CoordinatorClient
 from jbm_kafka.kafka.first_contact import FirstContact, check_brokers
 from jbm_kafka.kafka.questions import Deadline, Questions, only, result
 from jbm_kafka.kafka.stable_ends import StableEnds
@@ -64,9 +64,7 @@ class ConfluentAdmin:
         self._uses_tls = str(settings.get("security.protocol", "")).upper().endswith("SSL")
         self._bootstrap = bootstrap
         self._stable_ends = StableEnds(group_settings)
-        self._questions = Questions(
-            bootstrap=bootstrap, timeout_s=timeout_s, faults=self._faults, poll=self._poll
-        )
+        self._questions = Questions(bootstrap=bootstrap, timeout_s=timeout_s, faults=self._faults, poll=self._poll)
 
     @property
     def _client(self) -> AdminClient:
@@ -330,8 +328,8 @@ class ConfluentAdmin:
         return [_member(each, topic) for each in self._members(group)]
 
     def _members(self, group: str) -> Sequence[Any]:
-        def request(client: AdminClient, seconds: float) -> Any:
-            return result(only(client.describe_consumer_groups([group], request_timeout=seconds)), Deadline(seconds))
+        def request(client: AdminClient, until: Deadline) -> Any:
+            return result(only(client.describe_consumer_groups([group], request_timeout=GIVEN_UP_BY_US)), until)
 
         def question(deadline: Deadline) -> Sequence[Any]:
             try:
@@ -359,10 +357,9 @@ class ConfluentAdmin:
 
         about = f"offsets of group {group} for topic {topic}"
 
-        def request(client: AdminClient, seconds: float) -> Any:
+        def request(client: AdminClient, until: Deadline) -> Any:
             wanted = ConsumerGroupTopicPartitions(group, places)
-            futures = client.alter_consumer_group_offsets([wanted], request_timeout=seconds)
-            return result(only(futures), Deadline(seconds))
+            return result(only(client.alter_consumer_group_offsets([wanted], request_timeout=GIVEN_UP_BY_US)), until)
 
         def question(deadline: Deadline) -> None:
             try:
@@ -380,11 +377,10 @@ class ConfluentAdmin:
         if not groups:
             return
 
-        def request(client: AdminClient, seconds: float) -> None:
-            deadline = Deadline(seconds)
-            for future in client.delete_consumer_groups(list(groups), request_timeout=seconds).values():
+        def request(client: AdminClient, until: Deadline) -> None:
+            for future in client.delete_consumer_groups(list(groups), request_timeout=GIVEN_UP_BY_US).values():
                 try:
-                    result(future, deadline)
+                    result(future, until)
                 except KafkaException as error:
                     if cause(error).code() != KafkaError.GROUP_ID_NOT_FOUND:
                         raise

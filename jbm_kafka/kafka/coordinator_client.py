@@ -14,12 +14,19 @@ from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause
 
 _T = TypeVar("_T")
 
+GIVEN_UP_BY_US = 3600.0
+"""The `request_timeout` of what a coordinator is asked, in seconds: the most there is. Who asks waits less."""
+
 
 class CoordinatorClient:
     """Asked again after a try without an answer, it asks with a new client.
 
     librdkafka 2.16 remembers which broker coordinates a group, and does not reach it any more once that was away: each
     question about the group is over its time, for as long as the client lives, while all others are answered.
+
+    And it ends the process ("eonce->refcnt > 0", its issue 4605) where a request was over its own time before the
+    coordinator was found, as while a broker is away. So no request's own time is ever over: we stop waiting for its
+    future, and it ends with the client.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -28,15 +35,15 @@ class CoordinatorClient:
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
 
-    def ask(self, request: Callable[[AdminClient, float], _T], deadline: Deadline) -> _T:
-        """What `request` returns, which is told the client and its time in seconds.
+    def ask(self, request: Callable[[AdminClient, Deadline], _T], deadline: Deadline) -> _T:
+        """What `request` returns, which asks the client with GIVEN_UP_BY_US and waits until the deadline it is told.
 
         Raises:
             KafkaException: it was not answered.
         """
         client = self._current()
         try:
-            return request(client, deadline.next_try_s())
+            return request(client, Deadline(deadline.next_try_s(), grace_s=0))
         except KafkaException as error:
             client.poll(0)  # what it has to say of its connections
             if cause(error).code() in UNREACHABLE:
