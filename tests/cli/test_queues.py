@@ -80,7 +80,12 @@ def test_what_waits_for_the_end_of_a_transaction_is_told_until_it_ends(kafka: Ru
     assert open_one["held"] == 0
     told = [line for line in kafka("show", queue).out.splitlines() if "Kafka transaction" in line]
     assert len(told) == 1
-    assert told[0].startswith(f"partition 1: {open_one['uncommitted']} records from offset 0 on wait for the end")
+    records = (
+        "1 record from offset 0 on waits"
+        if open_one["uncommitted"] == 1
+        else (f"{open_one['uncommitted']} records from offset 0 on wait")
+    )
+    assert told[0].startswith(f"partition 1: {records} for the end")
     foreigner.abort_transaction(20)
     assert [part["uncommitted"] for part in _shown(kafka, queue)["by_partition"]] == [0, 0]
     assert "Kafka transaction" not in kafka("show", queue).out

@@ -37,8 +37,8 @@ class Consumer:
         self._sidecar = sidecar
         self._selector = selector
         self.link: Link = link_of(f"{id(self)}")
-        sidecar.selector_sets.use(ORDERS, selector)
-        self.link.on_left = lambda: sidecar.selector_sets.end_use(ORDERS, selector)
+        sidecar.claims.selector_sets.use(ORDERS, selector)
+        self.link.on_left = lambda: sidecar.claims.selector_sets.end_use(ORDERS, selector)
         if started:
             try:
                 self.start()
@@ -49,7 +49,7 @@ class Consumer:
     def start(self) -> None:
         """Raises what ends its group worker before its partitions are open."""
         link = self.link
-        worker = link.group_worker = self.worker = self._sidecar.attach(ORDERS, link)
+        worker = link.group_worker = self.worker = self._sidecar.sources.attach(ORDERS, link)
         link.is_attached = True
         eventually(lambda: worker.is_settled or link.failure is not None, "the consumer is not served")
         if link.failure is not None:
@@ -60,7 +60,7 @@ class Consumer:
 
 
 def recorded(sidecar: Sidecar) -> SelectorSet | None:
-    registry = sidecar.selector_sets._parts.registry
+    registry = sidecar.claims.selector_sets._parts.registry
     registry.refresh()
     value = registry.get(KEY)
     return None if value is None else decode_selectors(value)
@@ -92,7 +92,7 @@ def test_who_selects_nothing_conflicts_with_who_selects_whoever_comes_first(proc
     (_, one), (_, other) = processes.start(), processes.start()
     plain = Consumer(one)
     assert recorded(one) is None
-    assert one._holder.name == "", "who selects nothing holds nothing"
+    assert one.claims.holder.name == "", "who selects nothing holds nothing"
     with pytest.raises(IllegalStateError, match="and other processes receive with no selector"):
         Consumer(other, EU)
     assert recorded(other) is None
@@ -149,10 +149,10 @@ def test_a_process_that_is_alone_changes_its_selectors_and_beside_others_does_no
     Consumer(one, US)
     for selector in (EU, US):
         Consumer(other, selector, started=False)
-    other.selector_sets.claim(ORDERS, is_joining=True)
+    other.claims.selector_sets.claim(ORDERS, is_joining=True)
     with caplog.at_level(logging.WARNING):
         europe.close()
-    assert "this process receives with the selector \"region = 'US'\" only, others with" in caplog.text
+    assert "this process receives with the selector \"region = 'US'\" only, others with" in "".join(caplog.messages)
     found = recorded(one)
     assert found is not None
     assert found.selectors == (EU, US)
@@ -163,19 +163,19 @@ def test_a_process_that_was_thought_dead_holds_its_selectors_again_or_is_refused
     (_, one), (_, other) = processes.start(), processes.start()
     Consumer(one, EU)
     found = recorded(one)
-    one.selector_sets._parts.registry.write({KEY: None})
-    one.selector_sets.check(ORDERS)
+    one.claims.selector_sets._parts.registry.write({KEY: None})
+    one.claims.selector_sets.check(ORDERS)
     assert recorded(one) == found
-    taken = SelectorSet((US,), (other._holder.ensure(),))
-    one.selector_sets._parts.registry.write({KEY: encode_selectors(taken)})
+    taken = SelectorSet((US,), (other.claims.holder.ensure(),))
+    one.claims.selector_sets._parts.registry.write({KEY: encode_selectors(taken)})
     with pytest.raises(IllegalStateError, match="other processes receive with"):
-        one.selector_sets.check(ORDERS)
+        one.claims.selector_sets.check(ORDERS)
 
 
 def forget_holder(processes: Processes, sidecar: Sidecar) -> None:
     """The broker thinks the process dead, and with it goes what it recorded; its threads live."""
-    group = sidecar._holder.name
-    sidecar.selector_sets._parts.registry.write({KEY: None})
+    group = sidecar.claims.holder.name
+    sidecar.claims.selector_sets._parts.registry.write({KEY: None})
     processes.cluster.expire_member(group, next(iter(processes.cluster.group(group).members)))
 
 
@@ -196,9 +196,9 @@ def test_a_process_that_comes_back_to_others_selectors_hears_so_without_being_gi
     """Of SEL-2: its receivers waited in silence."""
     (_, one), (_, other) = processes.start(), processes.start()
     consumer = Consumer(one, EU)
-    taken = SelectorSet((US,), (other._holder.ensure(),))
-    one.selector_sets._parts.registry.write({KEY: encode_selectors(taken)})
-    group = one._holder.name
+    taken = SelectorSet((US,), (other.claims.holder.ensure(),))
+    one.claims.selector_sets._parts.registry.write({KEY: encode_selectors(taken)})
+    group = one.claims.holder.name
     processes.cluster.expire_member(group, next(iter(processes.cluster.group(group).members)))
     eventually(lambda: consumer.link.failure is not None, "nobody tells it")
     assert isinstance(consumer.link.failure, IllegalStateError)
@@ -213,7 +213,7 @@ def test_a_process_that_comes_back_beside_one_without_selectors_hears_so(process
     yet that a member is dead, so it has a session timeout to go."""
     (_, one), (_, other) = processes.start(), processes.start()
     consumer = Consumer(one, EU)
-    one.selector_sets._parts.registry.write({KEY: None})
+    one.claims.selector_sets._parts.registry.write({KEY: None})
     plain = Consumer(other)
     forget_holder(processes, one)
     eventually(lambda: recorded(one) is not None, "it is no holder again")
