@@ -34,6 +34,8 @@ class PauseActs(Acts):
         self._registry = RegistryLog(kafka, kafka.admin(), REGISTRY)
         self._paused: set[tuple[str, str]] = set()
         """(queue, part) of what is paused, and every process has heard it."""
+        self._changing: set[tuple[str, str]] = set()
+        """Recorded less than three seconds ago: who has heard of it does it, who has not does not yet."""
         self._unheard: set[Node] = set()
         """Stood still when something was paused or resumed: three seconds were not enough."""
         world.recorder.gets = self._gets
@@ -49,16 +51,22 @@ class PauseActs(Acts):
 
     def _change(self, queue: str, parts: tuple[str, ...], halt: Halt | None) -> None:
         """Record it, and let three seconds go by in which every process does what it is ready to."""
-        if any(worker.is_in_step for node in self._world.nodes if node.is_alive for worker in node.workers.all):
+        # Others act within the three seconds too; what they changed then would be forgotten at their end.
+        if self._changing or self._is_any_in_step():
             return
-        changed = {(queue, part) for part in parts}
-        self._paused -= changed
+        self._changing = {(queue, part) for part in parts}
+        if halt is None:
+            self._paused -= self._changing  # what is paused once more stays so all the while
         halts: Mapping[str, Halt | None] = dict.fromkeys(parts, halt)
         change(self._registry, Queue(queue), halts)
         self._world.note(f"{queue}: {parts} {'resumed' if halt is None else 'paused'}")
         self._let_all_hear()
-        self._paused |= set() if halt is None else changed
+        self._paused |= set() if halt is None else self._changing
+        self._changing = set()
         self._world.note(f"{queue}: that holds now; not for {[node.name for node in self._unheard]}")
+
+    def _is_any_in_step(self) -> bool:
+        return any(worker.is_in_step for node in self._world.nodes if node.is_alive for worker in node.workers.all)
 
     def _let_all_hear(self) -> None:
         world, still = self._world, set[Node]()
@@ -95,9 +103,10 @@ class PauseActs(Acts):
         except IllegalStateError:
             is_refused = True
         session.rollback()
-        is_paused = (queue, "production") in self._paused
+        place = queue, "production"
+        is_paused, may_refuse = place in self._paused, place in self._paused | self._changing
         assert is_refused or not is_paused, f"refused_while_paused: {node.name} sends to {queue}"
-        assert is_paused or not is_refused, f"sent_when_resumed: {node.name} cannot send to {queue}"
+        assert may_refuse or not is_refused, f"sent_when_resumed: {node.name} cannot send to {queue}"
 
     def before_end(self, rest: Callable[[], None]) -> None:
         for queue in self._world.queues:

@@ -18,6 +18,7 @@ from tests.simulation import (
     planted_in_topic_moves,
     planted_on_the_shelf,
 )
+from tests.simulation.pause_acts import PauseActs
 from tests.simulation.planted_in_subscriptions import Plant
 from tests.simulation.profile import Plan
 from tests.simulation.run import BrokenPromiseError, Simulation
@@ -42,6 +43,10 @@ RARE = {
     "what_is_acknowledged_on_arrival_is_handed_over": 38,
 }
 """A seed that finds a fault for which much must come together; when it does not any more, look for another."""
+FOUND = {
+    "a send is refused before three seconds have gone by since the pause": (Plan.PAUSES, 28, 400),
+}
+"""(plan, seed, steps) that once broke a promise, by symptom."""
 FAULTS = {
     Plan.TOPICS: planted_in_subscriptions.EXPECTED,
     Plan.SELECTORS: planted_in_selectors.EXPECTED,
@@ -63,6 +68,28 @@ def test_every_promise_holds_with(plan: Plan, seed: int) -> None:
     CONN-2, of UNIT-14, SEND-6, LOG-9, SEL-2.
     """
     Simulation(seed, STEPS, plan).run()
+
+
+@pytest.mark.parametrize("symptom", FOUND)
+def test_what_once_broke_holds_with(symptom: str) -> None:
+    plan, seed, steps = FOUND[symptom]
+    Simulation(seed, steps, plan).run()
+
+
+class _Impatient(PauseActs):
+    """Sends, pauses and resumes also when everybody has heard, and the three seconds are not yet over."""
+
+    def _let_all_hear(self) -> None:
+        super()._let_all_hear()
+        for act in (self._produce, self._pause, self._resume) if not self._world.is_ending else ():
+            act()
+
+
+@pytest.mark.parametrize("seed", [3, 4, 6, 7])
+def test_who_acts_before_a_pause_must_hold_breaks_no_promise(seed: int) -> None:
+    simulation = Simulation(seed, STEPS, Plan.PAUSES)
+    simulation.acts = _Impatient(simulation.world)
+    simulation.run()
 
 
 @pytest.mark.slow
