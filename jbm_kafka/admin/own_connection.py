@@ -14,6 +14,7 @@ from jbm_kafka.core.subscription import Source, Subscription
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.link_terms import LinkTerms
 from jbm_kafka.ports.wake_up import Sleepers
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
 
@@ -73,8 +74,8 @@ def _subscribed(provider: SidecarProvider, subscription: Subscription) -> Iterat
     """Served as a consumer of it that asks for nothing; without its client id, which its program may hold."""
     provider.subscribe(subscription)
     lock = threading.RLock()
-    link = Link(link_id="admin/1", session_id="admin", prefetch=1, filled=Sleepers(lock), lock=lock)
-    link.on_left = lambda: provider.end_use(subscription)
+    link = Link(LinkTerms("admin/1", session_id="admin", prefetch=1), filled=Sleepers(lock), lock=lock)
+    link.notices.on_left = lambda: provider.end_use(subscription)
     try:
         worker = provider.attach(subscription, link)
         link.group_worker, link.is_attached = worker, True

@@ -164,7 +164,7 @@ class AcknowledgeStrategy:
         waits: list[tuple[Completion, list[tuple[PartitionLease, int]]]] = []
         for link, acknowledged in by_link.items():
             waits.append((Completion(), acknowledged))
-            link.dispositions.append(Disposition(acknowledged=acknowledged, done=waits[-1][0]))
+            link.settlement.dispositions.append(Disposition(acknowledged=acknowledged, done=waits[-1][0]))
         for wait, acknowledged in waits:
             try:
                 self._session.connection.wait_for(wait, DURABLE_TIMEOUT_S, about="acknowledge")

@@ -24,6 +24,7 @@ from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.waiting import Waiting
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.link_buffer import LinkBuffer
 
 T = TypeVar("T")
 _TIMEOUT_MAX_S: Final = TIMEOUT_MAX
@@ -57,6 +58,7 @@ class MessageConsumer:
         self._session = session
         self._strategy = strategy
         self._link: Link = self._inbox.link
+        self._buffer: LinkBuffer = self._link.buffer
         self._guard = session.guard
         self._lock, self._unlock = session.lock.acquire, session.lock.release
 
@@ -68,7 +70,7 @@ class MessageConsumer:
     @property
     def selector(self) -> str | None:
         """Which messages it receives, as it was given; None: every one."""
-        chosen = self._link.selector
+        chosen = self._link.terms.selector
         return None if chosen is None else chosen.text
 
     @property
@@ -112,7 +114,7 @@ class MessageConsumer:
             timeout_s: float | None = timeout  # as most: the call is spared
         else:
             timeout_s = None if timeout is None else checked_timeout_s(timeout)
-        delivery, before = None, self._link.taken
+        delivery, before = None, self._buffer.taken
         if self._guard.is_in_call:  # before the lock, which a forked process may never get
             raise self._session.busy()
         try:
@@ -156,7 +158,7 @@ class MessageConsumer:
         check_kind(kind)
         if self._guard.is_in_call or not self._guard.try_enter():
             raise self._session.busy()
-        before = self._link.taken
+        before = self._buffer.taken
         try:
             self._check_may_receive()
             self._strategy.before_receive()
@@ -211,7 +213,7 @@ class MessageConsumer:
         """A receive ends by an error: what it took nobody has seen, so it goes back."""
         if self._guard.has_lock:
             self._unlock()
-        taken = self._link.taken
+        taken = self._buffer.taken
         if taken is not None and taken is not before:
             self._inbox.put_back_unseen(taken, error)
         if self._guard.is_own:

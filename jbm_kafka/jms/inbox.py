@@ -21,6 +21,7 @@ from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.link_terms import LinkTerms
 from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ MessageListener = Callable[[Message], object]
 
 def has_next(link: Link) -> bool:
     """What it has unread is about to be taken, by its listener or a receive that asked: not to be taken away."""
-    return bool(link.buffer) and (link.is_asking or link.is_waiting)
+    return bool(link.buffer) and (link.is_asking or link.demand.is_waiting)
 
 
 class Inbox:
@@ -50,10 +51,8 @@ class Inbox:
         self.destination: Queue | Topic = destination_of(source)
         self.prefetch = prefetch
         self.listener: MessageListener | None = None
-        self.link: Link = _link_of(session, prefetch)
-        self.link.selector = selector
-        self.link.on_trouble = session.connection.notify_exception
-        self.link.client_id, self.link.mode = session.connection.client_id or "", session.mode.name
+        self.link: Link = _link_of(session, prefetch, selector)
+        self.link.notices.on_trouble = session.connection.notify_exception
         self._strategy = strategy
         self._credit = Credit(prefetch)
         self._is_careful: bool = session.connection.provider.traits.records_attempts
@@ -122,7 +121,7 @@ class Inbox:
 
         Uncounted, unless it may be the message itself that cannot be presented.
         """
-        self.link.taken = None
+        self.link.buffer.taken = None
         self._strategy.not_handed_over(taken)
         if isinstance(error, Exception):
             self.link.give_back([(taken, Modified(taken.offset, counted=True, last_error=failure_text(error)))])
@@ -186,8 +185,8 @@ class Inbox:
             JMSError: what cannot come, such as a partition that is closed here; told once.
         """
         link = self.link
-        if link.notices:
-            raise link.notices.popleft()
+        if link.notices.pending:
+            raise link.notices.pending.popleft()
         if link.is_asking or not self.session.connection.is_started:
             return True
         held = self._strategy.count(link)
@@ -234,8 +233,8 @@ class Inbox:
             JMSError: why the group worker ended; told once, the next call joins again.
         """
         link = self.link
-        if link.failure is not None:
-            failure, link.failure = link.failure, None
+        failure = link.notices.take_failure()
+        if failure is not None:
             raise failure
         if link.is_attached and not link.is_stopped and not link.group_worker.is_running and not self.is_over:
             link.group_worker = self.session.connection.provider.attach(self.source, link)
@@ -257,7 +256,7 @@ class Inbox:
         if link.siblings:
             return  # nothing ahead: what one has unread another may be about to ask for
         # Ahead: one was just taken out of the buffer, and is about to be unacknowledged.
-        room = self.prefetch - len(link.buffer) - self._strategy.count(link) - ahead
+        room = self.prefetch - len(link.buffer.ready) - self._strategy.count(link) - ahead
         link.request(min(self._credit.next_size(connection.provider.clock.monotonic_ms()), room))
 
     def _pass_over_expired(self, delivery: Delivery | None) -> Delivery | None:
@@ -275,7 +274,7 @@ class Inbox:
                 if not is_expired(delivery.reference.expiration_ms, now_ms) and unit not in units:
                     break
                 gone.append((delivery, Modified(delivery.offset, counted=False)))
-                self.link.taken = None
+                self.link.buffer.taken = None
                 if unit is not None:
                     units.add(unit)
                 with self.link.lock:
@@ -286,22 +285,17 @@ class Inbox:
         return delivery
 
 
-def _link_of(session: SessionCore, prefetch: int) -> Link:
-    link_id = f"{session.session_id}/{session.links.next_number()}"
-    if session.mode is AcknowledgeMode.PRE:
-        return PreAcknowledgedLink(
-            link_id=link_id,
-            session_id=session.session_id,
-            prefetch=prefetch,
-            filled=session.filled,
-            lock=session.lock,
-            records_first=session.connection.defaults.block_on_acknowledge,
-        )
-    return Link(
-        link_id=link_id,
+def _link_of(session: SessionCore, prefetch: int, selector: Selector | None) -> Link:
+    terms = LinkTerms(
+        link_id=f"{session.session_id}/{session.links.next_number()}",
         session_id=session.session_id,
         prefetch=prefetch,
-        filled=session.filled,
-        lock=session.lock,
+        client_id=session.connection.client_id or "",
+        mode=session.mode.name,
+        selector=selector,
         one_per_unit=session.mode is AcknowledgeMode.INDIVIDUAL,
+        records_first=session.mode is AcknowledgeMode.PRE and session.connection.defaults.block_on_acknowledge,
     )
+    if session.mode is AcknowledgeMode.PRE:
+        return PreAcknowledgedLink(terms, filled=session.filled, lock=session.lock)
+    return Link(terms, filled=session.filled, lock=session.lock)

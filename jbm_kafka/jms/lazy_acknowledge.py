@@ -84,10 +84,10 @@ class LazyAcknowledge(OneInHand):
             self._due_at_ms = self._next_due_ms() if self._done else 0
 
     def consumer_made(self, link: Link) -> None:
-        self._triggers.check(link.prefetch)
-        self._prefetch_min = min(self._prefetch_min, link.prefetch)
+        self._triggers.check(link.terms.prefetch)
+        self._prefetch_min = min(self._prefetch_min, link.terms.prefetch)
         self._note_count_max()
-        link.on_turn = self.pass_time
+        link.notices.on_turn = self.pass_time
 
     def before_receive(self) -> None:
         self._finish()

@@ -49,11 +49,12 @@ class Listening:
                 self._strategy.before_receive()
             self._note(inbox, listener)
             if listener is not None:
-                inbox.link.is_waiting = True
+                inbox.link.demand.is_waiting = True
                 self._begin()
         if listener is None:
             self.wait_idle()
-            inbox.link.is_waiting = False  # not before: the thread says that it is whenever it looks for a message
+            # Not before: the thread says that it is whenever it looks for a message.
+            inbox.link.demand.is_waiting = False
 
     def wait_idle(self) -> None:
         """Return when no listener runs; a running one finishes first."""
@@ -124,7 +125,7 @@ class Listening:
                 self._state.taking_for = inbox.link
             delivery = None
             try:
-                inbox.link.is_waiting = True
+                inbox.link.demand.is_waiting = True
                 delivery = inbox.poll_for_listener()
             finally:
                 if delivery is None:

@@ -40,7 +40,7 @@ class SessionLinks:
     def add(self, source: Source, link: Link) -> None:
         """A consumer was made."""
         with self._lock:
-            link.barrier = self._barriers[source]
+            link.settlement.barrier = self._barriers[source]
             self._open.append((source, link))
             self._introduce_siblings()
 

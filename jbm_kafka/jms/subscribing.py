@@ -83,18 +83,18 @@ def begin_use(connection: ConnectionCore, source: Source, link: Link, selector: 
     destination = destination_of(source)
     if destination.is_temporary:
         connection.temporaries.use(destination)
-        link.on_left = partial(connection.temporaries.left, destination)
+        link.notices.on_left = partial(connection.temporaries.left, destination)
     if not isinstance(source, Subscription):
         if not destination.is_temporary:
             connection.provider.use_selector(source, _normal(selector))
-            link.on_left = partial(connection.provider.end_use_of_selector, source, _normal(selector))
+            link.notices.on_left = partial(connection.provider.end_use_of_selector, source, _normal(selector))
         return
     try:
         connection.provider.subscribe(source)
     except BaseException:
         link.leave()
         raise
-    link.on_left = partial(_end_use, connection, source)
+    link.notices.on_left = partial(_end_use, connection, source)
 
 
 def _end_use(connection: ConnectionCore, subscription: Subscription) -> None:

@@ -49,7 +49,7 @@ class Waiting:
             delivery = self._wait(timeout)
             if delivery is not None and self._inbox.is_over:  # closed since it was taken: nobody has seen it
                 link.put_back(delivery)
-                link.taken = delivery = None
+                link.buffer.taken = delivery = None
             return delivery
         finally:
             link.end_call(withdraw=delivery is None)
@@ -100,7 +100,7 @@ class Waiting:
         def is_over() -> bool:
             nonlocal delivery, must_tell
             delivery = link.pop()
-            if delivery is not None or self._inbox.is_over or link.failure is not None:
+            if delivery is not None or self._inbox.is_over or link.notices.failure is not None:
                 return True
             must_tell = not self._inbox.want_some() and not self._inbox.has_logged_full
             return must_tell
@@ -150,7 +150,7 @@ class Waiting:
                 is_asked = True
                 left_s = max(deadline - time.monotonic(), 0.0)
                 ends = inbox.session.connection.provider.end_positions(inbox.source, left_s)
-                group_worker.watch(link.link_id, ends, done)
+                group_worker.watch(link.terms.link_id, ends, done)
             delivery = self._wait_filled(deadline if is_asked else min(deadline, time.monotonic() + LOOK_S))
             if delivery is not None or inbox.is_over:
                 break

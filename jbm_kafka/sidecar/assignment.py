@@ -133,20 +133,20 @@ class Assignment:
         text = f"{data.group}: partition {partition} is closed: {cause}"
         error = self._closed[partition] = JMSError(text, topic=data.group.topic, partition=partition)
         for link in data.links.values():
-            link.note(error)
+            link.notices.note(error)
         self._data.notify_links()
 
     def notify_closed(self, link: Link) -> None:
         """A link that came later hears which partitions it gets nothing from."""
         for error in self._closed.values():
-            link.note(error)
+            link.notices.note(error)
 
     def notify_unreadable(self, partition: int, cause: str) -> None:
         """Nothing more is read of the partition; what was read before goes on."""
         log.error("%s", cause)
         error = self._closed[partition] = JMSError(cause, topic=self._data.group.topic, partition=partition)
         for link in self._data.links.values():
-            link.note(error)
+            link.notices.note(error)
 
     def partition_gone(self, partition: int, cause: str) -> None:
         """The topic has it no more, and so nothing of it can be delivered again; the group takes it away soon."""
@@ -300,10 +300,10 @@ class Assignment:
         self._settle.notify_taken(channel, why)
         channel.is_lost = channel.is_closing = True
         for link in data.links.values():
-            lease = link.leases.get(channel.partition)
+            lease = link.settlement.leases.get(channel.partition)
             if lease is not None and lease.channel is channel:
                 lease.is_revoked = True
-                del link.leases[channel.partition]
+                del link.settlement.leases[channel.partition]
                 if lease.acked:
                     self._settle.refuse_late(lease)
             link.remove(channel.partition, None)
@@ -329,7 +329,7 @@ class Assignment:
         for link in self._data.links.values():
             unread = [g.reference.offset for g in link.remove(channel.partition, None) if g.lease.channel is channel]
             if unread:
-                self._settle.return_uncounted(channel, link.session_id, unread)
+                self._settle.return_uncounted(channel, link.terms.session_id, unread)
 
     def _drain(self, channels: Sequence[OwnedChannel], keep_up: Callable[[], None]) -> None:
         """Let sessions finish what the application has in hand: a handler's time, or a moment when the worker ends."""

@@ -121,7 +121,7 @@ class CheckpointPart:
 
     def _return_orphans(self, part: FrozenChannel) -> None:
         """A session that closed while its commit was under way gave nothing back: it might have been committed."""
-        present = {link.session_id for link in self._data.links.values()} | {DEPARTING}
+        present = {link.terms.session_id for link in self._data.links.values()} | {DEPARTING}
         for session in dict.fromkeys(settling.session for settling in part.settlings):
             if session not in present:
                 self._settle.return_all(session)

@@ -53,9 +53,9 @@ class Dispatch:
         self._at_mark.clear()
         self.looked_at = 0
         for link in self._data.links.values():
-            if link.is_kept_back:
+            if link.buffer.is_kept_back:
                 link.let_out()
-        links = [link for link in self._data.links.values() if link.credit > 0]
+        links = [link for link in self._data.links.values() if link.demand.credit > 0]
         if not links:
             return
         self._turn += 1
@@ -67,7 +67,7 @@ class Dispatch:
             self._note_own(channel)
         self.is_hungry = not self._ready and not self._own
         for link in () if self.is_hungry else _in_turn(links, self._turn):
-            mine = self._own.get(link.session_id, NONE)
+            mine = self._own.get(link.terms.session_id, NONE)
             if self._ready or mine:
                 self._grant_link(link, mine)
             else:
@@ -92,17 +92,18 @@ class Dispatch:
     def _grant_link(self, link: Link, own: Sequence[OwnedChannel]) -> None:
         """From the channels that have something for anybody, and from those that go on with its session's units."""
         ready, is_selecting = self._ready, self._data.selections.is_selecting
+        chooses = self._data.selections.bit_of(link.terms.selector)
         if is_selecting:
-            ready = [channel for channel in ready if _has_some_for(channel, link.chooses)]
+            ready = [channel for channel in ready if _has_some_for(channel, chooses)]
         channels = ready + [channel for channel in own if channel not in ready]
-        credit = link.credit
+        credit = link.demand.credit
         # Even portions first, so that one full channel does not feed a link alone while others wait.
         portion = max(credit // max(len(self._data.channels), 1), 1)
         for limit in (portion, credit):
             for channel in list(channels):
                 if credit <= 0:
                     return
-                granted = self._grant_channel(link, channel, min(limit, credit))
+                granted = self._grant_channel(link, chooses, channel, min(limit, credit))
                 credit -= granted
                 if not granted:
                     channels.remove(channel)
@@ -112,8 +113,8 @@ class Dispatch:
         if credit > 0:
             self.is_hungry = True
 
-    def _grant_channel(self, link: Link, channel: OwnedChannel, limit: int) -> int:
-        state = channel.state
+    def _grant_channel(self, link: Link, chooses: int, channel: OwnedChannel, limit: int) -> int:
+        state, terms = channel.state, link.terms
         self.looked_at += 1
         granted = 0
         is_at_mark = False
@@ -121,12 +122,12 @@ class Dispatch:
         while granted < limit:
             offer = decide_offer(
                 state,
-                link.session_id,
+                terms.session_id,
                 limit=limit - granted,
                 now_ms=now_ms,
-                one_per_unit=link.one_per_unit,
+                one_per_unit=terms.one_per_unit,
                 attempts_max=channel.attempts_max,
-                chooses=link.chooses,
+                chooses=chooses,
             )
             if offer.changes_something:
                 state.apply(offer.change)
@@ -159,8 +160,8 @@ class Dispatch:
         channel.hand_overs.note(link, now_ms, references, in_hand, is_ascending=not offer.change.heads)
         deliveries = _presented(self._lease(link, channel), channel, references)
         # What was refused to be announced is refused by `deliver` too: nothing is carried out in between.
-        if link.records_first and link.announce(deliveries):
-            channel.acknowledge(link.session_id, [reference.offset for reference in references])
+        if link.terms.records_first and link.announce(deliveries):
+            channel.acknowledge(link.terms.session_id, [reference.offset for reference in references])
             channel.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
         elif channel.records_attempts and link.announce(deliveries):
             channel.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
@@ -189,10 +190,11 @@ class Dispatch:
             self._settle.return_deliveries(link, deliveries)
 
     def _lease(self, link: Link, channel: OwnedChannel) -> PartitionLease:
-        lease = link.leases.get(channel.partition)
+        leases = link.settlement.leases
+        lease = leases.get(channel.partition)
         if lease is None or lease.channel is not channel:
-            lease = link.leases[channel.partition] = PartitionLease(
-                channel, session_id=link.session_id, notify=link.notify
+            lease = leases[channel.partition] = PartitionLease(
+                channel, session_id=link.terms.session_id, notify=link.notices.notify
             )
         return lease
 
@@ -204,9 +206,10 @@ class Dispatch:
         now_ms = self._data.clock.monotonic_ms()
         idle_ms = self._data.config.receiver_idle_ms
         for link in self._data.links.values():
-            if link.on_turn is not None:
-                link.on_turn(now_ms)
-            if not link.is_active(now_ms, idle_ms) and (link.buffer or link.credit):
+            on_turn = link.notices.on_turn
+            if on_turn is not None:
+                on_turn(now_ms)
+            if not link.is_active(now_ms, idle_ms) and (link.buffer or link.demand.credit):
                 self._settle.return_deliveries(link, link.take_unread(if_idle=True))
 
 

@@ -50,7 +50,7 @@ class Fetching:
         if not data.is_settled:
             return False  # what must come soon is the group's answer
         for link in data.links.values():
-            if link.is_waiting and link.credit > 0:
+            if link.demand.is_waiting and link.demand.credit > 0:
                 return False
         return any(channel.needs_checkpoint or not channel.holds_nothing for channel in data.channels.values())
 

@@ -49,7 +49,7 @@ class GroupData:
 
     def credit(self) -> int:
         """How many more messages the receivers want together."""
-        return sum([link.credit for link in self.links.values()])
+        return sum([link.demand.credit for link in self.links.values()])
 
     def links_changed(self) -> None:
         """A receiver came or went, maybe with a selector of its own."""
@@ -62,7 +62,7 @@ class GroupData:
 
     def links_of(self, session_id: str) -> Iterator[Link]:
         """A session's receivers."""
-        return (link for link in self.links.values() if link.session_id == session_id)
+        return (link for link in self.links.values() if link.terms.session_id == session_id)
 
     def notify_links(self) -> None:
         """Wake whoever waits for the group to be ready."""

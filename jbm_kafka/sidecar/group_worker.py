@@ -251,7 +251,7 @@ class GroupWorker:
             self.assignment.drop(channel, f"this process serves its queue or subscription no longer: {error}")
         self.pump()
         for link in list(self.data.links.values()):
-            link.fail(error)
+            link.notices.fail(error)
 
     def _turn(self, consumer: GroupConsumer) -> Wait:
         """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint. Returns how to go on."""
@@ -339,8 +339,8 @@ class GroupWorker:
     def _log_paused(self) -> None:
         """Once a consumer: to one that waits a paused queue looks empty."""
         for link in self.data.links.values():
-            if link.is_waiting and not link.has_heard_of_pause:
-                link.has_heard_of_pause = True
+            if link.demand.is_waiting and not link.notices.has_heard_of_pause:
+                link.notices.has_heard_of_pause = True
                 destination = self.data.group.destination
                 log.warning("%s: %s", destination, self._parts.pausing.why_nothing_comes(destination.name))
 
@@ -370,27 +370,27 @@ class GroupWorker:
         self._fail(error)
 
     def _attach(self, link: Link) -> None:
-        self.data.links[link.link_id] = link
+        self.data.links[link.terms.link_id] = link
         self.data.links_changed()
         self.assignment.notify_closed(link)
         if self.failure is not None:
-            link.fail(self.failure)
+            link.notices.fail(self.failure)
 
     def _detach(self, link_id: str) -> None:
         link = self.data.links.get(link_id)
         if link is None:
             return
         self.settle.take_all()
-        if link.dispositions:  # they wait for the end of a commit
+        if link.settlement.dispositions:  # they wait for the end of a commit
             self.post(lambda: self._detach(link_id))
             return
         self.settle.return_unread(link)
         self.settle.end_taps(link)
         del self.data.links[link_id]
         self.data.links_changed()
-        if not any(self.data.links_of(link.session_id)):
+        if not any(self.data.links_of(link.terms.session_id)):
             # A commit whose outcome its session never learnt may have left messages in its hand.
-            self.settle.return_all(link.session_id)
+            self.settle.return_all(link.terms.session_id)
 
     def _is_unused(self) -> bool:
         """Nobody receives here, and nobody is about to."""

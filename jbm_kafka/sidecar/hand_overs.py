@@ -47,7 +47,7 @@ class HandOvers:
         first, last = references[0].offset, references[-1].offset
         is_run = is_ascending and last - first + 1 == len(references)
         offsets: Collection[int] = range(first, last + 1) if is_run else frozenset([r.offset for r in references])
-        self._rows.append(HandOver(at_ms, link.link_id, link.session_id, offsets))
+        self._rows.append(HandOver(at_ms, link.terms.link_id, link.terms.session_id, offsets))
         if len(self._rows) >= self._look_at:
             self._rows = [row for row in self._rows if _is_held(row, in_hand.get(row.session_id, ()))]
             self._look_at = max(ROWS_LEAST, 2 * len(self._rows))

@@ -47,7 +47,7 @@ def _has_nothing_to_do(group_worker: GroupWorker) -> bool:
     data = group_worker.data
     return (
         data.is_settled
-        and not any(link.dispositions for link in data.links.values())
+        and not any(link.settlement.dispositions for link in data.links.values())
         and not any(channel.needs_checkpoint or channel.freeze for channel in data.channels.values())
         and not group_worker.departures.is_sending
         and not group_worker.commands.is_leaving

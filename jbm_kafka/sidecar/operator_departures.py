@@ -267,10 +267,10 @@ class OperatorDepartures:
         """What no application has seen goes back, uncounted: only what somebody works on is his."""
         named = frozenset(offsets).difference(channel.tentative)
         for link in list(self._data.links.values()):
-            mine = named.intersection(channel.state.in_hand.get(link.session_id, ()))
+            mine = named.intersection(channel.state.in_hand.get(link.terms.session_id, ()))
             if mine:
                 unread = [each.offset for each in link.remove(channel.partition, mine)]
-                self._settle.return_uncounted(channel, link.session_id, unread)
+                self._settle.return_uncounted(channel, link.terms.session_id, unread)
 
     def _copies(
         self, errand: _Errand, found: Found, target: TopicInfo | None

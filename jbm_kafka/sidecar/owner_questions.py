@@ -120,7 +120,7 @@ class OwnerQuestions:
             return Rule.MOVING
         if not links:
             return Rule.NOBODY_RECEIVES
-        if not any(link.credit > 0 and not link.is_stopped for link in links):
+        if not any(link.demand.credit > 0 and not link.is_stopped for link in links):
             return Rule.RECEIVERS_BUSY
         is_beyond_mark = offset >= channel.state.offered_position and channel.waits_for_mark
         return Rule.RECORDING if is_beyond_mark else Rule.READY
@@ -131,27 +131,27 @@ class OwnerQuestions:
         if row is not None and row.session_id != session:
             row = None
         links = list(self._data.links_of(session))
-        link = next((link for link in links if row is not None and link.link_id == row.link_id), None)
+        link = next((link for link in links if row is not None and link.terms.link_id == row.link_id), None)
         known = link or next(iter(links), None)
         return {
             "session": session,
             "receiver": "" if row is None else row.link_id,
-            "client_id": "" if known is None else known.client_id,
-            "mode": "" if known is None else known.mode,
+            "client_id": "" if known is None else known.terms.client_id,
+            "mode": "" if known is None else known.terms.mode,
             "since_ms": None if row is None else row.at_ms - channel.state.set_back_ms,
             "is_unread": offset is not None and any(offset in link.unread(channel.partition) for link in links),
         }
 
     def _receiver(self, link: Link, has_some: bool) -> dict[str, Any]:
-        asks = link.credit > 0 or link.is_waiting
-        held = sum(len(c.state.in_hand.get(link.session_id, ())) for c in self._data.channels.values())
+        asks = link.demand.credit > 0 or link.demand.is_waiting
+        held = sum(len(c.state.in_hand.get(link.terms.session_id, ())) for c in self._data.channels.values())
         return {
-            "receiver": link.link_id,
-            "session": link.session_id,
-            "client_id": link.client_id,
-            "mode": link.mode,
-            "selector": "" if link.selector is None else link.selector.text,
-            "prefetch": link.prefetch,
+            "receiver": link.terms.link_id,
+            "session": link.terms.session_id,
+            "client_id": link.terms.client_id,
+            "mode": link.terms.mode,
+            "selector": "" if link.terms.selector is None else link.terms.selector.text,
+            "prefetch": link.terms.prefetch,
             "in_hand": held,
             "unread": len(link.buffer),
             "is_asking": asks,
@@ -160,8 +160,13 @@ class OwnerQuestions:
         }
 
     def _has_some_ready(self) -> Callable[[Link], bool]:
-        states = [channel.state for channel in self._data.channels.values()]
-        return lambda link: any(state.arrivals or state.gates.free_for(link.chooses) for state in states)
+        states, selections = [channel.state for channel in self._data.channels.values()], self._data.selections
+
+        def has_some(link: Link) -> bool:
+            chooses = selections.bit_of(link.terms.selector)
+            return any(state.arrivals or state.gates.free_for(chooses) for state in states)
+
+        return has_some
 
 
 def _units(state: ChannelState, now_ms: int) -> dict[str, int]:

@@ -33,17 +33,20 @@ class Selections:
         """Some receiver has a selector."""
         return self.present != EVERYONE
 
+    def bit_of(self, selector: Selector | None) -> int:
+        """The bit in the channels of a receiver's selector; EVERYONE's where selectors do not count."""
+        return EVERYONE if selector is None else self._bits.get(selector, EVERYONE)
+
     def take(self, links: Collection[Link], states: Iterable[ChannelState]) -> None:
-        """These are the receivers from now on: tell each its bit, and the channels who chooses what."""
+        """These are the receivers from now on: each selector gets its bit, and the channels learn who chooses what."""
         if not links:
             return
-        had = {link.selector for link in links}
+        had = {link.terms.selector for link in links}
         self._bits = {selector: bit for selector, bit in self._bits.items() if selector in had}
         come = {selector: self._number(selector) for selector in had if selector and selector not in self._bits}
         present = 0
-        for link in links:
-            link.chooses = EVERYONE if link.selector is None else self._bits[link.selector]
-            present |= link.chooses
+        for selector in had:
+            present |= self.bit_of(selector)
         if present == self.present and not come:
             return
         asks = bool(come or present & ~self.present)
@@ -64,8 +67,8 @@ class Selections:
             return EVERYONE
         wanted = 0
         for link in links:
-            if link.credit > 0:
-                wanted |= link.chooses
+            if link.demand.credit > 0:
+                wanted |= self.bit_of(link.terms.selector)
         return wanted or self.present
 
     def _number(self, selector: Selector) -> int:

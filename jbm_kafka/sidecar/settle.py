@@ -38,11 +38,12 @@ class Settle:
 
     def take(self, link: Link) -> None:
         """Acknowledgements first: a session settles before it gives back."""
-        for lease in list(link.leases.values()):
+        leases, dispositions = link.settlement.leases, link.settlement.dispositions
+        for lease in list(leases.values()):
             if lease.acked:
                 self._acknowledge(lease, lease.take_acked())
-        while link.dispositions and not _is_early(link.dispositions[0]):
-            self._carry_out(link, link.dispositions.popleft())
+        while dispositions and not _is_early(dispositions[0]):
+            self._carry_out(link, dispositions.popleft())
 
     def _acknowledge(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
         channel, session = owned(lease), lease.session_id
@@ -73,15 +74,15 @@ class Settle:
         waits_for: list[OwnedChannel] = []
         for lease, offsets in _by_lease(disposition.acknowledged).items():
             channel = owned(lease)
-            unknown = unknown_offsets(channel.state, link.session_id, offsets)
+            unknown = unknown_offsets(channel.state, link.terms.session_id, offsets)
             if lease.is_revoked or unknown:
                 error = refusal(channel, offsets)
                 continue
-            channel.acknowledge(link.session_id, offsets)
+            channel.acknowledge(link.terms.session_id, offsets)
             waits_for.append(channel)
         for lease, rows in _by_lease(disposition.returned).items():
             if not lease.is_revoked:
-                self.give_back(owned(lease), link.session_id, rows)
+                self.give_back(owned(lease), link.terms.session_id, rows)
         if disposition.returned:
             link.return_is_done(disposition)
         if disposition.done is not None:
@@ -135,7 +136,7 @@ class Settle:
             if not delivery.lease.is_revoked:
                 by_channel.setdefault(owned(delivery.lease), []).append(delivery.reference.offset)
         for channel, offsets in by_channel.items():
-            self.return_uncounted(channel, link.session_id, offsets)
+            self.return_uncounted(channel, link.terms.session_id, offsets)
 
     def return_all(self, session: SessionId) -> None:
         """Return whatever a session that is gone still holds: counted, without a delay (REDELIVER-1)."""
@@ -156,13 +157,13 @@ class Settle:
             held = channel.state.in_hand[session]
             self.give_back(channel, session, [Modified(o, counted=False, was_seen=o not in unread) for o in held])
         for link in self._data.links.values():
-            lease = link.leases.get(channel.partition)
+            lease = link.settlement.leases.get(channel.partition)
             if lease is not None and lease.channel is channel:
                 lease.is_revoked = True
 
     def end_taps(self, link: Link) -> None:
         """The group worker looks at the link no more: what another thread still acknowledges there is refused."""
-        for lease in link.leases.values():
+        for lease in link.settlement.leases.values():
             lease.is_revoked = True
             self.refuse_late(lease)
 
@@ -173,9 +174,8 @@ class Settle:
             if not hand or not links:
                 continue
             settled = self._unread(channel, session) | channel.tentative
-            leases = [
-                lease for link in links if (lease := link.leases.get(channel.partition)) and lease.channel is channel
-            ]
+            every = [link.settlement.leases.get(channel.partition) for link in links]
+            leases = [lease for lease in every if lease is not None and lease.channel is channel]
             for lease in leases:
                 settled |= frozenset(lease.acked)
             offsets = [offset for offset in hand if offset not in settled]
@@ -184,7 +184,7 @@ class Settle:
                     lease.taken = frozenset(offsets)
                 partition_lines.log_taken(channel.topic, channel.partition, offsets)
                 ids = [_id_of(channel, hand[offset]) for offset in offsets]
-                links[0].on_trouble(taken_from_session(channel, offsets, ids, why))
+                links[0].notices.on_trouble(taken_from_session(channel, offsets, ids, why))
 
     def _unread(self, channel: OwnedChannel, session: SessionId) -> frozenset[int]:
         return frozenset(o for link in self._data.links_of(session) for o in link.unread(channel.partition))

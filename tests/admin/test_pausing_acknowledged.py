@@ -87,7 +87,7 @@ def test_a_receive_that_waits_gets_what_was_kept_back_at_the_resume(
     consumer = consumer_with_buffer(connection, queue)
     admin.pause(queue, "consumption")
     waiting = Aside(lambda: bodies(filter(None, [consumer.receive()])))
-    eventually(lambda: consumer._link.is_waiting, "it does not wait")
+    eventually(lambda: consumer._link.demand.is_waiting, "it does not wait")
     admin.resume(queue)
     assert waiting.result() == ["b"]
 
@@ -168,7 +168,7 @@ def test_what_is_acknowledged_when_a_pause_begins_and_arrives_in_it_comes_after_
         link = consumer._link
         assert isinstance(link, PreAcknowledgedLink)
         with standing_still(consumer):
-            coming = [link.buffer.pop()]
+            coming = [link.buffer.ready.pop()]
             assert link.announce(coming)
         admin.pause(queue, "consumption")
         assert link.arrive(coming)

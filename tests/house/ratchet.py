@@ -20,8 +20,8 @@ FOLDER_CIRCLES: list[str] = []
 """Folders that import each other in circles: each line one circle."""
 
 LARGE_CLASSES = """
-    Checkpointer ConfluentGroupConsumer GroupWorker Link LocalChannelState MemoryGroupConsumer OwnedChannel
-    PreAcknowledgedLink Sidecar TransactionPart _Offering
+    Checkpointer ConfluentGroupConsumer GroupWorker LocalChannelState MemoryGroupConsumer OwnedChannel
+    Sidecar TransactionPart _Offering
 """
 """Classes with more attributes than a class should have, inherited ones counted."""
 

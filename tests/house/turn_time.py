@@ -64,7 +64,7 @@ def turns(idle: int, busy: int) -> list[float]:
     found: list[float] = []
     for _ in range(TURNS):
         for link in waiting:
-            link.credit = 1
+            link.demand.credit = 1
         begun = time.thread_time()
         group_worker._turn(consumer)
         found.append(time.thread_time() - begun)
@@ -85,10 +85,10 @@ def held_back(workers: list[Link], waiting: list[Link]) -> GroupWorker:
         channel.partition = partition
         group_worker.data.channels[partition] = channel
     for link in [*workers, *waiting]:
-        link.is_waiting = True
-    while any(link.credit for link in workers) or not any(link.buffer for link in workers):
+        link.demand.is_waiting = True
+    while any(link.demand.credit for link in workers) or not any(link.buffer for link in workers):
         for link in workers:
-            link.credit = 0 if link.buffer else 1
+            link.demand.credit = 0 if link.buffer else 1
         group_worker.dispatch.grant()
         group_worker.dispatch.deliver()
     return group_worker

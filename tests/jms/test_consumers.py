@@ -88,7 +88,7 @@ def test_a_session_in_use_refuses_a_second_thread(session: Session, orders: Queu
     """CONN-1: a session used by two threads at once is refused."""
     consumer = session.create_consumer(orders)
     waiting = Aside(consumer.receive)
-    while not consumer._link.is_waiting:
+    while not consumer._link.demand.is_waiting:
         assert waiting.is_running
     for call in (consumer.receive_nowait, session.recover, lambda: session.create_producer(orders)):
         with pytest.raises(errors.IllegalStateError, match="another thread"):
@@ -277,7 +277,7 @@ def test_a_receive_on_a_stopped_connection_waits_for_its_start(
         assert consumer.receive(0.1) is None
         assert consumer.receive_nowait() is None
         waiting = Aside(consumer.receive)
-        while not consumer._link.is_waiting:
+        while not consumer._link.demand.is_waiting:
             assert waiting.is_running
         other.start()
         assert getattr(waiting.result(), "body", None) == "a"
@@ -290,7 +290,7 @@ def test_ctrl_c_interrupts_a_receive(connection: Connection, orders: Queue) -> N
     consumer = session.create_consumer(orders)
 
     def interrupt() -> None:
-        eventually(lambda: consumer._link.is_waiting, "no receive waits")
+        eventually(lambda: consumer._link.demand.is_waiting, "no receive waits")
         os.kill(os.getpid(), signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)

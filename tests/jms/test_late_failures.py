@@ -92,7 +92,7 @@ def test_an_acknowledgement_that_waited_while_its_partition_moved_spoke_of_a_tra
     message = receive(consumer)
     with standing_still(consumer):
         acknowledging = Aside(message.acknowledge)
-        eventually(lambda: bool(consumer._link.dispositions), "it was not said")
+        eventually(lambda: bool(consumer._link.settlement.dispositions), "it was not said")
         group_worker = group_worker_behind(consumer)  # no checkpoint may be made before they are taken
         group_worker._parts = replace(group_worker._parts, note_dirty=lambda *_: None)
         take_partitions(consumer)

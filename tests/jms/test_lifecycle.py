@@ -262,7 +262,7 @@ def test_a_waiting_receive_goes_on_after_a_stop_and_a_start(
     stopping = connect()
     consumer = stopping.create_session().create_consumer(orders)
     waiting = Aside(consumer.receive)
-    eventually(lambda: consumer._link.credit > 0, "it does not ask")
+    eventually(lambda: consumer._link.demand.credit > 0, "it does not ask")
     stopping.stop()
     group_worker = group_worker_behind(consumer)
     if has_left:
@@ -409,6 +409,6 @@ def test_a_receive_whose_consumer_is_closed_meanwhile_returns_none(
     """CONN-1: and so does an iteration end."""
     consumer = session.create_consumer(orders)
     waiting = Aside(lambda: call(consumer))
-    eventually(lambda: consumer._link.is_waiting, "no receive waits")
+    eventually(lambda: consumer._link.demand.is_waiting, "no receive waits")
     consumer.close()
     assert waiting.result() is None

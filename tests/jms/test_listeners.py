@@ -371,11 +371,11 @@ def test_a_buffer_full_of_expired_messages_is_passed_over(
 ) -> None:
     """SEND-5, UNIT-1: however many; what follows them in their unit goes back with them."""
     consumer = connection.create_session(AcknowledgeMode.CLIENT).create_consumer(orders)
-    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=consumer._link.notify)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=consumer._link.notices.notify)
     lease.is_revoked = True  # what goes back of it concerns nobody
     references = [Reference(offset, b"u", expiration_ms=1) for offset in range(5_000)] + [Reference(5_000, b"u")]
     with consumer._link.lock:
-        consumer._link.buffer.extend(Delivery(lease, reference, FIRST_DELIVERY) for reference in references)
+        consumer._link.buffer.ready.extend(Delivery(lease, reference, FIRST_DELIVERY) for reference in references)
     send(session, orders, "later", unit="w")
     if listens:
         seen = Seen()
@@ -394,10 +394,10 @@ def test_the_thread_of_the_listeners_outlives_a_failure_of_our_own(
     told: list[Exception] = []
     connection.exception_listener = told.append
     consumer = connection.create_session().create_consumer(orders)
-    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=consumer._link.notify)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=consumer._link.notices.notify)
     lease.is_revoked = True
     with consumer._link.lock:
-        consumer._link.buffer.append(Delivery(lease, Reference(0, None, record="no record"), FIRST_DELIVERY))
+        consumer._link.buffer.ready.append(Delivery(lease, Reference(0, None, record="no record"), FIRST_DELIVERY))
     seen = Seen()
     consumer.set_listener(seen)
     eventually(lambda: bool(told), "nobody is told")

@@ -49,7 +49,7 @@ def test_a_receive_gets_its_message_where_another_consumer_of_the_session_was_th
     with standing_still(consumer):
         polling.create_consumer(orders).close()
         receiving.start()
-        eventually(lambda: consumer._link.is_waiting, "it does not receive")
+        eventually(lambda: consumer._link.demand.is_waiting, "it does not receive")
     send(session, orders, "two")
     eventually(lambda: bool(got), "nothing came, though the queue holds a message")
     receiving.join()

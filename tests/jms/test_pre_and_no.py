@@ -228,7 +228,7 @@ def test_what_expires_unread_is_passed_over_alone(connection: Connection, pre: S
     producer.send("b", unit_of_order="u")
     buffered(consumer, 2)
     clock = connection._core.provider.clock
-    eventually(lambda: consumer._link.buffer[0].reference.expiration_ms < clock.now_ms(), "no time")
+    eventually(lambda: consumer._link.buffer.ready[0].reference.expiration_ms < clock.now_ms(), "no time")
     assert receive(consumer).body == "b"
     assert consumer.receive(NOTHING_S) is None
     assert copies(connection, EXPIRY_QUEUE, orders) == []
@@ -255,7 +255,7 @@ def test_a_blocking_one_that_is_stopped_meanwhile_keeps_it(connect: Connect, ord
     consumer = session.create_consumer(orders)
     send(session, orders, "a")
     ask(consumer)
-    eventually(lambda: bool(consumer._link.coming or consumer._link.buffer), "nothing is on its way")
+    eventually(lambda: bool(consumer._link.buffer.coming or consumer._link.buffer.ready), "nothing is on its way")
     connection.stop()
     eventually(lambda: left(connection, orders) == [], "not over")
     connection.start()

@@ -31,7 +31,7 @@ def signal_while_it_waits(consumer: MessageConsumer, *, to_another_thread: bool 
     """
 
     def run() -> None:
-        eventually(lambda: consumer._link.is_waiting, "no receive waits")
+        eventually(lambda: consumer._link.demand.is_waiting, "no receive waits")
         if to_another_thread:
             signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
         else:
@@ -202,7 +202,7 @@ def sending_once_it_waits(consumer: MessageConsumer, sending: Callable[[], objec
     is_over = threading.Event()
 
     def run() -> None:
-        while not (consumer._link.is_waiting or is_over.wait(0.001)):
+        while not (consumer._link.demand.is_waiting or is_over.wait(0.001)):
             pass
         sending()
 

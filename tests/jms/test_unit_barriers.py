@@ -83,7 +83,7 @@ def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
     with standing_still(first):
         asking = give_up(connection, first, other)
         received = Aside(lambda: receive(asking))
-        eventually(lambda: asking._link.is_waiting and asking._link.credit > 0, "it does not ask")
+        eventually(lambda: asking._link.demand.is_waiting and asking._link.demand.credit > 0, "it does not ask")
     got = [received.result(), receive(asking)]
     assert [(m.body, m.delivery_count) for m in got if isinstance(m, Message)] == [("m1", 1), ("m2", 1)]
     client.acknowledge()

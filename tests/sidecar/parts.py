@@ -10,11 +10,13 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import HeldStore
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.link_terms import LinkTerms
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.wake_up import Sleepers
 from jbm_kafka.sidecar.channel_group import ChannelGroup
@@ -47,9 +49,10 @@ def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChann
     )
 
 
-def link_of(session: str) -> Link:
+def link_of(session: str, selector: Selector | None = None) -> Link:
     lock = threading.Lock()
-    return Link(link_id=f"{session}/1", session_id=session, prefetch=10, filled=Sleepers(lock), lock=lock)
+    terms = LinkTerms(f"{session}/1", session, prefetch=10, selector=selector)
+    return Link(terms, filled=Sleepers(lock), lock=lock)
 
 
 class _NoTargets:
@@ -84,7 +87,7 @@ def group_worker_of(
         group=ChannelGroup.of_queue(Queue(channel.topic), namespace="", partitions=1), parts=parts
     )
     group_worker.data.channels[channel.partition] = channel
-    group_worker.data.links.update({link.link_id: link for link in links})
+    group_worker.data.links.update({link.terms.link_id: link for link in links})
     return group_worker
 
 

@@ -65,7 +65,7 @@ class SteppedSidecar:
     def attach(self, session: str) -> Link:
         """A receiver of the queue, started."""
         link = link_of(session)
-        link.is_waiting = True
+        link.demand.is_waiting = True
         link.group_worker = self.sidecar.attach(QUEUE, link)
         link.is_attached = True
         return link
@@ -79,7 +79,7 @@ class SteppedSidecar:
 
     def receive(self, link: Link, count: int) -> list[int]:
         """So many messages, into the application's hand: their offsets."""
-        link.credit = count
+        link.demand.credit = count
         self.run(lambda: len(link.buffer) >= count)
         taken = [link.pop() for _ in range(count)]
         return [delivery.offset for delivery in taken if delivery is not None]

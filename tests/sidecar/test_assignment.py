@@ -48,7 +48,7 @@ def one_frozen_channel(one: SteppedSidecar, link: Link, offsets: list[int]) -> O
     """Acknowledged there, and the checkpoint that records it stops after the freeze."""
     one.run_for(200)
     channel = group_worker_behind(link).data.channels[0]
-    link.leases[0].acked.extend(offsets)
+    link.settlement.leases[0].acked.extend(offsets)
     one.run(lambda: channel.freeze is not None)
     one.held.add(CHECKPOINTS)
     return channel
@@ -108,7 +108,7 @@ def test_what_a_deleted_topic_held_is_not_said_to_come_again(start: Start) -> No
     one, channel, done = one_acknowledging(start)
     link = one.attach("t")
     told: list[Exception] = []
-    link.on_trouble = told.append
+    link.notices.on_trouble = told.append
     one.send("kept")
     one.receive(link, 1)
     one.held.add(CHECKPOINTS)
@@ -129,7 +129,7 @@ def one_acknowledging(start: Start) -> tuple[SteppedSidecar, OwnedChannel, Compl
     one.receive(link, 1)
     one.run_for(200)
     done = Completion()
-    link.dispositions.append(Disposition(acknowledged=[(link.leases[0], 0)], done=done))
+    link.settlement.dispositions.append(Disposition(acknowledged=[(link.settlement.leases[0], 0)], done=done))
     return one, group_worker_behind(link).data.channels[0], done
 
 
@@ -190,8 +190,9 @@ def test_an_acknowledgement_nobody_waits_for_is_told_to_be_refused_when_its_part
     one.send("recorded", "paid", "sent")
     one.receive(link, 3)
     told: list[Exception] = []
-    link.on_trouble = told.append
-    group_worker, channel, lease = group_worker_behind(link), group_worker_behind(link).data.channels[0], link.leases[0]
+    link.notices.on_trouble = told.append
+    group_worker, lease = group_worker_behind(link), link.settlement.leases[0]
+    channel = group_worker.data.channels[0]
     lease.acknowledge(0)
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     if stands_in == "its channel":

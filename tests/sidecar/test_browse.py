@@ -40,7 +40,7 @@ def test_without_a_changelog_the_committed_offset_tells_what_is_left() -> None:
     link = process.attach("s")
     process.send("a", "b", "c")
     process.receive(link, 3)
-    link.leases[0].acknowledge(0)
+    link.settlement.leases[0].acknowledge(0)
     committed = cluster.group(group_worker_behind(link).data.group.group_id).committed
     process.run(lambda: any(offset.position == 1 for offset in committed.values()))
     process.crash()

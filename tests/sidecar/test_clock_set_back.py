@@ -22,10 +22,10 @@ def test_what_is_sent_after_the_clock_was_set_back_neither_expires_unseen_nor_co
     one.send("delayed", headers=[("JMSDeliveryTime", soon)])
     one.send("short-lived", headers=[("JMSExpiration", soon)])
     assert one.receive(link, 1) == [1]
-    link.leases[0].acknowledge(1)
-    link.credit = 1
+    link.settlement.leases[0].acknowledge(1)
+    link.demand.credit = 1
     one.run_for(50_000)
     assert not link.buffer
     one.run_for(12_000)
-    assert [delivery.offset for delivery in link.buffer] == [0]
+    assert [delivery.offset for delivery in link.buffer.ready] == [0]
     one.crash()

@@ -40,7 +40,7 @@ def test_a_copy_that_compression_was_to_make_fit_goes_without_its_body_when_it_i
     """
     link = process.attach("s")
     process.send("x" * 2 * DLQ_BYTES_MAX, "next of the unit", unit=b"u")
-    link.credit = 1
+    link.demand.credit = 1
     process.run(lambda: bool(link.buffer))
     refused = link.pop()
     assert refused is not None
@@ -60,7 +60,7 @@ def test_a_dead_letter_topic_deleted_again_and_again_is_made_anew_as_large_as_it
     link = process.attach("s")
     process.send("first", "second", "third")
     for offset, body in enumerate((b"first", b"second", b"third")):
-        link.credit = 1
+        link.demand.credit = 1
         process.run(lambda: bool(link.buffer))
         failed = link.pop()
         assert failed is not None

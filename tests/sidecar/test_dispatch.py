@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jbm_kafka.core.changes import Fetched, OfferedRaised
@@ -20,11 +22,11 @@ def state_with_two_messages() -> ChannelState:
 def test_what_is_granted_is_there_once_delivered() -> None:
     link = link_of("s")
     group_worker = group_worker_of(channel_of(state_with_two_messages()), link)
-    link.credit = 10
+    link.demand.credit = 10
     group_worker.dispatch.grant()
     assert not link.buffer
     group_worker.dispatch.deliver()
-    assert [delivery.offset for delivery in link.buffer] == [0, 1]
+    assert [delivery.offset for delivery in link.buffer.ready] == [0, 1]
 
 
 def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_attempt() -> None:
@@ -32,15 +34,15 @@ def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_atte
     closing, other = link_of("closing"), link_of("other")
     state = state_with_two_messages()
     group_worker = group_worker_of(channel_of(state), closing, other)
-    closing.credit = 10
+    closing.demand.credit = 10
     group_worker.dispatch.grant()
     closing.is_closed = True
     group_worker.dispatch.deliver()
     assert "closing" not in state.in_hand
-    closing.credit, other.credit = 0, 10
+    closing.demand.credit, other.demand.credit = 0, 10
     group_worker.dispatch.grant()
     group_worker.dispatch.deliver()
-    assert [(delivery.offset, delivery.count.delivery_count) for delivery in other.buffer] == [(0, 1), (1, 1)]
+    assert [(delivery.offset, delivery.count.delivery_count) for delivery in other.buffer.ready] == [(0, 1), (1, 1)]
 
 
 @pytest.mark.parametrize("records_attempts", [False, True])
@@ -49,13 +51,13 @@ def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_at
     link, channel = link_of("s"), channel_of(state_with_two_messages())
     channel.records_attempts = records_attempts
     group_worker = group_worker_of(channel, link)
-    link.credit = 1
+    link.demand.credit = 1
     group_worker.dispatch.grant()
     assert link.is_asking
     assert link.pop() is None
     group_worker.dispatch.deliver()
     assert link.is_asking is records_attempts, "it waits for a checkpoint"
-    assert link.credit == 0
+    assert link.demand.credit == 0
     group_worker.dispatch.grant()
     group_worker.dispatch.deliver()
     assert len(link.unread(0)) == 1
@@ -72,7 +74,7 @@ def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_somethin
     group_worker = group_worker_of(channel, first, second)
     for wanting in ([second], [first, second]):
         for link in wanting:
-            link.credit = 1
+            link.demand.credit = 1
         group_worker.dispatch.grant()
         group_worker.dispatch.deliver()
     assert (first.unread(0), second.unread(0)) == ([], [0, 1])
@@ -83,7 +85,7 @@ def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_somethin
 def test_a_link_that_takes_nothing_keeps_no_partitions_however_it_waits(is_stopped: bool) -> None:
     """CONN-1, of UNIT-7: a listener of a stopped connection or a closed consumer counts for nobody."""
     link = link_of("s")
-    link.is_waiting = True
+    link.demand.is_waiting = True
     assert link.is_active(now_ms=0, idle_ms=1_000)
     if is_stopped:
         link.give_back_unread(stop=True)
@@ -100,14 +102,15 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
 ) -> None:
     """ORDER-1, UNIT-1: the session asks again while the group worker is between its decision and the buffer."""
     first, second = link_of("s"), link_of("s")
-    second.link_id, second.barrier = "s/2", first.barrier
+    second.terms = replace(second.terms, link_id="s/2")
+    second.settlement.barrier = first.settlement.barrier
     state = ChannelState()
     state.apply(OfferedRaised(100))
     state.apply(Fetched(begin=0, end=4, references=[Reference(offset, unit) for offset in range(4)]))
     channel = channel_of(state)
     group_worker = group_worker_of(channel, first, second)
     first.group_worker = second.group_worker = group_worker
-    first.credit = 2
+    first.demand.credit = 2
     group_worker.dispatch.grant()
     group_worker.dispatch.deliver()
     channel.records_attempts = records_attempts
@@ -120,13 +123,13 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
         else:
             first.is_closed = True
             first.give_back_unread()
-        asking.credit = 4
+        asking.demand.credit = 4
 
     if records_attempts:
         give_back_and_ask_again()
         group_worker.dispatch.grant()
     else:
-        asking.credit = 1
+        asking.demand.credit = 1
         group_worker.dispatch.grant()
         give_back_and_ask_again()
     group_worker.dispatch.deliver()
@@ -144,11 +147,11 @@ def test_a_turn_looks_at_what_is_ready_and_not_at_every_receiver_that_waits() ->
     holder, waiting = link_of("holder"), [link_of(f"waiting {number}") for number in range(2_000)]
     channel = channel_of(state_with_two_messages())
     group_worker = group_worker_of(channel, holder, *waiting)
-    holder.credit = 1
+    holder.demand.credit = 1
     group_worker.dispatch.grant()
     group_worker.dispatch.deliver()
     for link in waiting:
-        link.credit = 1
+        link.demand.credit = 1
     for _ in range(3):
         group_worker.dispatch.grant()
         group_worker.dispatch.deliver()
@@ -163,16 +166,16 @@ def test_who_gets_nothing_of_a_channel_is_not_followed_by_all_others_who_would_g
     state = state_with_two_messages()
     channel = channel_of(state)
     group_worker = group_worker_of(channel, holder, *waiting)
-    holder.credit = 1
+    holder.demand.credit = 1
     group_worker.dispatch.grant()
     group_worker.dispatch.deliver()
     more = [Reference(offset, b"joe") for offset in range(2, 40)]
     state.apply(Fetched(begin=2, end=40, references=more))
     for link in waiting:
-        link.credit = 1
+        link.demand.credit = 1
     group_worker.dispatch.grant()
     assert group_worker.dispatch.looked_at == 1
-    holder.credit = 50
+    holder.demand.credit = 50
     group_worker.dispatch.grant()
     group_worker.dispatch.deliver()
     assert holder.unread(0) == list(range(40))

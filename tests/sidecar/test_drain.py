@@ -46,11 +46,11 @@ class Worker:
         self.process = start(name, **options)
         self.link: Link = self.process.attach(name)
         self.told: list[Exception] = []
-        self.link.on_trouble = self.told.append
+        self.link.notices.on_trouble = self.told.append
 
     def get(self, count: int) -> list[Delivery]:
         """So many messages into the application's hand."""
-        self.link.credit = count
+        self.link.demand.credit = count
         self.process.run(lambda: len(self.link.buffer) >= count)
         return [delivery for delivery in (self.link.pop() for _ in range(count)) if delivery is not None]
 
@@ -164,7 +164,7 @@ def test_what_nobody_has_read_yet_delays_no_rebalance(cluster: MemoryCluster, st
     one.process.run(lambda: one.partitions == {0, 1})
     for partition in (0, 1):
         one.process.send("unread", partition=partition)
-    one.link.credit = 2
+    one.link.demand.credit = 2
     one.process.run(lambda: len(one.link.buffer) == 2)
     two = join(start, "two")
     begun_ms = cluster.clock.monotonic_ms()
@@ -190,7 +190,7 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
     def work() -> None:
         if not going(one):
             return
-        one.link.credit = max(one.link.credit, 1)
+        one.link.demand.credit = max(one.link.demand.credit, 1)
         while (delivery := one.link.pop()) is not None:
             seen.append(delivery.place)
             if delivery.offset == 4 and seen.count(delivery.place) == 1:
@@ -251,7 +251,7 @@ def test_an_acknowledgement_said_while_its_message_is_taken_is_told_once(start: 
         one.told.append(error)
         lease.acknowledge(0)
 
-    one.link.on_trouble = hear
+    one.link.notices.on_trouble = hear
     one.process.group_worker.assignment.drop(owned(lease))
     [taken] = one.told
     assert isinstance(taken, JMSError)
@@ -263,7 +263,7 @@ def test_an_acknowledgement_beside_the_end_of_its_session_is_told_to_be_refused(
     """Of ACK-9: another thread may still say it."""
     one, held = busy_in_both_partitions(start)
     group_worker = one.process.group_worker
-    group_worker.detach(one.link.link_id)
+    group_worker.detach(one.link.terms.link_id)
     one.process.run(lambda: not group_worker.data.links)
     assert held[0].lease.acknowledge(0) == [0]
 

@@ -91,7 +91,7 @@ def test_who_has_got_all_he_asked_for_is_waited_for_where_he_can_wake_the_group_
     for more in (0, FETCH_COUNT_MIN):  # read before, and read for him
         ask(link, one.group_worker.fetching.ahead() + more)
         group_worker.step()
-        assert link.credit == one.group_worker.fetching.ahead() == 0
+        assert link.demand.credit == one.group_worker.fetching.ahead() == 0
         assert not group_worker.is_ready
         link.take_unread()
     ask(link, 1)
@@ -104,7 +104,7 @@ def test_while_all_who_received_work_on_that_a_commit_wakes_the_group_worker(one
     one.run(lambda: one.group_worker.is_settled)
     one.send("the only one")
     one.receive(link, 1)
-    link.is_waiting = False
+    link.demand.is_waiting = False
     ask(link, 5)  # ahead; it works on what it has
     group_worker = group_worker_worker(one)
     one.run(lambda: not group_worker.is_ready)
@@ -120,14 +120,14 @@ def test_while_all_who_received_work_on_that_a_commit_wakes_the_group_worker(one
 def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> None:
     """Of ACK-8: by what is in the buffer and what is still to come, so never more than the prefetch."""
     link = link_of("s")
-    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=link.notify)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=link.notices.notify)
     ask(link, 1_000)
     assert not link.runs_low(250), "all of it is still to come"
     link.put([Delivery(lease, Reference(offset, None), FIRST_DELIVERY) for offset in range(999)])
     assert not link.runs_low(250)
     for _ in range(750):
         link.pop()
-    assert (len(link.buffer), link.credit) == (249, 1)
+    assert (len(link.buffer), link.demand.credit) == (249, 1)
     assert link.runs_low(250)
     assert not link.runs_low(249)
 
@@ -135,7 +135,7 @@ def test_the_remainder_of_a_portion_is_asked_for_together_with_the_next() -> Non
 def test_what_comes_when_it_is_durable_is_waited_for() -> None:
     """Of ACK-8: it is in no buffer yet, and `wanted` no longer counts it."""
     link = link_of("s")
-    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=link.notify)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=link.notices.notify)
     ask(link, 1)
     coming = [Delivery(lease, Reference(0, None), FIRST_DELIVERY)]
     link.announce(coming)

@@ -28,7 +28,7 @@ def test_what_was_answered_too_late_is_recorded_by_the_next_checkpoint(
     """Of ACK-9: the part that nobody takes is undone. Else nothing of its partition would be recorded any more."""
     link = process.attach("s")
     process.send("a")
-    link.credit = 1
+    link.demand.credit = 1
     process.run(lambda: bool(link.buffer))
     delivery = link.pop()
     assert delivery is not None
@@ -46,7 +46,7 @@ def test_what_was_answered_too_late_is_recorded_by_the_next_checkpoint(
 
     monkeypatch.setattr(consumer, "group_metadata", blocks_once)
     done = Completion()
-    link.dispositions.append(Disposition(acknowledged=[(delivery.lease, delivery.offset)], done=done))
+    link.settlement.dispositions.append(Disposition(acknowledged=[(delivery.lease, delivery.offset)], done=done))
     process.run(lambda: done.is_done)
     done.wait(0.0, about="acknowledge")
     assert "did not answer within 5 s; the checkpoint goes on without it" in caplog.text

@@ -53,7 +53,7 @@ def all_lines(caplog: pytest.LogCaptureFixture) -> None:
 
 def refuse(process: SteppedSidecar, link: Link, count: int) -> None:
     """Receive so many, and give each back as failed."""
-    link.credit = count
+    link.demand.credit = count
     process.run(lambda: len(link.buffer) >= count)
     taken = [delivery for delivery in (link.pop() for _ in range(count)) if delivery is not None]
     link.give_back([(delivery, Modified(delivery.offset, counted=True)) for delivery in taken])
@@ -93,7 +93,7 @@ def test_a_message_that_is_removed_is_in_the_log(start: Start, caplog: pytest.Lo
 
 def test_a_message_that_expired_is_in_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     process = start("one")
-    process.attach("s").credit = 1
+    process.attach("s").demand.credit = 1
     process.send("x", headers=[("JMSExpiration", b"1")])
     process.run(lambda: bool(lines(caplog, MESSAGES)))
     [(level, text)] = lines(caplog, MESSAGES)
@@ -140,7 +140,7 @@ def test_what_was_counted_is_told_when_the_process_ends(start: Start, caplog: py
     process.run(lambda: not group_worker.data.channels[0].state.in_hand)
     process.run_for(50)
     link.is_closed = True
-    group_worker.detach(link.link_id)
+    group_worker.detach(link.terms.link_id)
     group_worker.stop()
     process.run(lambda: not group_worker.is_alive)
     assert "orders: 15 more given up" in lines(caplog, MESSAGES)[-1][1]
@@ -196,7 +196,7 @@ def test_who_loses_messages_by_a_silent_broker_was_told_to_look_at_revoke_drain_
     """That setting is about rebalances, and does nothing where the group takes the process for dead."""
     process = start("one", partitions=1)
     link, told = process.attach("s"), list[Exception]()
-    link.on_trouble = told.append
+    link.notices.on_trouble = told.append
     process.send("a")
     process.receive(link, 1)
     assignment = process.group_worker.assignment
@@ -217,7 +217,7 @@ def test_a_process_that_leaves_says_so_once(start: Start, caplog: pytest.LogCapt
     caplog.clear()
     group_worker = process.group_worker
     link.is_closed = True
-    group_worker.detach(link.link_id)
+    group_worker.detach(link.terms.link_id)
     group_worker.stop()
     process.run(lambda: not group_worker.is_alive)
     [(level, text)] = lines(caplog, PARTITIONS)

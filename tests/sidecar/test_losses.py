@@ -41,9 +41,9 @@ def start() -> Iterator[Start]:
 
 def received(one: SteppedSidecar, link: Link, count: int = 1) -> list[tuple[int, DeliveryCount]]:
     """The next messages, each as the application is shown it."""
-    link.credit = count
+    link.demand.credit = count
     one.run(lambda: len(link.buffer) >= count)
-    return [(delivery.offset, delivery.count) for delivery in (link.buffer.popleft() for _ in range(count))]
+    return [(delivery.offset, delivery.count) for delivery in (link.buffer.ready.popleft() for _ in range(count))]
 
 
 def events(cluster: MemoryCluster) -> list[ChannelEvents]:
@@ -67,10 +67,10 @@ def test_what_a_session_had_in_hand_when_it_ended_is_an_attempt_and_waits_no_del
     one = start("one", settings=AddressSettings(redelivery_delay_ms=DELAY_MS))
     link = one.attach("s")
     one.send("in hand", "unread")
-    link.credit = 2
+    link.demand.credit = 2
     one.run(lambda: len(link.buffer) == 2)
     assert link.pop() is not None
-    group_worker_behind(link).detach(link.link_id)
+    group_worker_behind(link).detach(link.terms.link_id)
     again = received(one, one.attach("t"), 2)
     assert again == [(0, DeliveryCount(1, 2, True)), (1, FIRST_DELIVERY)]
 
@@ -87,9 +87,9 @@ def test_what_is_taken_from_a_living_session_is_told_at_once_and_no_attempt(
     one = start("one", **options)
     link = one.attach("s")
     told: list[Exception] = []
-    link.on_trouble = told.append
+    link.notices.on_trouble = told.append
     one.send("in hand", "unread")
-    link.credit = 2
+    link.demand.credit = 2
     one.run(lambda: len(link.buffer) == 2)
     assert link.pop() is not None
     group_worker = group_worker_behind(link)
@@ -128,13 +128,13 @@ def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_fo
     link = one.attach("s")
     one.send("first")
     one.receive(link, 1)
-    link.leases[0].acknowledge(0)
+    link.settlement.leases[0].acknowledge(0)
     channel = group_worker_behind(link).data.channels[0]
     one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
     before = len(attempted(one))
     one.held.add(CHECKPOINTS)
     one.send(*(f"m{number}" for number in range(count)))
-    link.credit = count
+    link.demand.credit = count
     one.run_for(2_000)
     assert not link.buffer
     one.held.clear()
@@ -171,7 +171,7 @@ def test_what_is_given_up_leaves_an_event_with_its_end(
     one.send("poison")
     one.receive(link, 1)
     one.held.add(CHECKPOINTS)
-    link.dispositions.append(Disposition(returned=[(link.leases[0], Modified(0, counted=True))]))
+    link.settlement.dispositions.append(Disposition(returned=[(link.settlement.leases[0], Modified(0, counted=True))]))
     one.run_for(1_000)
     assert events(one.cluster) == []
     group = one.cluster.group(group_worker_behind(link).data.group.group_id)
@@ -196,8 +196,8 @@ def test_however_much_one_checkpoint_tells_no_record_of_it_is_too_large_for_its_
         one.send("returned", unit=b"%04096d" % number)
     one.receive(link, count)
     one.held.add(CHECKPOINTS)
-    returned = [(link.leases[0], Modified(offset, counted=True)) for offset in range(count)]
-    link.dispositions.append(Disposition(returned=returned))
+    returned = [(link.settlement.leases[0], Modified(offset, counted=True)) for offset in range(count)]
+    link.settlement.dispositions.append(Disposition(returned=returned))
     one.run_for(1_000)
     one.held.clear()
     one.run_for(1_000)
@@ -238,7 +238,7 @@ def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
     one.sidecar.submit(
         Transfer(about="a commit", sends=(), settlings=[(group_worker_behind(link).checkpoint_part, settling)])
     )
-    link.leases[0].acknowledge(2)
+    link.settlement.leases[0].acknowledge(2)
     one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
     ranges = [places for event in events(one.cluster) for places in event.acknowledged]
     assert sorted(offset for r in ranges for offset in range(r.first, r.last + 1)) == [0, 1, 2]
@@ -256,7 +256,7 @@ def test_what_used_up_its_attempts_by_crashes_is_held_for_an_operator_too(start:
     link = two.attach("t")
     two.send("fine")
     assert [offset for offset, _ in received(two, link)] == [1]
-    link.credit = 1
+    link.demand.credit = 1
     two.run_for(10_000)
     assert not link.buffer
     assert two.cluster.log("letters", 0).end == 0
@@ -276,9 +276,9 @@ def test_a_partition_whose_changelog_is_damaged_stays_closed_and_the_others_go_o
     one.cluster.faults.damaged = lambda topic, partition, offset: (topic, partition) == (changelog, 0)
     two = start("two", partitions=2)
     again = two.attach("s")
-    two.run(lambda: list(two.group_worker.data.channels) == [1] and bool(again.notices))
+    two.run(lambda: list(two.group_worker.data.channels) == [1] and bool(again.notices.pending))
     assert two.receive(again, 1) == [0]
-    [told] = again.notices
+    [told] = again.notices.pending
     assert "offset 0: what is stored there cannot be read" in str(told)
     two.run_for(5_000)
     assert list(two.group_worker.data.channels) == [1], "nothing of the damaged one is handed over"

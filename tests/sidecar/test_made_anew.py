@@ -34,7 +34,7 @@ def make_anew(one: SteppedSidecar, *bodies: str) -> None:
 
 def settle(one: SteppedSidecar, link: Link, offsets: list[int]) -> None:
     """Acknowledged and recorded."""
-    link.leases[0].acked.extend(offsets)
+    link.settlement.leases[0].acked.extend(offsets)
     one.run_for(200)
 
 
@@ -68,7 +68,7 @@ def test_what_was_settled_since_a_topic_was_made_anew_comes_again(one: SteppedSi
 
 def marks(one: SteppedSidecar, link: Link, count: int) -> list[tuple[int, bool, int]]:
     """Offset, JMSRedelivered and JMSXDeliveryCount of the next so many."""
-    link.credit = count
+    link.demand.credit = count
     one.run(lambda: len(link.buffer) >= count)
     taken = [link.pop() for _ in range(count)]
     return [(d.offset, d.count.redelivered, d.count.delivery_count) for d in taken if d is not None]
@@ -106,9 +106,9 @@ def test_after_a_break_of_a_connection_the_topic_is_looked_at_at_once(one: Stepp
     one.cluster.faults.breaks += 1
     one.run_for(100)
     began_ms = one.clock.monotonic_ms()
-    link.credit = 6
+    link.demand.credit = 6
     one.run(lambda: len(link.buffer) >= 6)
-    assert [delivery.offset for delivery in link.buffer] == [0, 1, 2, 3, 4, 5]
+    assert [delivery.offset for delivery in link.buffer.ready] == [0, 1, 2, 3, 4, 5]
     assert one.clock.monotonic_ms() - began_ms < LOOK_MS // 2
 
 
@@ -141,5 +141,5 @@ def test_a_topic_made_anew_with_fewer_partitions_is_read_on_with_those_there_are
     assert group_worker.is_running
     assert list(group_worker.data.channels) == [0]
     sidecar.run_for(LOOK_MS + 1_000)
-    assert link.failure is None
+    assert link.notices.failure is None
     sidecar.crash()

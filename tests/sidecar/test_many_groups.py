@@ -67,7 +67,7 @@ def receivers(process: SteppedSidecar, count: int) -> list[Link]:
     links = [link_of(f"s{number}") for number in range(count)]
     for number, link in enumerate(links):
         queue = Queue(f"orders-{number}")
-        link.is_waiting, link.credit = True, 1
+        link.demand.is_waiting, link.demand.credit = True, 1
         link.group_worker = process.sidecar.attach(queue, link)
         link.is_attached = True
         with process.cluster.changed:
@@ -105,7 +105,7 @@ def test_commits_of_many_sessions_are_divided_as_well(process: SteppedSidecar, o
     for link in links:
         delivery = link.pop()
         assert delivery is not None
-        settling = Settling(group_worker_behind(link).data.channels[0], link.session_id, [delivery.offset])
+        settling = Settling(group_worker_behind(link).data.channels[0], link.terms.session_id, [delivery.offset])
         part = group_worker_behind(link).checkpoint_part
         transfers.append(Transfer(about="a commit", sends=(), settlings=[(part, settling)]))
     for transfer in transfers:
@@ -125,7 +125,9 @@ def test_who_waits_for_its_acknowledgement_comes_in_turn(process: SteppedSidecar
         delivery = link.pop()
         assert delivery is not None
         done.append(Completion())
-        link.dispositions.append(Disposition(acknowledged=[(delivery.lease, delivery.offset)], done=done[-1]))
+        link.settlement.dispositions.append(
+            Disposition(acknowledged=[(delivery.lease, delivery.offset)], done=done[-1])
+        )
     begun, begun_ms = len(offsets.groups), process.clock.monotonic_ms()
     process.run(lambda: all(each.is_done for each in done))
     assert len(offsets.groups) - begun <= 2 * (QUEUES // GROUPS_MAX + 1)

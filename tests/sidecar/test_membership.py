@@ -64,11 +64,11 @@ def test_a_consumer_that_pauses_leaves_its_partitions_where_they_are(cluster: Me
     group = cluster.group(QUEUE.group_id(""))
     run_both_for(one, two, 100)
     generation = group.generation
-    mine.is_waiting = False
+    mine.demand.is_waiting = False
     run_both_for(one, two, 55_000)
     assert group.generation == generation
     run_both(one, two, lambda: len(two.group_worker.data.channels) == 2, within_ms=10_000)
-    assert theirs.is_waiting
+    assert theirs.demand.is_waiting
 
 
 def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> None:
@@ -85,11 +85,11 @@ def test_a_pause_counts_from_when_nothing_is_in_hand_any_more(start: Start) -> N
         ),
     )
     one.send("long", partition=next(iter(one.group_worker.data.channels)))
-    link.credit = 1
+    link.demand.credit = 1
     run_both(one, two, lambda: bool(link.buffer))
     delivery = link.pop()
     assert delivery is not None
-    link.is_waiting = False
+    link.demand.is_waiting = False
     run_both_for(one, two, 30_000)
     delivery.lease.acknowledge(delivery.offset)
     run_both_for(one, two, 9_000)

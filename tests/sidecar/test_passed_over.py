@@ -38,7 +38,7 @@ def received_beside_an_expired_one(one: SteppedSidecar, link: Link) -> list[Deli
 
 
 def take(one: SteppedSidecar, link: Link) -> Delivery:
-    link.credit = 1
+    link.demand.credit = 1
     one.run(lambda: bool(link.buffer))
     delivery = link.pop()
     assert delivery is not None
@@ -69,7 +69,7 @@ def test_the_next_comes_at_once_and_the_expired_one_goes_to_its_address(
         one.held.clear()
         one.run(lambda: expired_copies(cluster) == [b"second"])
         assert one.group_worker.data.channels[0].state.watermark == 0
-    link.leases[0].acked += [0, 2]
+    link.settlement.leases[0].acked += [0, 2]
     one.held.clear()
     wait_until_all_is_settled(one)
     assert expired_copies(cluster) == [b"second"]
@@ -103,7 +103,7 @@ def test_what_is_rolled_back_comes_again_without_the_expired_one(cluster: Memory
     ]
     if is_closed:
         link.is_closed = True
-        link.group_worker.detach(link.link_id)
+        link.group_worker.detach(link.terms.link_id)
     else:
         link.give_back(rows)
     one.run_for(200)
@@ -111,7 +111,7 @@ def test_what_is_rolled_back_comes_again_without_the_expired_one(cluster: Memory
     one.held.clear()
     again = [take(one, other), take(one, other)]
     assert [(delivery.offset, delivery.count.delivery_count) for delivery in again] == [(0, 2), (2, 2)]
-    other.leases[0].acked += [0, 2]
+    other.settlement.leases[0].acked += [0, 2]
     wait_until_all_is_settled(one)
     assert expired_copies(cluster) == [b"second"]
     one.crash()
@@ -130,7 +130,7 @@ def test_an_owner_that_dies_leaves_one_copy(cluster: MemoryCluster, is_copied: b
     link = two.attach("t")
     again = [take(two, link), take(two, link)]
     assert [(delivery.offset, delivery.count.redelivered) for delivery in again] == [(0, True), (2, True)]
-    link.leases[0].acked += [0, 2]
+    link.settlement.leases[0].acked += [0, 2]
     wait_until_all_is_settled(two)
     assert expired_copies(cluster) == [b"second"]
     two.crash()

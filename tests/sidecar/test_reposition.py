@@ -45,9 +45,9 @@ def link(cluster: MemoryCluster) -> Iterator[Link]:
     with ExitStack() as stack:
         stack.callback(sidecar.close)
         link = link_of("s")
-        link.is_waiting = True
+        link.demand.is_waiting = True
         link.group_worker = sidecar.attach(ORDERS, link)
-        stack.callback(lambda: link.group_worker.detach(link.link_id))
+        stack.callback(lambda: link.group_worker.detach(link.terms.link_id))
         yield link
 
 

@@ -21,9 +21,7 @@ RED, BLUE = "JMSType = 'red'", "JMSType = 'blue'"
 
 
 def choosing(text: str | None) -> Link:
-    link = link_of("s")
-    link.selector = parse_selector(text)
-    return link
+    return link_of("s", parse_selector(text))
 
 
 def painted(offset: int, colour: str) -> Reference:
@@ -46,10 +44,11 @@ def test_equal_selectors_have_one_bit_and_nobody_is_asked_while_there_is_none() 
     assert red.chosen_by == EVERYONE
     links = [choosing(RED), choosing("( JMSType='red' )"), choosing(BLUE), choosing(None)]
     selections.take(links, [])
-    assert links[0].chooses == links[1].chooses
-    assert {link.chooses for link in links} == {EVERYONE, 2, 4}
+    bits = [selections.bit_of(link.terms.selector) for link in links]
+    assert bits[0] == bits[1]
+    assert set(bits) == {EVERYONE, 2, 4}
     selections.look([red, plain])
-    assert (red.chosen_by, plain.chosen_by) == (EVERYONE | links[0].chooses, EVERYONE | links[2].chooses)
+    assert (red.chosen_by, plain.chosen_by) == (EVERYONE | bits[0], EVERYONE | bits[2])
     assert selections.present == 7
 
 
@@ -57,11 +56,12 @@ def test_what_is_in_memory_is_asked_by_a_selector_that_comes_also_where_it_gets_
     selections, state = Selections(), state_of(painted(0, "red"), painted(1, "blue"))
     red, blue = choosing(RED), choosing(BLUE)
     selections.take([red], [state])
+    bit = selections.bit_of(red.terms.selector)
     assert {each.offset: each.chosen_by for each in state.in_memory()} == {0: EVERYONE | 2, 1: EVERYONE}
     selections.take([blue], [state])
-    assert blue.chooses == red.chooses == 2
+    assert selections.bit_of(blue.terms.selector) == bit == 2
     assert {each.offset: each.chosen_by for each in state.in_memory()} == {0: EVERYONE, 1: EVERYONE | 2}
-    assert state.gates.free_for(blue.chooses) == 1
+    assert state.gates.free_for(bit) == 1
 
 
 def test_when_the_last_receiver_goes_its_selector_stays_until_another_comes() -> None:
@@ -81,8 +81,8 @@ def test_who_has_credit_is_who_is_read_for() -> None:
     assert selections.wanted_by([red]) == EVERYONE
     selections.take([red, blue], [])
     assert selections.wanted_by([red, blue]) == selections.present
-    red.credit = 1
-    assert selections.wanted_by([red, blue]) == red.chooses
+    red.demand.credit = 1
+    assert selections.wanted_by([red, blue]) == selections.bit_of(red.terms.selector)
 
 
 def test_units_that_nobody_chooses_pause_nothing_however_many(caplog: pytest.LogCaptureFixture) -> None:
@@ -90,7 +90,7 @@ def test_units_that_nobody_chooses_pause_nothing_however_many(caplog: pytest.Log
     group_worker = GroupWorkerUnderTest(budget_bytes=1 << 20)
     data = group_worker.group_worker.data
     red = choosing("price > 1")
-    data.links[red.link_id] = red
+    data.links[red.terms.link_id] = red
     data.links_changed()
     with caplog.at_level(logging.WARNING):
         for number in range(2_000):
@@ -102,7 +102,7 @@ def test_units_that_nobody_chooses_pause_nothing_however_many(caplog: pytest.Log
     assert group_worker.state.gates.waiting_count < 100
     data.links.clear()
     everything = choosing(None)
-    data.links[everything.link_id] = everything
+    data.links[everything.terms.link_id] = everything
     data.links_changed()
     assert sorted(set(group_worker.drain(2_000))) == list(range(2_000))
     assert not group_worker.channel.is_paused

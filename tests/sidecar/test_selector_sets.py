@@ -38,7 +38,7 @@ class Consumer:
         self._selector = selector
         self.link: Link = link_of(f"{id(self)}")
         sidecar.claims.selector_sets.use(ORDERS, selector)
-        self.link.on_left = lambda: sidecar.claims.selector_sets.end_use(ORDERS, selector)
+        self.link.notices.on_left = lambda: sidecar.claims.selector_sets.end_use(ORDERS, selector)
         if started:
             try:
                 self.start()
@@ -51,9 +51,9 @@ class Consumer:
         link = self.link
         worker = link.group_worker = self.worker = self._sidecar.sources.attach(ORDERS, link)
         link.is_attached = True
-        eventually(lambda: worker.is_settled or link.failure is not None, "the consumer is not served")
-        if link.failure is not None:
-            raise link.failure
+        eventually(lambda: worker.is_settled or link.notices.failure is not None, "the consumer is not served")
+        if link.notices.failure is not None:
+            raise link.notices.failure
 
     def close(self) -> None:
         self.link.leave()
@@ -200,9 +200,9 @@ def test_a_process_that_comes_back_to_others_selectors_hears_so_without_being_gi
     one.claims.selector_sets._parts.registry.write({KEY: encode_selectors(taken)})
     group = one.claims.holder.name
     processes.cluster.expire_member(group, next(iter(processes.cluster.group(group).members)))
-    eventually(lambda: consumer.link.failure is not None, "nobody tells it")
-    assert isinstance(consumer.link.failure, IllegalStateError)
-    assert "and other processes receive with the selector \"region = 'US'\"" in str(consumer.link.failure)
+    eventually(lambda: consumer.link.notices.failure is not None, "nobody tells it")
+    assert isinstance(consumer.link.notices.failure, IllegalStateError)
+    assert "and other processes receive with the selector \"region = 'US'\"" in str(consumer.link.notices.failure)
     with pytest.raises(IllegalStateError):
         Consumer(one, EU)
     assert recorded(other) == taken
@@ -217,9 +217,9 @@ def test_a_process_that_comes_back_beside_one_without_selectors_hears_so(process
     plain = Consumer(other)
     forget_holder(processes, one)
     eventually(lambda: recorded(one) is not None, "it is no holder again")
-    assert consumer.link.failure is None
+    assert consumer.link.notices.failure is None
     processes.clock.advance(SESSION_TIMEOUT_MS + LEAVE_MS + 1)
-    eventually(lambda: consumer.link.failure is not None, "nobody tells it")
-    assert "and other processes receive with no selector" in str(consumer.link.failure)
+    eventually(lambda: consumer.link.notices.failure is not None, "nobody tells it")
+    assert "and other processes receive with no selector" in str(consumer.link.notices.failure)
     assert recorded(other) is None
-    assert plain.link.failure is None
+    assert plain.link.notices.failure is None

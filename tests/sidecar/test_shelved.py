@@ -43,13 +43,17 @@ class Shelving(GroupWorkerUnderTest):
         data.links_changed()
         return links
 
+    def bit_of(self, link: Link) -> int:
+        """What the channel knows its selector by."""
+        return self.group_worker.data.selections.bit_of(link.terms.selector)
+
     def drink(self, link: Link, now_ms: int = NOW_MS) -> Iterator[int]:
         """What the receiver gets, until nothing stands on the shelf that it may choose and nothing comes."""
-        link.credit = 100
+        link.demand.credit = 100
         idle = 0
         while idle < 3:
             self.group_worker.keep_within_memory(self.consumer)
-            offer = decide_offer(self.state, "a", limit=100, now_ms=now_ms, chooses=link.chooses)
+            offer = decide_offer(self.state, "a", limit=100, now_ms=now_ms, chooses=self.bit_of(link))
             self.state.apply(offer.change)
             offsets = [reference.offset for reference in offer.references]
             idle = 0 if offsets or self.state.shelf.is_awaited else idle + 1
@@ -125,7 +129,7 @@ def test_what_nobody_chooses_leaves_from_the_shelf_when_it_expires() -> None:
     group_worker.channel.pass_time(LATER_MS + 1, 0)
     for _ in range(2_000):
         group_worker.turn()
-        offer = decide_offer(group_worker.state, "a", limit=100, now_ms=LATER_MS + 1, chooses=red.chooses)
+        offer = decide_offer(group_worker.state, "a", limit=100, now_ms=LATER_MS + 1, chooses=group_worker.bit_of(red))
         group_worker.state.apply(offer.change)
         assert not offer.references
         left += len(offer.leaving)
@@ -168,7 +172,7 @@ def test_what_the_held_store_has_lost_has_the_channel_recovered(is_asked: bool) 
     group_worker.store.clear(group_worker.channel.name)
     now_ms, chooses = LATER_MS + 1, EVERYONE
     if is_asked:
-        now_ms, chooses = NOW_MS, group_worker.choose("grey")[0].chooses
+        now_ms, chooses = NOW_MS, group_worker.bit_of(group_worker.choose("grey")[0])
     group_worker.channel.pass_time(now_ms, 0)
     in_memory = decide_offer(group_worker.state, "a", limit=1_000, now_ms=now_ms, chooses=chooses)
     group_worker.state.apply(in_memory.change)

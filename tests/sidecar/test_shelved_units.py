@@ -194,7 +194,7 @@ def test_what_the_held_store_has_lost_of_units_has_the_channel_recovered(how: st
         now_ms = LATER_MS + 1
         group_worker.channel.pass_time(now_ms, 0)
     else:
-        chooses = group_worker.choose("grey")[0].chooses
+        chooses = group_worker.bit_of(group_worker.choose("grey")[0])
     lost: list[OwnedChannel] = []
     for _ in range(20):
         lost += group_worker.flow.keep_within_memory(group_worker.group_worker.data, group_worker.consumer)

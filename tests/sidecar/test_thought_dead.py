@@ -57,7 +57,7 @@ def consumer(sidecar: Sidecar, subscription: Subscription) -> Link:
     """What a session does for one."""
     link = link_of(f"{id(sidecar)}")
     sidecar.subscribe(subscription)
-    link.on_left = lambda: sidecar.end_use(subscription)
+    link.notices.on_left = lambda: sidecar.end_use(subscription)
     worker = link.group_worker = sidecar.attach(subscription, link)
     link.is_attached = True
     eventually(lambda: worker.is_settled, "the consumer is not served")
@@ -94,7 +94,7 @@ def test_a_process_that_was_thought_dead_has_its_subscription_again(
     write(one, other, subscription, lambda record, _: replace(record, holders=()))
     forget(processes, one._holder.name)
     eventually(lambda: recorded(one, subscription) == found, "it holds the subscription no longer")
-    assert link.failure is None
+    assert link.notices.failure is None
 
 
 @pytest.mark.parametrize("forgotten", ["holder", "member"])
@@ -108,9 +108,9 @@ def test_the_consumer_of_a_subscription_that_others_made_anew_or_ended_hears_so(
     link = consumer(one, subscription)
     write(one, other, subscription, change)
     forget(processes, one._holder.name if forgotten == "holder" else subscription.group_id())
-    eventually(lambda: link.failure is not None, "nobody tells it")
-    assert isinstance(link.failure, IllegalStateError)
-    assert "was ended or changed by another process" in str(link.failure)
+    eventually(lambda: link.notices.failure is not None, "nobody tells it")
+    assert isinstance(link.notices.failure, IllegalStateError)
+    assert "was ended or changed by another process" in str(link.notices.failure)
     link.leave()
 
 
@@ -123,8 +123,8 @@ def test_the_consumer_of_an_unshared_subscription_that_others_took_hears_so(
     link = consumer(one, DURABLE)
     write(one, other, DURABLE, lambda record, holder: replace(record, holders=(holder,)))
     forget(processes, one._holder.name if forgotten == "holder" else DURABLE.group_id())
-    eventually(lambda: link.failure is not None, "nobody tells it")
-    assert "has a consumer in another process" in str(link.failure)
+    eventually(lambda: link.notices.failure is not None, "nobody tells it")
+    assert "has a consumer in another process" in str(link.notices.failure)
     with pytest.raises(IllegalStateError, match="has a consumer"):
         one.subscribe(DURABLE)
 
@@ -186,4 +186,4 @@ def test_closing_one_of_several_shared_consumers_waits_for_nobody(
     mine.leave()
     assert "has members still" not in caplog.text
     assert recorded(other, SHARED).holders == (other._holder.name,)
-    assert theirs.failure is None
+    assert theirs.notices.failure is None

@@ -32,11 +32,11 @@ class HandedOver(NamedTuple):
 def handed_over_two_messages() -> HandedOver:
     link, channel = link_of("s"), channel_of(state_with_two_messages())
     group_worker = group_worker_of(channel, link)
-    link.credit = 10
+    link.demand.credit = 10
     group_worker.dispatch.grant()
     group_worker.dispatch.deliver()
     troubles: list[Exception] = []
-    link.on_trouble = troubles.append
+    link.notices.on_trouble = troubles.append
     return HandedOver(group_worker, link, channel, troubles)
 
 
@@ -60,7 +60,7 @@ def test_a_transfer_that_settles_more_than_is_in_hand_is_refused_alone(named: li
 def test_an_acknowledgement_named_twice_stops_no_group_worker() -> None:
     """STATE-6: it changes nothing of what the session does not hold."""
     handed_over = handed_over_two_messages()
-    handed_over.link.buffer[0].lease.acked += [0, 1, 1, 7]
+    handed_over.link.buffer.ready[0].lease.acked += [0, 1, 1, 7]
     handed_over.group_worker.pump()
     assert unknown_offsets(handed_over.channel.state, "s", [0, 1]) == [0]
     assert ["offset 7, 1 refused" in str(error) for error in handed_over.troubles] == [True]
@@ -69,7 +69,7 @@ def test_an_acknowledgement_named_twice_stops_no_group_worker() -> None:
 def test_an_acknowledgement_on_its_way_to_a_lost_channel_is_told_to_be_refused() -> None:
     """Of ACK-9: the session hears it by its link, for no call of its own waits."""
     handed_over = handed_over_two_messages()
-    handed_over.link.buffer.popleft().lease.acknowledge(0)
+    handed_over.link.buffer.ready.popleft().lease.acknowledge(0)
     handed_over.group_worker.assignment.drop(handed_over.channel)
     assert ["offset 0 refused" in str(error) for error in handed_over.troubles] == [True]
 

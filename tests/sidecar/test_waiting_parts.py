@@ -104,7 +104,7 @@ def test_an_answer_in_time_is_taken_and_not_withdrawn() -> None:
 def test_what_is_taken_back_before_it_is_durable_never_arrives() -> None:
     """ACK-8: it did not reach the application, so it is unread, and no attempt."""
     waiting = link_of("s")
-    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=waiting.notify)
+    lease = PartitionLease(channel_of(ChannelState()), session_id="s", notify=waiting.notices.notify)
     deliveries = [Delivery(lease, Reference(offset, None), FIRST_DELIVERY) for offset in (3, 4, 5)]
     waiting.announce(deliveries)
     assert not waiting.buffer
@@ -122,8 +122,8 @@ def test_a_blocking_acknowledgement_of_two_partitions_waits_for_both(failure: JM
     link, done = link_of("s"), Completion()
     for channel in channels:
         channel.state.apply(decide_offer(channel.state, "s", limit=2, now_ms=0).change)
-    rows = [(PartitionLease(channel, session_id="s", notify=link.notify), 0) for channel in channels]
-    link.dispositions.append(Disposition(acknowledged=rows, done=done))
+    rows = [(PartitionLease(channel, session_id="s", notify=link.notices.notify), 0) for channel in channels]
+    link.settlement.dispositions.append(Disposition(acknowledged=rows, done=done))
     group_worker_of(channels[0], link).settle.take(link)
     recorded, other = channels
     recorded.take_freeze("jbm.x:1", ())

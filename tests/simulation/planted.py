@@ -122,7 +122,7 @@ def stragglers_are_handed_out(patch: pytest.MonkeyPatch) -> None:
 
     def give_back(self: Link, *args: Any, **options: Any) -> None:
         real(self, *args, **options)
-        self.barrier.units.clear()
+        self.settlement.barrier.units.clear()
 
     patch.setattr(Link, "give_back", give_back)
 

@@ -44,7 +44,9 @@ def what_is_unread_counts_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
         for link in self._data.links.values():
             for delivery in link.take_unread() if link.buffer else ():
                 if not delivery.lease.is_revoked:
-                    self._settle.give_back(owned(delivery.lease), link.session_id, [Modified(delivery.offset, True)])
+                    self._settle.give_back(
+                        owned(delivery.lease), link.terms.session_id, [Modified(delivery.offset, True)]
+                    )
 
     patch.setattr(Dispatch, "take_back", take_back)
 

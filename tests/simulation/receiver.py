@@ -133,7 +133,7 @@ class Receiver:
         """Why it receives nothing any more."""
         try:
             for inbox in self.inboxes:
-                inbox.link.is_waiting = listens
+                inbox.link.demand.is_waiting = listens
                 inbox.connect()
         except JMSError:
             self.session.close()
@@ -344,11 +344,11 @@ class Receiver:
     def _note_arrivals(self) -> None:
         here: set[Delivery] = set()
         for link in (inbox.link for inbox in self.inboxes):
-            here.update(link.buffer)
+            here.update(link.buffer.ready)
             if isinstance(link, PreAcknowledgedLink):
-                here.update(link.kept)
-            if link.records_first:
-                here.update(delivery for batch in link.coming for delivery in batch)
+                here.update(link.acknowledged.kept)
+            if link.terms.records_first:
+                here.update(delivery for batch in link.buffer.coming for delivery in batch)
         for delivery in self._arrived - here:
             # What expires there is passed over; what waits for its record goes with its partition.
             may_go = delivery.reference.expiration_ms or delivery.lease.is_revoked or self._is_closing

@@ -349,8 +349,9 @@ def close_a_consumer(bench: Bench) -> Call:
 
     def has_one() -> bool:
         with consumer._link.lock:
-            consumer._link.receives += 1  # as if it were used: what an idle one has asked for is taken back after 3 s
-            if not consumer._link.buffer:
+            # As if it were used: what an idle one has asked for is taken back after 3 s.
+            consumer._link.demand.receives += 1
+            if not consumer._link.buffer.ready:
                 consumer._link.request(1)
         return len(consumer._link.buffer) == 1
 

@@ -1,0 +1,42 @@
+"""What one consumer asks for, and the signs that somebody is there to receive it."""
+
+from __future__ import annotations
+
+
+class Demand:
+    """Of one link. The session's lock guards what is asked; the group worker looks at the rest without it."""
+
+    def __init__(self) -> None:
+        self.credit = 0
+        """How many more the session would take now; what is granted counts until it is in the buffer or announced."""
+        self.is_asking_alone = False
+        """The group worker was asked to serve it after its siblings' unread messages went back, and has not yet."""
+        self.is_waiting = False
+        """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
+        self.receives = 0
+        """How often the application asked for a message; the group worker looks whether it changes."""
+        self._receives_seen, self._active_at_ms = -1, 0
+
+    @property
+    def is_called(self) -> bool:
+        """A receive waits, or one began since `is_recent` was asked."""
+        return self.is_waiting or self.receives != self._receives_seen
+
+    def is_recent(self, now_ms: int, idle_ms: int) -> bool:
+        """A receive or listener waits or was there within `idle_ms` (monotonic times)."""
+        if self.is_called:
+            self._receives_seen = self.receives
+            self._active_at_ms = now_ms
+            return True
+        return now_ms - self._active_at_ms <= idle_ms
+
+    def granted(self, count: int) -> None:
+        """So many of what was asked for are in the buffer, or announced."""
+        self.credit = max(self.credit - count, 0)
+
+    def end_wait(self, *, withdraw: bool) -> None:
+        """A receive that waited ends; idleness counts from now. What it got too late stays for the next call."""
+        self.is_waiting = False
+        self.receives += 1
+        if withdraw:
+            self.credit = 0
