@@ -66,7 +66,7 @@ class OwnConnections:
             else:
                 with _subscribed(provider, source):
                     yield
-            provider.sidecar.wait_idle(LEAVE_TIMEOUT_S)
+            provider.sidecar.sources.wait_idle(LEAVE_TIMEOUT_S)
 
 
 @contextmanager
@@ -81,6 +81,6 @@ def _subscribed(provider: SidecarProvider, subscription: Subscription) -> Iterat
         link.group_worker, link.is_attached = worker, True
         link.filled.wait_for(lambda: worker.data.is_settled or not worker.is_alive, JOIN_TIMEOUT_S)
         yield
-        provider.sidecar.wait_idle(LEAVE_TIMEOUT_S)
+        provider.sidecar.sources.wait_idle(LEAVE_TIMEOUT_S)
     finally:
         link.leave()

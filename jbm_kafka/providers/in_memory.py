@@ -162,7 +162,7 @@ class World:
             assert isinstance(each.kafka, MemoryKafka), each.kafka
             each.kafka.deliver()
         ends_at_s = time.monotonic() + timeout_s
-        return all(each.sidecar.wait_idle(max(0.0, ends_at_s - time.monotonic())) for each in running)
+        return all(each.sidecar.sources.wait_idle(max(0.0, ends_at_s - time.monotonic())) for each in running)
 
     def settle(self) -> None:
         """Return when nothing is on its way; not for ever, for somebody may go on sending."""

@@ -85,7 +85,7 @@ class SidecarProvider:
             transaction_bytes_max=config.memory_budget_bytes // 4,
             join_timeout_s=config.join_timeout_s,
         )
-        self.known_topic = running.sidecar.topics.usable
+        self.known_topic = running.sidecar.destinations.topics.usable
         """See Provider; here, and no method, for every send asks it."""
         self._plain = PlainSends(lambda linger_ms: self._kafka.sender(linger_ms=linger_ms))
         self._lock = threading.Lock()
@@ -94,15 +94,15 @@ class SidecarProvider:
         """And the connection that has it."""
 
     def ensure(self, destination: Destination) -> TopicInfo:
-        """The destination's topic; see Sidecar.ensure."""
-        return self.sidecar.ensure(destination)
+        """The destination's topic; see Destinations.ensure."""
+        return self.sidecar.destinations.ensure(destination)
 
     def ensure_to_send(self, destination: Destination) -> TopicInfo:
         """As `ensure`, waiting for Kafka as a send does; see Provider."""
         deadline_s = time.monotonic() + SEND_TIMEOUT_S
         while True:
             try:
-                return self.sidecar.find(destination)
+                return self.sidecar.destinations.find(destination)
             except Unreachable as error:
                 if time.monotonic() < deadline_s and self._patience is None:
                     continue
@@ -128,39 +128,39 @@ class SidecarProvider:
 
     def check_sendable(self, destination: Destination) -> None:
         """Return when messages may be sent there; see Topics.check_sendable."""
-        self.sidecar.topics.check_sendable(destination)
+        self.sidecar.destinations.topics.check_sendable(destination)
 
     def place_unit(self, name: str, unit: bytes) -> int:
         """Where a unit's next message goes, recorded where it must be; see Topics.place."""
-        return self.sidecar.topics.place(name, unit)
+        return self.sidecar.destinations.topics.place(name, unit)
 
     def hold_client_id(self, client_id: str, connection_id: str, lost: Callable[[InvalidClientIDError], None]) -> None:
         """Have the client id for this connection alone; see ClientIds."""
-        self.sidecar.client_ids.hold(client_id, connection_id, lost)
+        self.sidecar.claims.client_ids.hold(client_id, connection_id, lost)
         self._client_id = client_id, connection_id
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Have the subscription; see Sidecar.subscribe."""
-        self.sidecar.subscribe(subscription)
+        """Have the subscription; see Sources.subscribe."""
+        self.sidecar.sources.subscribe(subscription)
 
     def end_use(self, subscription: Subscription) -> None:
         """One consumer less."""
         if self._patience is None:
-            self.sidecar.end_use(subscription)
+            self.sidecar.sources.end_use(subscription)
         else:
-            self._patience.run(lambda: self.sidecar.end_use(subscription), FLUSH_TIMEOUT_S)
+            self._patience.run(lambda: self.sidecar.sources.end_use(subscription), FLUSH_TIMEOUT_S)
 
     def unsubscribe(self, client_id: str, name: str) -> None:
         """End a durable subscription."""
-        self.sidecar.unsubscribe(client_id, name)
+        self.sidecar.sources.unsubscribe(client_id, name)
 
     def use_selector(self, queue: Queue, selector: str) -> None:
         """One consumer more has it; see SelectorSets."""
-        self.sidecar.selector_sets.use(queue, selector)
+        self.sidecar.claims.selector_sets.use(queue, selector)
 
     def end_use_of_selector(self, queue: Queue, selector: str) -> None:
         """One consumer less has it."""
-        self.sidecar.selector_sets.end_use(queue, selector)
+        self.sidecar.claims.selector_sets.end_use(queue, selector)
 
     def create_temporary(self, kind: type[Temporary], connection_id: str, number: int) -> Temporary:
         """A new temporary destination of this connection."""
@@ -172,19 +172,19 @@ class SidecarProvider:
 
     def take_replies(self, queue: TemporaryQueue, take: Callable[[KafkaRecord], None]) -> None:
         """Have each record of the queue taken, by the thread that reads it."""
-        self.sidecar.temporaries.call(queue, take)
+        self.sidecar.destinations.temporaries.call(queue, take)
 
     def attach(self, source: Source, link: Link) -> GroupWorker:
         """Begin to serve a receiver."""
-        return self.sidecar.attach(source, link)
+        return self.sidecar.sources.attach(source, link)
 
     def settings_of(self, name: str) -> ResolvedSettings:
         """The address settings in force for a destination."""
-        return self.sidecar.settings_of(name)
+        return self.sidecar.destinations.settings_of(name)
 
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
         """The stable end of our partitions of it, as of now; none when the cluster does not say so in time."""
-        return self.sidecar.end_positions(source, timeout_s)
+        return self.sidecar.sources.end_positions(source, timeout_s)
 
     def submit(self, work: UnitOfWork) -> None:
         """Commit a session's transaction, after the connection's outstanding plain sends."""
@@ -199,7 +199,7 @@ class SidecarProvider:
             InvalidDestinationError: there is no such queue.
         """
         with raised_as_jms_errors(f"browse {queue}"):
-            self.sidecar.topics.partitions_of(queue)  # raises where it is not there
+            self.sidecar.destinations.topics.partitions_of(queue)  # raises where it is not there
         return self._seen(queue, include=include, selector=selector)
 
     def _seen(self, queue: Queue, *, include: str, selector: Selector | None) -> Iterator[Seen]:
@@ -208,7 +208,7 @@ class SidecarProvider:
             self._kafka,
             ChannelGroup.of_queue(queue, namespace=namespace),
             now_ms=self.clock.now_ms(),
-            hands=Hands(self._kafka, namespace=namespace, ours=self.sidecar.group_worker_of(queue)),
+            hands=Hands(self._kafka, namespace=namespace, ours=self.sidecar.sources.group_worker_of(queue)),
             include_all=include == "all",
             selector=selector,
         )
@@ -230,10 +230,10 @@ class SidecarProvider:
     def send_error(self, error: KafkaClientError, destination: Destination) -> JMSError:
         """What the caller of a send should see. A topic that has gone is forgotten: the next send looks for it."""
         if isinstance(error, UnknownTopic) and destination.is_temporary:
-            self.sidecar.topics.forget_temporary()
+            self.sidecar.destinations.topics.forget_temporary()
             return InvalidDestinationError(f"{destination}: {error}; nothing was sent", destination=destination.name)
         if isinstance(error, UnknownTopic):
-            self.sidecar.topics.forget(destination.name)
+            self.sidecar.destinations.topics.forget(destination.name)
             return gone(destination.name, about=str(destination))
         if isinstance(error, RecordTooLarge):
             return _too_large(error, destination)
@@ -269,7 +269,7 @@ class SidecarProvider:
         self._plain.close(0.0)
         client_id = self._client_id
         if client_id is not None:
-            patience.run(lambda: self.sidecar.client_ids.release(*client_id), FLUSH_TIMEOUT_S)
+            patience.run(lambda: self.sidecar.claims.client_ids.release(*client_id), FLUSH_TIMEOUT_S)
         let_go(patience)
         if patience.is_over:
             connections.warning(

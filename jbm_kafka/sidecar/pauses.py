@@ -44,6 +44,10 @@ class Pauses:
             known = self._read[name] = value, decode_pause(value)
         return known[1]
 
+    def is_paused(self, name: str) -> bool:
+        """Nothing of this destination may be handed over."""
+        return self.of(name).consumption is not None
+
     def why_nothing_comes(self, name: str) -> str:
         """What is said to who receives from a paused destination, which looks empty to him."""
         halt = self.of(name).consumption

@@ -62,7 +62,11 @@ def _read_at_ms(url: str) -> list[int]:
     world = use_world(name) if name != url else None
     try:
         running = (world or embedded).sidecars.all()
-        logs = [each.sidecar.topics._registry.log for each in running if each.sidecar.topics._registry is not None]
+        logs = [
+            each.sidecar.destinations.topics._registry.log
+            for each in running
+            if each.sidecar.destinations.topics._registry is not None
+        ]
         return [log.read_at_ms for log in logs]
     finally:
         if world is not None:

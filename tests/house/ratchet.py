@@ -21,7 +21,7 @@ FOLDER_CIRCLES: list[str] = []
 
 LARGE_CLASSES = """
     Checkpointer ConfluentGroupConsumer GroupWorker LocalChannelState MemoryGroupConsumer OwnedChannel
-    Sidecar TransactionPart _Offering
+    TransactionPart _Offering
 """
 """Classes with more attributes than a class should have, inherited ones counted."""
 

@@ -42,7 +42,7 @@ def test_what_a_second_factory_asks_for_is_not_ignored(
             second.create_connection()
         assert told.value.values["setting"] == name
     with second.create_connection() as alone:
-        assert getattr(provider_of(alone).sidecar.config, name) == value
+        assert getattr(provider_of(alone).sidecar._given.config, name) == value
 
 
 def test_what_a_second_factory_does_not_give_it_takes_from_the_first(bootstrap: str, kafka_name: str) -> None:

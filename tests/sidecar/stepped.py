@@ -66,14 +66,14 @@ class SteppedSidecar:
         """A receiver of the queue, started."""
         link = link_of(session)
         link.demand.is_waiting = True
-        link.group_worker = self.sidecar.attach(QUEUE, link)
+        link.group_worker = self.sidecar.sources.attach(QUEUE, link)
         link.is_attached = True
         return link
 
     @property
     def group_worker(self) -> GroupWorker:
         """That of the queue."""
-        group_worker = self.sidecar.group_worker_of(QUEUE)
+        group_worker = self.sidecar.sources.group_worker_of(QUEUE)
         assert group_worker is not None
         return group_worker
 

@@ -212,9 +212,12 @@ def test_the_budget_is_divided_over_all_group_workers_however_many() -> None:
         stores=Stores(MemoryJournal(clock=clock), MemoryHeldStore(), "jbm.one.0", lambda: None),
         workers=SteppedWorkers(clock, lambda _: None),
     )
-    first = sidecar.attach(Queue("orders-0"), link_of("a"))
+    first = sidecar.sources.attach(Queue("orders-0"), link_of("a"))
     assert first.flow.share_bytes() == 100 << 20
-    group_workers = [first, *(sidecar.attach(Queue(f"orders-{number}"), link_of("a")) for number in range(1, 5))]
+    group_workers = [
+        first,
+        *(sidecar.sources.attach(Queue(f"orders-{number}"), link_of("a")) for number in range(1, 5)),
+    ]
     assert [group_worker.flow.share_bytes() for group_worker in group_workers] == [20 << 20] * 5
 
 

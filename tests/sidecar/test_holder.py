@@ -28,16 +28,16 @@ def test_the_client_id_of_a_killed_process_is_free_after_its_session_timeout(pro
     """CONN-2"""
     killed, theirs = processes.start()
     _, mine = processes.start()
-    theirs.client_ids.hold("billing", "c1", never)
+    theirs.claims.client_ids.hold("billing", "c1", never)
     processes.kill(killed, theirs)
     with pytest.raises(InvalidClientIDError, match="a connection of another process has it"):
-        mine.client_ids.hold("billing", "c2", never)
+        mine.claims.client_ids.hold("billing", "c2", never)
     processes.clock.advance(SESSION_TIMEOUT_MS + 1)
-    mine.client_ids.hold("billing", "c2", never)
+    mine.claims.client_ids.hold("billing", "c2", never)
     with pytest.raises(InvalidClientIDError, match="another connection of this process"):
-        mine.client_ids.hold("billing", "c3", never)
-    mine.client_ids.release("billing", "c2")
-    mine.client_ids.hold("billing", "c3", never)
+        mine.claims.client_ids.hold("billing", "c3", never)
+    mine.claims.client_ids.release("billing", "c2")
+    mine.claims.client_ids.hold("billing", "c3", never)
 
 
 def names_of(processes: Processes) -> set[bytes]:
@@ -54,16 +54,16 @@ def test_what_a_killed_process_subscribed_to_goes_with_it_unless_it_is_durable(
 ) -> None:
     """Of TOPIC-1, TOPIC-2: and a durable one is no longer in use."""
     killed, theirs = processes.start()
-    theirs.subscribe(Subscription(PRICES, kind, "old"))
+    theirs.sources.subscribe(Subscription(PRICES, kind, "old"))
     processes.kill(killed, theirs)
     processes.clock.advance(SESSION_TIMEOUT_MS + 1)
     _, mine = processes.start()
-    mine.subscribe(Subscription(PRICES, SubscriptionKind.SHARED, "new"))
+    mine.sources.subscribe(Subscription(PRICES, SubscriptionKind.SHARED, "new"))
     new, old = b"subscription|jbm.shared..new", f"subscription|jbm.{kind.value}..old".encode()
     left = {new, old} if kind is SubscriptionKind.SHARED_DURABLE else {new}
     eventually(lambda: names_of(processes) == left, "what the killed process left is there still")
     if kind is SubscriptionKind.SHARED_DURABLE:
-        mine.unsubscribe("", "old")
+        mine.sources.unsubscribe("", "old")
         assert names_of(processes) == {new}
 
 
@@ -72,5 +72,5 @@ def test_a_durable_subscription_of_a_topic_that_deletes_messages_is_refused(proc
     _, mine = processes.start()
     processes.cluster.create_topic("prices", 2, {"retention.ms": "604800000"})
     with pytest.raises(InvalidDestinationError, match=r"retention.ms=604800000.*kafka-configs.sh --alter"):
-        mine.subscribe(Subscription(PRICES, SubscriptionKind.SHARED_DURABLE, "audit"))
-    mine.subscribe(Subscription(PRICES, SubscriptionKind.SHARED, "audit"))
+        mine.sources.subscribe(Subscription(PRICES, SubscriptionKind.SHARED_DURABLE, "audit"))
+    mine.sources.subscribe(Subscription(PRICES, SubscriptionKind.SHARED, "audit"))

@@ -68,7 +68,7 @@ def receivers(process: SteppedSidecar, count: int) -> list[Link]:
     for number, link in enumerate(links):
         queue = Queue(f"orders-{number}")
         link.demand.is_waiting, link.demand.credit = True, 1
-        link.group_worker = process.sidecar.attach(queue, link)
+        link.group_worker = process.sidecar.sources.attach(queue, link)
         link.is_attached = True
         with process.cluster.changed:
             process.cluster.append(Outgoing(queue.kafka_topic(""), 0, b"u", b"body"), None)

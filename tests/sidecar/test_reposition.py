@@ -46,7 +46,7 @@ def link(cluster: MemoryCluster) -> Iterator[Link]:
         stack.callback(sidecar.close)
         link = link_of("s")
         link.demand.is_waiting = True
-        link.group_worker = sidecar.attach(ORDERS, link)
+        link.group_worker = sidecar.sources.attach(ORDERS, link)
         stack.callback(lambda: link.group_worker.detach(link.terms.link_id))
         yield link
 

@@ -21,7 +21,7 @@ def processes() -> Iterator[Processes]:
 
 def refused(sidecar: Sidecar, destination: Destination, because: str) -> None:
     with pytest.raises(InvalidDestinationError, match=because):
-        sidecar.ensure(destination)
+        sidecar.destinations.ensure(destination)
 
 
 def test_a_killed_processs_is_refused_after_its_session_timeout(processes: Processes) -> None:
@@ -29,9 +29,9 @@ def test_a_killed_processs_is_refused_after_its_session_timeout(processes: Proce
     killed, theirs = processes.start()
     _, mine = processes.start()
     queue = theirs.create_temporary(TemporaryQueue, "c0123456789ab", 1)
-    assert mine.ensure(queue).topic == "jbm.temporary"
+    assert mine.destinations.ensure(queue).topic == "jbm.temporary"
     processes.kill(killed, theirs)
-    assert mine.ensure(queue).topic == "jbm.temporary"  # nobody can know yet
+    assert mine.destinations.ensure(queue).topic == "jbm.temporary"  # nobody can know yet
     processes.clock.advance(SESSION_TIMEOUT_MS + LOOK_MS)
     refused(mine, queue, "its connection or process has ended")
 
@@ -42,7 +42,7 @@ def test_a_processs_own_is_refused_as_soon_as_it_is_deleted(processes: Processes
     one, two = (mine.create_temporary(TemporaryQueue, "c0123456789ab", number) for number in (1, 2))
     mine.delete_temporary(one)
     refused(mine, one, "it was deleted")
-    assert mine.ensure(two).partitions == 16
+    assert mine.destinations.ensure(two).partitions == 16
 
 
 def test_a_process_that_lives_is_not_asked_for_with_each_message(processes: Processes) -> None:
@@ -50,10 +50,10 @@ def test_a_process_that_lives_is_not_asked_for_with_each_message(processes: Proc
     _, theirs = processes.start()
     _, mine = processes.start()
     queue = theirs.create_temporary(TemporaryQueue, "c0123456789ab", 1)
-    mine.ensure(queue)
+    mine.destinations.ensure(queue)
     theirs.close()
     processes.alive.remove(theirs)
-    assert mine.ensure(queue).topic == "jbm.temporary"
+    assert mine.destinations.ensure(queue).topic == "jbm.temporary"
     processes.clock.advance(LOOK_MS)
     refused(mine, queue, "its connection or process has ended")
 
@@ -62,7 +62,7 @@ def test_where_nobody_ever_had_one_nothing_is_made_for_a_send(processes: Process
     """A name of another cluster: no process of that name lives here."""
     _, mine = processes.start()
     refused(mine, TemporaryQueue(str(TemporaryName("0123456789abc", "c0123456789ab", 1, 3))), "has ended")
-    assert "jbm.temporary" not in mine.topics._admin.topic_names()
+    assert "jbm.temporary" not in mine.destinations.topics._admin.topic_names()
 
 
 def test_a_partition_that_is_not_there_is_refused(processes: Processes) -> None:
@@ -79,5 +79,5 @@ def test_its_topic_keeps_an_hour(processes: Processes) -> None:
     """docs/topics.md: nobody cleans up but Kafka."""
     _, mine = processes.start()
     mine.create_temporary(TemporaryQueue, "c0123456789ab", 1)
-    found = mine.topics._admin.describe(["jbm.temporary"], with_config=True)["jbm.temporary"]
+    found = mine.destinations.topics._admin.describe(["jbm.temporary"], with_config=True)["jbm.temporary"]
     assert (found.partitions, found.config["cleanup.policy"], found.config["retention.ms"]) == (16, "delete", "3600000")

@@ -42,7 +42,7 @@ def processes() -> Iterator[Processes]:
 
 
 def registry_of(sidecar: Sidecar) -> RegistryLog:
-    return sidecar._registry.log
+    return sidecar.claims.client_ids._registry
 
 
 def recorded(sidecar: Sidecar, subscription: Subscription) -> SubscriptionRecord:
@@ -56,9 +56,9 @@ def recorded(sidecar: Sidecar, subscription: Subscription) -> SubscriptionRecord
 def consumer(sidecar: Sidecar, subscription: Subscription) -> Link:
     """What a session does for one."""
     link = link_of(f"{id(sidecar)}")
-    sidecar.subscribe(subscription)
-    link.notices.on_left = lambda: sidecar.end_use(subscription)
-    worker = link.group_worker = sidecar.attach(subscription, link)
+    sidecar.sources.subscribe(subscription)
+    link.notices.on_left = lambda: sidecar.sources.end_use(subscription)
+    worker = link.group_worker = sidecar.sources.attach(subscription, link)
     link.is_attached = True
     eventually(lambda: worker.is_settled, "the consumer is not served")
     return link
@@ -78,7 +78,7 @@ def ended(record: SubscriptionRecord, other: str) -> SubscriptionRecord:
 
 
 def write(sidecar: Sidecar, other: Sidecar, subscription: Subscription, change: Change) -> None:
-    record = change(recorded(sidecar, subscription), other._holder.ensure())
+    record = change(recorded(sidecar, subscription), other.claims.holder.ensure())
     registry_of(other).write({subscription_key(subscription.group_id()): encode_subscription(record)})
 
 
@@ -90,9 +90,9 @@ def test_a_process_that_was_thought_dead_has_its_subscription_again(
     (_, one), (_, other) = processes.start(), processes.start()
     link = consumer(one, subscription)
     found = recorded(one, subscription)
-    assert found.holders == (one._holder.name,)
+    assert found.holders == (one.claims.holder.name,)
     write(one, other, subscription, lambda record, _: replace(record, holders=()))
-    forget(processes, one._holder.name)
+    forget(processes, one.claims.holder.name)
     eventually(lambda: recorded(one, subscription) == found, "it holds the subscription no longer")
     assert link.notices.failure is None
 
@@ -107,7 +107,7 @@ def test_the_consumer_of_a_subscription_that_others_made_anew_or_ended_hears_so(
     (_, one), (_, other) = processes.start(), processes.start()
     link = consumer(one, subscription)
     write(one, other, subscription, change)
-    forget(processes, one._holder.name if forgotten == "holder" else subscription.group_id())
+    forget(processes, one.claims.holder.name if forgotten == "holder" else subscription.group_id())
     eventually(lambda: link.notices.failure is not None, "nobody tells it")
     assert isinstance(link.notices.failure, IllegalStateError)
     assert "was ended or changed by another process" in str(link.notices.failure)
@@ -122,11 +122,11 @@ def test_the_consumer_of_an_unshared_subscription_that_others_took_hears_so(
     (_, one), (_, other) = processes.start(), processes.start()
     link = consumer(one, DURABLE)
     write(one, other, DURABLE, lambda record, holder: replace(record, holders=(holder,)))
-    forget(processes, one._holder.name if forgotten == "holder" else DURABLE.group_id())
+    forget(processes, one.claims.holder.name if forgotten == "holder" else DURABLE.group_id())
     eventually(lambda: link.notices.failure is not None, "nobody tells it")
     assert "has a consumer in another process" in str(link.notices.failure)
     with pytest.raises(IllegalStateError, match="has a consumer"):
-        one.subscribe(DURABLE)
+        one.sources.subscribe(DURABLE)
 
 
 def test_a_second_process_cannot_have_an_unshared_subscription_before_the_first_lets_it_go(
@@ -136,26 +136,26 @@ def test_a_second_process_cannot_have_an_unshared_subscription_before_the_first_
     (_, one), (_, other) = processes.start(), processes.start()
     link = consumer(one, DURABLE)
     with pytest.raises(IllegalStateError, match="has a consumer in another process"):
-        other.subscribe(DURABLE)
+        other.sources.subscribe(DURABLE)
     with pytest.raises(IllegalStateError, match=r"in another process.*before unsubscribe"):
-        other.unsubscribe("billing", "audit")
+        other.sources.unsubscribe("billing", "audit")
     link.leave()
-    other.subscribe(DURABLE)
+    other.sources.subscribe(DURABLE)
 
 
 def test_a_connection_whose_client_id_others_took_hears_so(processes: Processes) -> None:
     """Of CONN-2: two connections had it, and neither knew."""
     (_, one), (_, other) = processes.start(), processes.start()
     told: list[InvalidClientIDError] = []
-    one.client_ids.hold("billing", "c1", told.append)
-    theirs = encode_client(ClientRecord(other._holder.ensure(), "c2"))
+    one.claims.client_ids.hold("billing", "c1", told.append)
+    theirs = encode_client(ClientRecord(other.claims.holder.ensure(), "c2"))
     registry_of(other).write({client_key("billing"): theirs})
-    forget(processes, one._holder.name)
+    forget(processes, one.claims.holder.name)
     eventually(lambda: bool(told), "nobody tells it")
     assert "client id 'billing' is lost" in str(told[0])
     with pytest.raises(InvalidClientIDError, match="a connection of another process has it"):
-        one.client_ids.hold("billing", "c3", told.append)
-    one.client_ids.release("billing", "c1")
+        one.claims.client_ids.hold("billing", "c3", told.append)
+    one.claims.client_ids.release("billing", "c1")
     registry_of(one).refresh()
     assert registry_of(one).get(client_key("billing")) == theirs
 
@@ -164,14 +164,14 @@ def test_a_client_id_that_was_thought_free_is_had_again(processes: Processes) ->
     """Of CONN-2: a third one could take it then."""
     _, one = processes.start()
     told: list[InvalidClientIDError] = []
-    one.client_ids.hold("billing", "c1", told.append)
+    one.claims.client_ids.hold("billing", "c1", told.append)
     registry_of(one).write({client_key("billing"): None})
-    forget(processes, one._holder.name)
+    forget(processes, one.claims.holder.name)
 
     def is_back() -> bool:
         registry_of(one).refresh()
         value = registry_of(one).get(client_key("billing"))
-        return value is not None and decode_client(value) == ClientRecord(one._holder.name, "c1")
+        return value is not None and decode_client(value) == ClientRecord(one.claims.holder.name, "c1")
 
     eventually(is_back, "it is free still")
     assert not told
@@ -185,5 +185,5 @@ def test_closing_one_of_several_shared_consumers_waits_for_nobody(
     mine, theirs = consumer(one, SHARED), consumer(other, SHARED)
     mine.leave()
     assert "has members still" not in caplog.text
-    assert recorded(other, SHARED).holders == (other._holder.name,)
-    assert theirs.notices.failure is None
+    assert recorded(other, SHARED).holders == (other.claims.holder.name,)
+    assert theirs.failure is None

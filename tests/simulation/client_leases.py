@@ -50,7 +50,7 @@ class ClientLeases:
         is_refused = False
         try:
             with node.calling():
-                node.sidecar.client_ids.hold(client_id, mine.connection, mine.lose)
+                node.sidecar.claims.client_ids.hold(client_id, mine.connection, mine.lose)
         except InvalidClientIDError:
             is_refused = True
         finally:
@@ -74,7 +74,7 @@ class ClientLeases:
             hold = self._world.random.choice(mine)
             self._world.note(f"{hold.client_id} is let go at {node.name}")
             with node.calling():
-                node.sidecar.client_ids.release(hold.client_id, hold.connection)
+                node.sidecar.claims.client_ids.release(hold.client_id, hold.connection)
             hold.is_let_go = True
 
     def look(self) -> None:

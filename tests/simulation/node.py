@@ -59,12 +59,12 @@ class Node:
             workers=self.workers,
             chance=chance.random,
         )
-        self.workers.are_topics_held = self.sidecar.topics._lock.locked
+        self.workers.are_topics_held = self.sidecar.destinations.topics._lock.locked
 
     def group_workers(self) -> Iterator[GroupWorker]:
         """Those that are or were running."""
         for source in self.sources:
-            group_worker = self.sidecar.group_worker_of(source)
+            group_worker = self.sidecar.sources.group_worker_of(source)
             if group_worker is not None:
                 yield group_worker
 

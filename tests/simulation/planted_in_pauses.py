@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from jbm_kafka.codec.pause_record import NOTHING, Pause
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
+from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.dispatch import Dispatch
+from jbm_kafka.sidecar.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.owned_channel import owned
 from jbm_kafka.sidecar.pauses import Pauses
 from jbm_kafka.sidecar.sidecar import Sidecar
@@ -18,16 +21,19 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def one_process_ignores_it(patch: pytest.MonkeyPatch) -> None:
-    real = Sidecar._is_paused
+    real = Sidecar._group_worker_parts
 
-    def is_paused(self: Sidecar, name: str) -> bool:
-        return ".m0-" not in self._stores.transactional_id and real(self, name)
+    def parts(self: Sidecar, pauses: Pauses) -> GroupWorkerParts:
+        made = real(self, pauses)
+        if ".m0-" not in self._stores.transactional_id:
+            return made
+        return replace(made, pausing=replace(made.pausing, is_paused=lambda name: False))
 
-    patch.setattr(Sidecar, "_is_paused", is_paused)
+    patch.setattr(Sidecar, "_group_worker_parts", parts)
 
 
 def nobody_hears_of_one_that_comes_later(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sidecar, "_follow_settings", lambda self: None)
+    patch.setattr(Destinations, "follow_settings", lambda self: None)
 
 
 def what_is_unread_stays_with_its_receiver(patch: pytest.MonkeyPatch) -> None:

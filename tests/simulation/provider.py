@@ -44,10 +44,10 @@ class SimulatedProvider:
         )
 
     def settings_of(self, name: str) -> ResolvedSettings:
-        return self._process.sidecar.settings_of(name)
+        return self._process.sidecar.destinations.settings_of(name)
 
     def ensure(self, destination: Destination) -> TopicInfo:
-        return self._process.sidecar.ensure(destination)
+        return self._process.sidecar.destinations.ensure(destination)
 
     def ensure_to_send(self, destination: Destination) -> TopicInfo:
         return self.ensure(destination)
@@ -56,25 +56,25 @@ class SimulatedProvider:
         return {}
 
     def check_sendable(self, destination: Destination) -> None:
-        self._process.sidecar.topics.check_sendable(destination)
+        self._process.sidecar.destinations.topics.check_sendable(destination)
 
     def place_unit(self, name: str, unit: bytes) -> int:
-        return self._process.sidecar.topics.place(name, unit)
+        return self._process.sidecar.destinations.topics.place(name, unit)
 
     def known_topic(self, name: str, /) -> TopicInfo | None:
-        return self._process.sidecar.topics.usable(name)
+        return self._process.sidecar.destinations.topics.usable(name)
 
     def hold_client_id(self, client_id: str, connection_id: str, lost: Callable[[InvalidClientIDError], None]) -> None:
         raise NotImplementedError
 
     def subscribe(self, subscription: Subscription) -> None:
-        self._process.sidecar.subscribe(subscription)
+        self._process.sidecar.sources.subscribe(subscription)
 
     def end_use(self, subscription: Subscription) -> None:
-        self._process.sidecar.end_use(subscription)
+        self._process.sidecar.sources.end_use(subscription)
 
     def unsubscribe(self, client_id: str, name: str) -> None:
-        self._process.sidecar.unsubscribe(client_id, name)
+        self._process.sidecar.sources.unsubscribe(client_id, name)
 
     def use_selector(self, queue: Queue, selector: str) -> None:
         """Nothing: the lease of selectors waits in the midst of a step, in which no time passes here."""
@@ -83,10 +83,10 @@ class SimulatedProvider:
         """Nothing, as `use_selector`."""
 
     def attach(self, source: Source, link: Link) -> GroupWorker:
-        return self._process.sidecar.attach(source, link)
+        return self._process.sidecar.sources.attach(source, link)
 
     def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
-        return self._process.sidecar.end_positions(source, timeout_s)
+        return self._process.sidecar.sources.end_positions(source, timeout_s)
 
     def submit(self, work: UnitOfWork) -> None:
         self._process.sidecar.submit(transfer_of(work))
@@ -129,10 +129,10 @@ class LeasingProvider(SimulatedProvider):
     """For applications whose every call may wait: a step of the product's calls nothing of it."""
 
     def use_selector(self, queue: Queue, selector: str) -> None:
-        self._process.sidecar.selector_sets.use(queue, selector)
+        self._process.sidecar.claims.selector_sets.use(queue, selector)
 
     def end_use_of_selector(self, queue: Queue, selector: str) -> None:
-        self._process.sidecar.selector_sets.end_use(queue, selector)
+        self._process.sidecar.claims.selector_sets.end_use(queue, selector)
 
 
 class SimulatedConnection(ConnectionCore):

@@ -1,0 +1,123 @@
+"""The destinations of this process: found or made, their topics looked at again and again, their settings followed."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from jbm_kafka.core.address_settings import ResolvedSettings
+from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.temporary_name import settings_name
+from jbm_kafka.ports import KafkaClientError
+from jbm_kafka.ports.client_errors import as_jms_error
+from jbm_kafka.ports.patience import Patience
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.sidecar.group_workers import GroupWorkers
+from jbm_kafka.sidecar.holder import Holder
+from jbm_kafka.sidecar.live_settings import LiveSettings
+from jbm_kafka.sidecar.registry import Registry
+from jbm_kafka.sidecar.surroundings import Surroundings
+from jbm_kafka.sidecar.targets import Targets
+from jbm_kafka.sidecar.temporaries import Temporaries, TemporariesParts
+from jbm_kafka.sidecar.topic_watch import TopicWatch
+from jbm_kafka.sidecar.topics import Topics
+
+log = logging.getLogger(__name__)
+
+SHIPPED_QUEUES = (Queue("DLQ"), Queue("ExpiryQueue"))
+"""Made in any case: the settings that hold unless others are given name them."""
+
+
+class Destinations:
+    """Any thread; from the first that is asked for to `stop`."""
+
+    def __init__(self, given: Surroundings, registry: Registry, holder: Holder, group_workers: GroupWorkers) -> None:
+        """`group_workers`: those that hear what changes of their destinations."""
+        config = given.config
+        self._auto_create = config.auto_create
+        self._group_workers = group_workers
+        self.topics = Topics(
+            given.admin, namespace=config.namespace, registry=registry, is_in_memory=config.is_in_memory
+        )
+        self.watch = TopicWatch(
+            topics=self.topics,
+            workers=given.workers,
+            clock=given.clock,
+            looked=group_workers.notify_topic,
+            follow=self.follow_settings,
+        )
+        self._settings = LiveSettings(registry.log, config.address_settings)
+        self.targets = Targets(
+            topics=self.topics,
+            ensure=self.ensure,
+            workers=given.workers,
+            settings=self._settings,
+            registry=registry.log,
+        )
+        self.temporaries = Temporaries(
+            TemporariesParts(
+                kafka=given.kafka,
+                admin=given.admin,
+                topics=self.topics,
+                holder=holder,
+                workers=given.workers,
+                clock=given.clock,
+                config=config,
+                chance=given.chance,
+                settings_of=self.settings_of,
+            )
+        )
+
+    def settings_of(self, name: str) -> ResolvedSettings:
+        """The address settings in force for a destination."""
+        return self._settings.resolve(settings_name(name))
+
+    def ensure(self, destination: Destination, *, message_bytes_min: int = 0) -> TopicInfo:
+        """The destination's topic, made when the configuration says so, with room for messages of that size.
+
+        Raises:
+            InvalidDestinationError, JMSError: it cannot be used; the text says why.
+        """
+        try:
+            return self.find(destination, message_bytes_min=message_bytes_min)
+        except KafkaClientError as error:
+            raise as_jms_error(error, str(destination), destination=destination.name) from None
+
+    def find(self, destination: Destination, *, message_bytes_min: int = 0) -> TopicInfo:
+        """As `ensure`, but a KafkaClientError stays one: its kind says whether it helps to ask again."""
+        if not self.watch.is_started:
+            self.watch.start()
+        is_new = self.topics.known(destination.name) is None
+        self._settings.load()
+        if destination.is_temporary:
+            return self.temporaries.ensure(destination)
+        found = self.topics.ensure(
+            destination,
+            create=self._auto_create or destination in SHIPPED_QUEUES,
+            partitions=self.settings_of(destination.name).partitions,
+            message_bytes_min=message_bytes_min,
+        )
+        if is_new:
+            self._settings.warn_of_differences([destination.name])
+        return found
+
+    def follow_settings(self) -> None:
+        """What the registry says of settings and pauses holds for the next hand-over, failure and send."""
+        has_changed = self._settings.follow()
+        self.topics.follow_pauses()
+        if not has_changed:
+            return
+        self._settings.warn_of_differences(self.topics.names())
+        for group_worker in self._group_workers.all():
+            destination = group_worker.data.group.destination
+            try:
+                self.targets.ensure_of(destination, self.ensure(destination))
+            except JMSError as error:
+                log.warning("%s: its settings were changed in the registry, and %s", destination, error)
+            group_worker.post(partial(group_worker.use_settings, self.settings_of(destination.name)))
+
+    def stop(self, patience: Patience) -> None:
+        """Look and read no more."""
+        self.watch.stop(patience)
+        self.temporaries.stop(patience)

@@ -1,0 +1,161 @@
+"""What this process receives from: queues and subscriptions, each served by the group worker of its group."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.subscription import Source, Subscription, destination_of
+from jbm_kafka.ports import KafkaAdmin, KafkaClientError
+from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.provider import TopicInfo
+from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.claims import Claims
+from jbm_kafka.sidecar.command_watch import CommandWatch
+from jbm_kafka.sidecar.destinations import Destinations
+from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
+from jbm_kafka.sidecar.group_workers import GroupWorkers
+from jbm_kafka.sidecar.idleness import wait_idle
+from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S, Leaving
+from jbm_kafka.sidecar.lifetime import Lifetime
+
+log = logging.getLogger(__name__)
+
+
+class Sources:
+    """Any thread."""
+
+    def __init__(
+        self,
+        *,
+        lifetime: Lifetime,
+        destinations: Destinations,
+        claims: Claims,
+        group_workers: GroupWorkers,
+        parts: GroupWorkerParts,
+        commands: CommandWatch,
+        admin: KafkaAdmin,
+    ) -> None:
+        """`parts`: what every group worker is given; `commands` are listened to from the first receiver on."""
+        self._lifetime = lifetime
+        self._destinations = destinations
+        self._claims = claims
+        self._group_workers = group_workers
+        self._parts = parts
+        self._commands = commands
+        self._admin = admin
+        self._lock = threading.Lock()
+        """Held while a receiver gets its group worker: two must not start two of them."""
+
+    # -- receivers -----------------------------------------------------------------------------------------------
+
+    def attach(self, source: Source, link: Link) -> GroupWorker:
+        """Serve a receiver; the process joins the group of the queue or subscription for it.
+
+        Raises:
+            IllegalStateError: other processes receive from the queue with other selectors.
+            InvalidDestinationError, JMSError: it cannot be used.
+        """
+        self._lifetime.check()
+        destination = destination_of(source)
+        info = self._destinations.ensure(destination)
+        self._destinations.targets.ensure_of(destination, info)
+        self._lifetime.begin()
+        group = self._group_of(source, info)
+        if isinstance(source, Queue) and not source.is_temporary:
+            is_joining = not self._group_workers.own_members(group.group_id)
+            self._claims.selector_sets.claim(source, is_joining=is_joining)
+        ending = self._group_workers.of(group.group_id)
+        if ending is not None and ending.data.group.incarnation != group.incarnation:
+            ending.stop()  # of a subscription that has ended
+        if ending is not None and not ending.is_running:
+            # Not under the lock: the receivers of other groups would wait for it, too.
+            ending.join(STOP_TIMEOUT_S)
+        with self._lock:
+            group_worker = self._group_workers.of(group.group_id)
+            self._commands.start(self._parts.workers)
+            if group_worker is None or not group_worker.is_running:
+                group_worker = GroupWorker(group=group, parts=self._parts_of(group))
+                self._group_workers.add(group_worker)
+                group_worker.attach(link)
+                group_worker.start()
+            else:
+                group_worker.attach(link)
+            return group_worker
+
+    def group_worker_of(self, source: Source) -> GroupWorker | None:
+        """The group worker that serves the queue or subscription here, if there is one."""
+        return self._group_workers.of(source.group_id(self._parts.config.namespace))
+
+    def end_positions(self, source: Source, timeout_s: float) -> Mapping[int, int]:
+        """The stable end of our partitions of it, as of now; none when the cluster does not say so in time."""
+        group_worker = self.group_worker_of(source)
+        if group_worker is None:
+            return {}
+        partitions = list(group_worker.data.channels)
+        try:
+            return self._admin.end_positions(
+                group_worker.data.group.topic, partitions, stable=True, timeout_s=timeout_s
+            )
+        except KafkaClientError as error:
+            log.info("%s: the end of the log is not known: %s", group_worker.data.group, error)
+            return {}
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """True once everything that was asked before is carried out and recorded, and what must leave has left."""
+        return wait_idle(self._group_workers.all, timeout_s)
+
+    def leave(self, leaving: Leaving) -> None:
+        """Leave every group in order; nobody receives any more."""
+        with self._lock:  # who is attached at this moment leaves, too
+            group_workers = self._group_workers.all()
+        leaving.end_group_workers(group_workers)
+
+    def _group_of(self, source: Source, info: TopicInfo) -> ChannelGroup:
+        namespace = self._parts.config.namespace
+        if destination_of(source).is_temporary:
+            return self._destinations.temporaries.group_of(source)
+        if isinstance(source, Queue):
+            return ChannelGroup.of_queue(source, namespace=namespace, partitions=info.partitions)
+        record = self._claims.subscriptions.record_of(source)
+        return ChannelGroup.of_subscription(source, record, namespace=namespace, partitions=info.partitions)
+
+    def _parts_of(self, group: ChannelGroup) -> GroupWorkerParts:
+        if group.is_temporary:
+            return self._destinations.temporaries.parts_of(group, self._parts)
+        return self._parts
+
+    # -- subscriptions -------------------------------------------------------------------------------------------
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Have the subscription, begun at the latest now, in use by one more consumer until `end_use`.
+
+        Raises:
+            IllegalStateError, InvalidDestinationError, JMSError: it cannot be had; the text says why.
+        """
+        self._lifetime.check()
+        info = self._destinations.ensure(subscription.topic)
+        self._lifetime.begin()
+        if subscription.topic.is_temporary:
+            self._destinations.temporaries.subscribe(subscription)
+        else:
+            self._claims.subscriptions.subscribe(subscription, info)
+
+    def end_use(self, subscription: Subscription) -> None:
+        """One consumer less, and nothing of it is unacknowledged."""
+        if subscription.topic.is_temporary:
+            self._destinations.temporaries.end_use(subscription)
+        else:
+            self._claims.subscriptions.end_use(subscription)
+
+    def unsubscribe(self, client_id: str, name: str) -> None:
+        """End a durable subscription.
+
+        Raises:
+            InvalidDestinationError, IllegalStateError, JMSError: it cannot be ended; the text says why.
+        """
+        self._lifetime.check()
+        self._lifetime.begin()
+        self._claims.subscriptions.unsubscribe(client_id, name)
