@@ -186,4 +186,4 @@ def test_closing_one_of_several_shared_consumers_waits_for_nobody(
     mine.leave()
     assert "has members still" not in caplog.text
     assert recorded(other, SHARED).holders == (other.claims.holder.name,)
-    assert theirs.failure is None
+    assert theirs.notices.failure is None
