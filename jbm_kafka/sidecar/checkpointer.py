@@ -8,20 +8,17 @@ What harms a transaction is left out of the next try: a fenced group, a refused 
 from __future__ import annotations
 
 import logging
-import threading
-from collections import deque
 from collections.abc import Collection, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from jbm_kafka.core.jms_errors import JMSError, TransactionRolledBackError
 from jbm_kafka.core.redelivery import is_expired
 from jbm_kafka.ports import Clock, GroupFenced, KafkaClientError, OutcomeUnknown, RecordTooLarge, TransactionAborted
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.unit_of_work import expired_before_commit
-from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.sidecar.backoff import FENCED_PAUSE_MS, Backoff
 from jbm_kafka.sidecar.checkpoint_parts import FrozenGroup, Participant, Transfer
+from jbm_kafka.sidecar.checkpoint_schedule import CheckpointSchedule
 from jbm_kafka.sidecar.freezing import freeze_all
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import gone
@@ -33,12 +30,8 @@ log = logging.getLogger(__name__)
 RETRY_PAUSE_S = 0.1
 BUG_PAUSE_S = 1.0
 """Before the next checkpoint after one that failed by a bug: it will again, and each time writes a traceback."""
-GATHER_MS_MAX = 10
-"""How long a checkpoint waits at most for the sessions that were in the last one."""
 ATTEMPTS_MAX = 8
 """Tries of one round before its transfers are given up; what group workers have dirty is tried again for ever."""
-GROUPS_MAX = 16
-"""Dirty groups of one checkpoint; as many more may come with its transfers (decision 45)."""
 
 
 @dataclass(slots=True)
@@ -59,26 +52,9 @@ class Checkpointer:
     def __init__(self, *, writer: TransactionWriter, clock: Clock, interval_ms: int, workers: Workers) -> None:
         self._writer = writer
         self._clock = clock
-        self._interval_ms = interval_ms
         self._workers = workers
-        self._lock = threading.Lock()
-        self._wake = WakeUp()
-        """Set after every change that may be work; cleared before looking for some."""
-        self._dirty: dict[Participant, None] = {}
-        """In the order told, so that one history always comes to the same end."""
-        self._due: dict[Participant, None] = {}
-        """What was dirty when the interval was over; what one checkpoint leaves of it the next takes, at once."""
-        self._groups_max = GROUPS_MAX
-        """Fewer after a checkpoint that was cut off."""
-        self._is_awaited = False
-        self._transfers: deque[Transfer] = deque()
-        self._under_way: list[Transfer] = []
-        """Those of the latest round."""
-        self._expected = 1
-        """How many transfers the last round committed: their sessions are likely to come again soon."""
-        self._gather_until_ms = 0
+        self.schedule = CheckpointSchedule(interval_ms)
         self._backoff = Backoff(clock)
-        self._is_stopping = False
         self._worker: Worker | None = None
         self.checkpoints = 0
         """How many were committed."""
@@ -89,40 +65,19 @@ class Checkpointer:
         """Begin."""
         self._worker = self._workers.start("jbm-checkpoint", self._run())
 
-    def note_dirty(self, group_worker: Participant, is_awaited: bool) -> None:
-        """A group worker has something to record; `is_awaited`: somebody waits for it."""
-        if group_worker in self._dirty and (self._is_awaited or not is_awaited):
-            return
-        with self._lock:
-            self._dirty[group_worker] = None
-            self._is_awaited = self._is_awaited or is_awaited
-        self._wake.set()
-
     def submit(self, transfer: Transfer) -> None:
         """Commit a transfer with the next checkpoint; its completion tells."""
-        with self._lock:
-            is_late = self._is_stopping
-            if not is_late:
-                self._transfers.append(transfer)
-            # Not for each of many that gather: its thread would run between them, and hold them up.
-            is_due = len(self._transfers) == 1 or len(self._transfers) >= self._expected
-        if is_late:
+        if not self.schedule.submit(transfer):
             transfer.done.complete(_stopped(transfer))
-        if is_late or is_due:
-            self._wake.set()
 
     def stop(self, patience: Patience, timeout_s: float) -> None:
         """Finish what is submitted, then end; when Kafka takes it no more, tell who waits, and leave it."""
-        with self._lock:
-            self._is_stopping = True
-        self._wake.set()
+        self.schedule.end()
         if self._worker is None or patience.wait(self._worker.wait_end, timeout_s):
             self._writer.close(deletes_marks=not patience.is_over)
             return
         self._worker.abandon()
-        with self._lock:
-            transfers = [*self._under_way, *self._transfers]
-        for transfer in transfers:
+        for transfer in self.schedule.unfinished():
             transfer.done.complete(JMSError(f"{transfer.about}: Kafka did not answer, so its outcome is not known"))
 
     # -- the checkpoint thread -----------------------------------------------------------------------------------
@@ -132,58 +87,24 @@ class Checkpointer:
         # channels recover: their changelogs cannot be read beyond it.
         yield from self._writer.prepare()
         yield GO_ON
-        last_ms = 0
         while True:
-            self._wake.clear()
-            wait = self._wait_for_work(last_ms)
+            self.schedule.wake.clear()
+            is_ending = self.schedule.is_ending  # before the look: what was submitted until then is found by it
+            wait = self.schedule.wait_for_work(self._clock.monotonic_ms())
             if wait is not None:
-                if self._is_stopping:
+                if is_ending:
                     return
                 yield wait
                 continue
-            group_workers, transfers = self._take_work()
-            last_ms = self._clock.monotonic_ms()
+            group_workers, transfers = self.schedule.take_work(self._clock.monotonic_ms())
             try:
                 yield from self._checkpoint(group_workers, transfers)
-                ended_ms = self._clock.monotonic_ms()
-                self._gather_until_ms = ended_ms + min(ended_ms - last_ms, GATHER_MS_MAX)
+                self.schedule.end_round(self._clock.monotonic_ms())
             except Exception as error:  # a bug: the transfers' callers must not wait for ever
                 log.exception("a checkpoint failed; what it held stays unsettled and is tried again")
                 for transfer in transfers:
                     transfer.done.complete(JMSError(f"{transfer.about}: the checkpoint failed: {error}"))
                 yield Wait(BUG_PAUSE_S)
-
-    def _wait_for_work(self, last_ms: int) -> Wait | None:
-        """None when there is some: at once when somebody waits, else when the interval is over.
-
-        Of many sessions that commit all the time the first to come back would have a round for itself, and all others
-        wait for the next one. It waits for them: for as many as the last round had, and as long as that took at most.
-        """
-        with self._lock:
-            now_ms = self._clock.monotonic_ms()
-            gather_ms = self._gather_until_ms - now_ms
-            if 0 < len(self._transfers) < self._expected and gather_ms > 0 and not self._is_stopping:
-                return Wait(gather_ms / 1000, self._wake)
-            wait_ms = last_ms + self._interval_ms - now_ms
-            if self._transfers or self._due or (self._dirty and (self._is_awaited or wait_ms <= 0)):
-                return None
-            return Wait(wait_ms / 1000 if self._dirty else None, self._wake)
-
-    def _take_work(self) -> tuple[list[Participant], list[Transfer]]:
-        """Who is dirty and what is to commit, as much of both as one checkpoint takes."""
-        with self._lock:
-            if not self._due:
-                self._due, self._dirty = self._dirty, {}
-                self._is_awaited = False
-            group_workers = list(islice(self._due, self._groups_max))
-            for group_worker in group_workers:
-                del self._due[group_worker]
-            transfers = _fitting(self._transfers, self._groups_max)
-            for _ in transfers:
-                self._transfers.popleft()
-            self._under_way = transfers
-            self._expected = len(transfers) or self._expected
-            return group_workers, transfers
 
     def _checkpoint(self, dirty: list[Participant], transfers: list[Transfer]) -> Steps:
         """Try until it is committed or nothing is left to commit."""
@@ -196,29 +117,14 @@ class Checkpointer:
             if (yield from self._try(group_workers, left)):
                 break
             if left.was_cut_off:
-                dirty = self._cut_down(dirty, left)
+                left.was_cut_off = False
+                dirty, left.transfers = self.schedule.cut_down(dirty, left.transfers)
             yield Wait(RETRY_PAUSE_S) if attempt else GO_ON
         else:
             why = f"Kafka did not take it in {ATTEMPTS_MAX} tries" + (f": {left.failure}" if left.failure else "")
             for transfer in left.transfers:
                 transfer.done.complete(TransactionRolledBackError(f"{transfer.about}: {why}"))
         yield from self._put_back(dirty, left)
-
-    def _cut_down(self, dirty: list[Participant], left: _Round) -> list[Participant]:
-        """Half as much from now on, and what is too much in this round goes with the next; returns who stays dirty.
-
-        Kafka ends a transaction that takes too long. As large as before it would be ended each time again, and nothing
-        be recorded any more.
-        """
-        left.was_cut_off = False
-        self._groups_max = max(self._groups_max // 2, 1)
-        transfers = _fitting([t for t in left.transfers if not t.done.is_done], self._groups_max)
-        later = [t for t in left.transfers if t not in transfers and not t.done.is_done]
-        with self._lock:
-            self._due = dict.fromkeys([*dirty[self._groups_max :], *self._due])
-            self._transfers.extendleft(reversed(later))
-            self._under_way = left.transfers = transfers
-        return dirty[: self._groups_max]
 
     def _put_back(self, dirty: Sequence[Participant], left: _Round) -> Steps:
         """What a fenced group worker could not take part in waits for its next turn."""
@@ -227,9 +133,7 @@ class Checkpointer:
         if not waiting and not fenced:
             return
         yield Wait(FENCED_PAUSE_MS / 1000)
-        with self._lock:
-            self._transfers.extendleft(reversed(waiting))
-            self._dirty.update(dict.fromkeys(fenced))
+        self.schedule.put_back(fenced, waiting)
 
     def _try(self, group_workers: Collection[Participant], left: _Round) -> Generator[Wait, None, bool]:
         """One attempt; False: try again with what is left."""
@@ -294,7 +198,7 @@ class Checkpointer:
             self._finish(frozen, durable=False)
             raise
         self.checkpoints += 1
-        self._groups_max = min(self._groups_max + 1, GROUPS_MAX)
+        self.schedule.grow()
         self._backoff.took_part(part.participant for part in frozen)
         yield GO_ON
         self._writer.write_journal(recorded)
@@ -341,17 +245,6 @@ class Checkpointer:
         if not named:
             log.warning("a checkpoint was aborted: %s; it is tried again", error)
         return frozenset(group_workers)
-
-
-def _fitting(transfers: Iterable[Transfer], groups_max: int) -> list[Transfer]:
-    """The first of them that settle messages of no more groups in all; at least one, if there is one."""
-    taken, participants = list[Transfer](), set[Participant]()
-    for transfer in transfers:
-        participants.update(transfer.participants)
-        if taken and len(participants) > groups_max:
-            break
-        taken.append(transfer)
-    return taken
 
 
 def _recorded(frozen: Sequence[FrozenGroup]) -> Sequence[FrozenGroup]:

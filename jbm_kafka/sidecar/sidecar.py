@@ -118,7 +118,7 @@ class Sidecar:
                 consumer_bytes=given.config.memory_budget_bytes // 8 // CLIENTS_EXPECTED,
             ),
             chance=given.chance,
-            note_dirty=self.checkpointer.note_dirty,
+            note_dirty=self.checkpointer.schedule.note_dirty,
             submit=self.checkpointer.submit,
             targets=self.destinations.targets,
             pausing=Pausing(pauses.is_paused, pauses.why_nothing_comes),
