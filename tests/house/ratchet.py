@@ -20,7 +20,7 @@ FOLDER_CIRCLES: list[str] = []
 """Folders that import each other in circles: each line one circle."""
 
 LARGE_CLASSES = """
-    ConfluentGroupConsumer GroupWorker LocalChannelState MemoryGroupConsumer OwnedChannel
+    GroupWorker LocalChannelState MemoryGroupConsumer OwnedChannel
     TransactionPart _Offering
 """
 """Classes with more attributes than a class should have, inherited ones counted."""
