@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from jbm_kafka.memory.memory_groups import Member
+from jbm_kafka.memory.memory_positions import MemoryPositions
 from jbm_kafka.memory.memory_process import Process
-from jbm_kafka.ports import GroupFenced, GroupListener, KafkaClientError, KafkaRecord, PartitionGone, PositionOutOfRange
+from jbm_kafka.ports import GroupFenced, GroupListener, KafkaClientError, KafkaRecord
 
 
 class MemoryGroupConsumer:
@@ -21,14 +22,8 @@ class MemoryGroupConsumer:
         self._listener = listener
         self._session_timeout_ms = session_timeout_ms
         self._member: Member | None = None
-        self._last_generation = 0
-        self._positions: dict[int, int] = {}
-        """Owned partitions that have been started, with the next position to read."""
-        self._paused: set[int] = set()
-        self._stopped: set[int] = set()
-        self._ends: dict[int, int] = {}
+        self._positions = MemoryPositions(self._cluster, topic)
         self._errors: list[BaseException] = []
-        self._turn = 0
         self._joined = False
         self._is_open = True
 
@@ -42,61 +37,30 @@ class MemoryGroupConsumer:
             self._serve_membership()
             with self._cluster.changed:
                 self._process.check()
-                ends = dict(self._ends)
-                records = self._take(count_max) if not self._errors else []
+                ends, records = dict(self._positions.ends), list[KafkaRecord]()
+                if not self._errors:
+                    records, self._errors = self._positions.take(count_max)
                 if self._errors:
                     raise self._errors.pop(0)
-                if records or ends != self._ends or not self._cluster.wait(deadline - time.monotonic()):
+                if records or ends != self._positions.ends or not self._cluster.wait(deadline - time.monotonic()):
                     return records
-
-    def _take(self, count_max: int) -> list[KafkaRecord]:
-        records: list[KafkaRecord] = []
-        ready = sorted(p for p in self._positions if p not in self._paused and p not in self._stopped)
-        self._turn += 1
-        for index in range(len(ready)):
-            # Another partition first each time, so that none waits for ever behind a busy one.
-            partition = ready[(index + self._turn) % len(ready)]
-            if partition >= len(self._cluster.topic(self._topic).logs):
-                self._stopped.add(partition)
-                text = f"{self._topic}[{partition}]: the topic was made anew with fewer partitions"
-                self._errors.append(PartitionGone(text, partition=partition))
-                continue
-            log = self._cluster.log(self._topic, partition)
-            position = self._positions[partition]
-            if not log.begin <= position <= log.end:
-                self._stopped.add(partition)
-                text = f"{self._topic}[{partition}]: position {position} is outside the log [{log.begin}, {log.end}]"
-                self._errors.append(PositionOutOfRange(text, partition=partition))
-                continue
-            found, self._positions[partition] = log.read(position, count_max - len(records), committed_only=True)
-            records += found
-            if self._positions[partition] == log.stable_end:
-                self._ends[partition] = log.stable_end
-        if records and self._errors:
-            # The records go first; the error is found again by the next call.
-            again = PositionOutOfRange, PartitionGone
-            self._stopped -= {error.partition for error in self._errors if isinstance(error, again)}
-            self._errors.clear()
-        return records
 
     # -- positions ---------------------------------------------------------------------------------------------------
 
     def pause(self, partitions: Sequence[int]) -> None:
         self._process.check()
-        self._paused.update(self.assignment().intersection(partitions))
+        self._positions.pause(self.assignment().intersection(partitions))
 
     def resume(self, partitions: Sequence[int]) -> None:
         self._process.check()
-        self._paused.difference_update(partitions)
+        self._positions.resume(partitions)
 
     def seek(self, partition: int, position: int) -> None:
         self._process.check()
         if partition not in self.assignment():
             text = f"{self._topic}[{partition}] is not assigned to this member of group {self._group.name}"
             raise KafkaClientError(text)
-        self._stopped.discard(partition)
-        self._ends.pop(partition, None)
-        self._positions[partition] = position
+        self._positions.seek(partition, position)
 
     # -- membership --------------------------------------------------------------------------------------------------
 
@@ -104,7 +68,7 @@ class MemoryGroupConsumer:
         return frozenset(self._member.owned) if self._member is not None else frozenset()
 
     def ends_reached(self) -> Mapping[int, int]:
-        return dict(self._ends)
+        return dict(self._positions.ends)
 
     def breaks(self) -> int:
         return self._cluster.faults.breaks
@@ -183,7 +147,7 @@ class MemoryGroupConsumer:
             partitions = sorted(member.assigned - member.owned)
             member.owned.update(partitions)
         self._joined = True
-        self._guarded(lambda: self._positions.update(self._listener.on_assigned(partitions)))
+        self._guarded(lambda: self._positions.start(self._listener.on_assigned(partitions)))
 
     def _revoke(self) -> None:
         member = self._member
@@ -192,7 +156,7 @@ class MemoryGroupConsumer:
         self._guarded(lambda: self._listener.on_revoked(partitions))
         self._process.check()
         with self._cluster.changed:
-            self._forget(partitions)
+            self._positions.forget(partitions)
             self._group.revoked(member, set(partitions), self._cluster.partition_count(self._topic))
             self._cluster.changed.notify_all()
 
@@ -202,16 +166,9 @@ class MemoryGroupConsumer:
         self._process.members.remove(member)
         partitions = sorted(member.owned)
         self._member = None
-        self._forget(partitions)
+        self._positions.forget(partitions)
         if partitions:
             self._guarded(lambda: self._listener.on_lost(partitions))
-
-    def _forget(self, partitions: Sequence[int]) -> None:
-        self._paused.difference_update(partitions)
-        self._stopped.difference_update(partitions)
-        for partition in partitions:
-            self._positions.pop(partition, None)
-            self._ends.pop(partition, None)
 
     def _guarded(self, call: Callable[[], None]) -> None:
         """Run the listener; what it raises comes out of `consume` or `close` after the group has been answered."""
