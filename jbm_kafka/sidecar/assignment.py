@@ -178,7 +178,7 @@ class Assignment:
         had settled nor what was read in the middle of the new one and settled since. That comes again, marked.
         """
         data = self._data
-        stale = [channel for channel in data.channels.values() if channel.topic_id != topic_id]
+        stale = [channel for channel in data.channels.values() if channel.changelog.topic_id != topic_id]
         if not stale:
             return
         log.warning(
@@ -190,7 +190,7 @@ class Assignment:
             if channel.is_closing or channel.partition >= partitions:
                 self.drop(channel, GONE)
                 continue
-            if channel.is_paused and data.consumer is not None:
+            if channel.memory.is_paused and data.consumer is not None:
                 data.consumer.resume([channel.partition])  # the channel that opens anew is not paused
             self.reopen(channel)
 
@@ -203,13 +203,13 @@ class Assignment:
         partition = channel.partition
         below = channel.state.delivered_position if delivered_below is None else delivered_below
         self.drop(channel, READ_ANEW)
-        if channel.freeze is None or not self._may_open(partition):
+        if channel.checkpoints.freeze is None or not self._may_open(partition):
             self._open([partition], delivered_below=below)
             return
         # No new generation fences what its checkpoint still writes: that must be there when the changelog is read, or
         # a new topic's messages count as settled by what is told of the old one's.
         token = self._data.opening[partition] = object()
-        channel.wait_frozen(Completion(lambda _: self._open_anew(partition, token, below)))
+        channel.checkpoints.wait_frozen(Completion(lambda _: self._open_anew(partition, token, below)))
 
     def _may_open(self, partition: int) -> bool:
         """Not what is being given up: its next owner would have it too, and both would write (LOG-6)."""
@@ -270,7 +270,7 @@ class Assignment:
         for channel in channels:
             if channel.is_lost:
                 continue
-            if channel.freeze is not None:
+            if channel.checkpoints.freeze is not None:
                 # What its commits hold stays in hand until their end is known, so the mark cannot go back: it is left
                 # as after a crash.
                 self.drop(channel)
@@ -307,9 +307,9 @@ class Assignment:
                 if lease.acked:
                     self._settle.refuse_late(lease)
             link.remove(channel.partition, None)
-        channel.fail_waiters(taken(channel, why))
+        channel.checkpoints.fail_waiters(taken(channel, why))
         self._settle.refuse_unrecorded(channel)
-        self._undecided = [other for other in (*self._undecided, channel) if other.freeze is not None]
+        self._undecided = [other for other in (*self._undecided, channel) if other.checkpoints.freeze is not None]
         if data.channels.get(channel.partition) is channel:
             del data.channels[channel.partition]
         self._flow.forget(channel)
@@ -318,7 +318,7 @@ class Assignment:
         """The owner thread does nothing more: the end of checkpoints under way reaches nobody here."""
         self._data.opening.clear()
         for channel in self._undecided:
-            channel.leave_in_doubt(in_doubt(channel))
+            channel.checkpoints.leave_in_doubt(in_doubt(channel))
 
     def _forget_opening(self, partitions: Sequence[int]) -> None:
         for partition in partitions:
@@ -390,8 +390,8 @@ def _has_sessions(channel: OwnedChannel) -> bool:
 
 
 def _is_frozen(channel: OwnedChannel) -> bool:
-    return not channel.is_lost and channel.freeze is not None
+    return not channel.is_lost and channel.checkpoints.freeze is not None
 
 
 def _is_unrecorded(channel: OwnedChannel) -> bool:
-    return not channel.is_lost and (channel.needs_checkpoint or channel.freeze is not None)
+    return not channel.is_lost and (channel.needs_checkpoint or channel.checkpoints.freeze is not None)

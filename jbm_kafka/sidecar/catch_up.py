@@ -31,7 +31,7 @@ class CatchUp:
             self._watchers = []
             return
         for channel in self._data.channels.values():
-            if channel.waits_for_mark or channel.is_awaiting_store:
+            if channel.mark.waits or channel.is_awaiting_store:
                 return
         left = []
         for link, ends, done in self._watchers:
@@ -48,5 +48,5 @@ class CatchUp:
         return all(
             max(channels[partition].state.read_position, at_end.get(partition, 0)) >= end
             for partition, end in ends.items()
-            if partition in channels and not channels[partition].is_paused
+            if partition in channels and not channels[partition].memory.is_paused
         )

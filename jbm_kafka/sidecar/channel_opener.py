@@ -15,6 +15,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
+from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
@@ -168,17 +169,19 @@ class ChannelOpener:
                 closed(partition, found[partition].closed_because)
         channels = [
             OwnedChannel(
-                group=group.group_id,
                 topic=group.topic,
                 partition=partition,
-                topic_id=scope.topic_id,
                 state=self._state(found[partition]),
                 settings=self._settings_of(group.destination.name),
-                journal_channel=scope.journal_channel(partition),
-                changelog_topic=scope.changelog_topic,
-                changelog_position=found[partition].changelog_position,
-                obsolete=found[partition].obsolete,
-                is_new_start=found[partition].is_decided_here,
+                changelog=ChannelChangelog(
+                    group=group.group_id,
+                    topic=scope.changelog_topic,
+                    topic_id=scope.topic_id,
+                    position=found[partition].changelog_position,
+                    journal_channel=scope.journal_channel(partition),
+                    obsolete=found[partition].obsolete,
+                    is_new_start=found[partition].is_decided_here,
+                ),
                 records_attempts=self._config.persist_delivery_count_before_delivery,
                 reserve_offsets=self._config.reserve_offsets,
             )
@@ -207,4 +210,4 @@ def _note_skipped(channel: OwnedChannel, recovered: RecoveredChannel) -> None:
     skipped = recovered.skipped
     if skipped is not None:
         reason = f"offsets {skipped.first} to {skipped.last}, as far as they were not settled: {recovered.reason.value}"
-        channel.note(MessageEvent(MessageFate.SKIPPED, skipped.first, None, 0, None, reason))
+        channel.checkpoints.note(MessageEvent(MessageFate.SKIPPED, skipped.first, None, 0, None, reason))

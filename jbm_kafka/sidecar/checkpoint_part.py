@@ -102,7 +102,7 @@ class CheckpointPart:
         """The checkpoint is committed, or aborted."""
         for part in frozen.channels:
             channel = part.channel
-            if channel.freeze is not part.freeze:
+            if channel.checkpoints.freeze is not part.freeze:
                 continue
             waiters = channel.settle_freeze(durable=durable)
             if durable:
@@ -114,7 +114,7 @@ class CheckpointPart:
             else:
                 self._return_orphans(part)
                 if channel.is_lost:  # nobody tries again
-                    channel.fail_waiters(taken(channel, MEANWHILE))
+                    channel.checkpoints.fail_waiters(taken(channel, MEANWHILE))
                     self._settle.refuse_unrecorded(channel)
             for waiter in waiters:
                 waiter.complete()

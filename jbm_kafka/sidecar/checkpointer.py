@@ -235,7 +235,7 @@ class Checkpointer:
             transfer.done.complete(_refused(transfer, error, missing))
         group_workers: set[Participant] = set()
         for part in frozen:
-            lacking = sorted(missing & {part.group.topic, *(row.channel.changelog_topic for row in part.channels)})
+            lacking = sorted(missing & {part.group.topic, *(row.channel.changelog.topic for row in part.channels)})
             if lacking:
                 log.warning("group %s: topic %s does not exist any more", part.group.group_id, ", ".join(lacking))
                 part.participant.give_up(_gone(lacking))

@@ -57,7 +57,7 @@ class Departures:
         if address is None:
             if offset in channel.state.in_hand.get(DEPARTING, {}):
                 channel.state.apply(Acknowledged(DEPARTING, [offset], transition=DEPARTS_BY[fate]))
-            channel.note(event)
+            channel.checkpoints.note(event)
             self.log_left(channel, leaving, None)
             return
         done = Completion(lambda error: self._data.mailbox.post(lambda: self._sent(channel, leaving, address, error)))

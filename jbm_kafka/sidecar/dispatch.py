@@ -139,7 +139,7 @@ class Dispatch:
                 break
         if is_at_mark:
             self._at_mark.add(channel)
-        channel.raise_reserve(now_ms, is_at_mark=channel in self._at_mark)
+        channel.mark.raise_ahead(now_ms, is_reached=channel in self._at_mark)
         return granted
 
     def _note_own(self, channel: OwnedChannel) -> None:
@@ -162,9 +162,9 @@ class Dispatch:
         # What was refused to be announced is refused by `deliver` too: nothing is carried out in between.
         if link.terms.records_first and link.announce(deliveries):
             channel.acknowledge(link.terms.session_id, [reference.offset for reference in references])
-            channel.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
-        elif channel.records_attempts and link.announce(deliveries):
-            channel.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
+            channel.checkpoints.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
+        elif channel.checkpoints.records_attempts and link.announce(deliveries):
+            channel.checkpoints.wait_durable(Completion(lambda error: self._arrived(link, channel, deliveries, error)))
         else:
             self._deliveries.setdefault(link, []).extend(deliveries)
         return len(references)

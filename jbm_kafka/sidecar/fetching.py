@@ -104,4 +104,4 @@ class Fetching:
             channel.pass_time(now_ms, clock.set_back_ms)  # a clock set back since may have stamped these
             change = Fetched(begin=begin, end=end, references=references)
             channel.state.apply(self._repeated.sift(channel, change, identified, now_ms) if identified else change)
-            channel.mean_body_bytes = mean_body_bytes
+            channel.memory.mean_body_bytes = mean_body_bytes

@@ -65,7 +65,7 @@ class Flow:
         self._look_at_share()
         waiting_bytes = 0
         for channel in list(channels.values()):
-            waiting_bytes += _waiting_bytes(channel)
+            waiting_bytes += channel.memory.waiting_bytes
             if channel.is_awaiting_store and not self._load(channel, data, room_bytes=self._low - waiting_bytes):
                 unreadable.append(channel)
         if unreadable:
@@ -74,7 +74,7 @@ class Flow:
         limit = self._low if self._refused or self._goes_on else self._waiting_bytes_max
         if waiting_bytes > limit and (self._turns_to_look <= 0 or waiting_bytes > self._look_beyond):
             self._spill(channels, waiting_bytes - self._low)
-            left = sum(_waiting_bytes(channel) for channel in channels.values())
+            left = sum(channel.memory.waiting_bytes for channel in channels.values())
             self._look_beyond = left + self._waiting_bytes_max // 16
             if not self._refused:
                 self._note_overfull(channels)
@@ -116,11 +116,11 @@ class Flow:
             ahead = len(channel.state.arrivals) + channel.state.gates.free_for(wanted)
             is_full = channel in self._overfull or channel in self._refused
             is_full = is_full or self._arrivals_too_large(channel, len(channels))
-            if not channel.is_paused and (ahead > numbers.ARRIVALS_HIGH or is_full):
-                channel.is_paused = True
+            if not channel.memory.is_paused and (ahead > numbers.ARRIVALS_HIGH or is_full):
+                channel.memory.is_paused = True
                 consumer.pause([channel.partition])
-            elif channel.is_paused and ahead < numbers.ARRIVALS_LOW and not is_full:
-                channel.is_paused = False
+            elif channel.memory.is_paused and ahead < numbers.ARRIVALS_LOW and not is_full:
+                channel.memory.is_paused = False
                 consumer.resume([channel.partition])
 
     def _arrivals_too_large(self, channel: OwnedChannel, channels_count: int) -> bool:
@@ -135,7 +135,7 @@ class Flow:
         """Spill until so much is gone: the longest lines first, of equal ones what is due last; and then shelve."""
         found: list[tuple[int, int, OwnedChannel, Spillable]] = []
         for channel in channels.values():
-            message_bytes = _message_bytes(channel)
+            message_bytes = channel.memory.message_bytes
             found += [(row.count * message_bytes, row.gate.due_at_ms, channel, row) for row in spillable(channel.state)]
         found.sort(key=lambda row: (row[0], row[1]), reverse=True)
         rows: dict[OwnedChannel, list[Spillable]] = {}
@@ -181,15 +181,15 @@ class Flow:
         count = sum(len(gates) for gates in found.values())
         if not count:
             return {}, excess_bytes
-        freed_bytes = sum(_gates_bytes(channel, gates) for channel, gates in found.items())
+        freed_bytes = sum(channel.memory.gates_bytes(gates) for channel, gates in found.items())
         part = min(excess_bytes / freed_bytes, SHELVED_COUNT / count, 1.0)
         self._goes_on = part < 1.0 and excess_bytes > freed_bytes * part
         chosen = {channel: gates[: ceil(len(gates) * part)] for channel, gates in found.items()}
-        return chosen, excess_bytes - sum(_gates_bytes(channel, gates) for channel, gates in chosen.items())
+        return chosen, excess_bytes - sum(channel.memory.gates_bytes(gates) for channel, gates in chosen.items())
 
     def _load(self, channel: OwnedChannel, data: GroupData, *, room_bytes: int) -> bool:
         """False when the held store cannot give back what it took."""
-        message_bytes, wanted = _message_bytes(channel), data.wanted()
+        message_bytes, wanted = channel.memory.message_bytes, data.wanted()
         try:
             if channel.state.gates.awaiting_look:
                 self._spilled.look_up(channel)
@@ -197,7 +197,7 @@ class Flow:
                 room = room_bytes // message_bytes
                 self._spilled.load(channel, room=room, selections=data.selections, wanted_by=wanted)
             if channel.state.shelf.is_awaited:
-                room = room_bytes // _alone_bytes(channel)
+                room = room_bytes // channel.memory.alone_bytes
                 self._spilled.bring_back(channel, room=room, selections=data.selections, wanted_by=wanted)
         except ChannelLost as error:
             log.warning("%s: %s; the channel is recovered from its changelog and its topic", channel.name, error)
@@ -208,7 +208,7 @@ class Flow:
 
     def _note_overfull(self, channels: Channels) -> None:
         """When too much is left still, those with more than their share of it pause; one of them has."""
-        sizes = {channel: _waiting_bytes(channel) for channel in channels.values()}
+        sizes = {channel: channel.memory.waiting_bytes for channel in channels.values()}
         if sum(sizes.values()) <= self._waiting_bytes_max:
             return
         for channel, size in sizes.items():
@@ -231,35 +231,7 @@ class Flow:
     def _note_shrunk(self, channels: Channels, waiting_bytes: int) -> None:
         share = self._low // len(channels)
         for channel in list(self._overfull):
-            if waiting_bytes < self._low or _waiting_bytes(channel) < share:
+            if waiting_bytes < self._low or channel.memory.waiting_bytes < share:
                 self._overfull.discard(channel)
         if waiting_bytes <= self._low:
             self._refused.clear()
-
-
-def _message_bytes(channel: OwnedChannel) -> int:
-    return numbers.RECORD_OVERHEAD_BYTES + channel.mean_body_bytes
-
-
-def _alone_bytes(channel: OwnedChannel) -> int:
-    """What a message costs that waits alone at a gate."""
-    return numbers.GATE_BYTES + numbers.LINE_BYTES + _message_bytes(channel)
-
-
-def _gates_bytes(channel: OwnedChannel, gates: Sequence[Gate]) -> int:
-    """What leaves memory with these gates."""
-    alone = sum([len(gate.waiting) for gate in gates])
-    return len(gates) * numbers.GATE_BYTES + alone * (numbers.LINE_BYTES + _message_bytes(channel))
-
-
-def _waiting_bytes(channel: OwnedChannel) -> int:
-    gates, past = channel.state.gates, channel.state.past
-    in_line = min(len(gates.by_key), gates.waiting_count)
-    return (
-        len(gates.by_key) * numbers.GATE_BYTES
-        + past.values_count * numbers.PAST_BYTES
-        + past.rows_count * numbers.PAST_ROW_BYTES
-        + past.blocks_count * numbers.PAST_BLOCK_BYTES
-        + in_line * numbers.LINE_BYTES
-        + gates.waiting_count * _message_bytes(channel)
-    )

@@ -66,7 +66,7 @@ class Hands:
             for partition, channel in ours.data.channels.items():
                 found[partition] = hand_of(channel.state)
                 recorded.append(Completion())
-                channel.wait_durable(recorded[-1])
+                channel.checkpoints.wait_durable(recorded[-1])
             done.complete()
 
         ours.post(look)

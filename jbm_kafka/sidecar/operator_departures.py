@@ -162,7 +162,7 @@ class OperatorDepartures:
     def _ranges(self, errand: _Errand) -> Iterator[tuple[int, int]]:
         """What is to be read: about the offsets that are known, and all from there to the last that is not."""
         channel, end_position = errand.channel, errand.channel.state.end_position
-        step = max(min(READ_BYTES // (channel.mean_body_bytes + 1), READ_MAX), 1)
+        step = max(min(READ_BYTES // (channel.memory.mean_body_bytes + 1), READ_MAX), 1)
         begin = end = -1
         for offset in sorted(offset for offset in errand.offsets if offset < end_position):
             if begin < 0:
@@ -265,7 +265,7 @@ class OperatorDepartures:
 
     def _take_back_unread(self, channel: OwnedChannel, offsets: Sequence[int]) -> None:
         """What no application has seen goes back, uncounted: only what somebody works on is his."""
-        named = frozenset(offsets).difference(channel.tentative)
+        named = frozenset(offsets).difference(channel.checkpoints.tentative)
         for link in list(self._data.links.values()):
             mine = named.intersection(channel.state.in_hand.get(link.terms.session_id, ()))
             if mine:
@@ -330,10 +330,10 @@ class OperatorDepartures:
         if offsets:
             channel.state.apply(Acknowledged(DEPARTING, offsets, transition=DEPARTS_BY[route.fate]))
             for event in events:
-                channel.note(event)
+                channel.checkpoints.note(event)
         # A channel that is lost before answers nothing: whoever has it then is asked again.
         ended = partial(self._ended, errand, route, leaving, result)
-        channel.wait_durable(Completion(lambda error: ended(None) if error is None else None))
+        channel.checkpoints.wait_durable(Completion(lambda error: ended(None) if error is None else None))
 
     def _ended(
         self,
@@ -359,7 +359,7 @@ class OperatorDepartures:
             self._refuse(errand, JMSError(str(error)))
 
     def _put_back(self, channel: OwnedChannel, references: Sequence[Reference]) -> None:
-        if any(reference.offset in channel.tentative for reference in references):
+        if any(reference.offset in channel.checkpoints.tentative for reference in references):
             return  # nobody knows its end, for the process is about to go
         if may_wait_again(channel.state, references):
             channel.state.apply(decide_put_back(channel.state, references))

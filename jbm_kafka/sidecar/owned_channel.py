@@ -13,15 +13,18 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import attempts_before_departure
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze, freeze
-from jbm_kafka.core.offered_target import OfferedStep
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.settlement import decide_kept
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
 from jbm_kafka.ports.installation import RESERVE_OFFSETS
-from jbm_kafka.sidecar.account import Account, ranges_of
+from jbm_kafka.sidecar.account import ranges_of
+from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
+from jbm_kafka.sidecar.channel_checkpoints import ChannelCheckpoints
+from jbm_kafka.sidecar.channel_memory import ChannelMemory
 from jbm_kafka.sidecar.hand_overs import HandOvers
 from jbm_kafka.sidecar.hold_failures import HoldFailures
+from jbm_kafka.sidecar.offered_mark import OfferedMark
 
 
 class OwnedChannel:
@@ -30,57 +33,26 @@ class OwnedChannel:
     def __init__(
         self,
         *,
-        group: str,
         topic: str,
         partition: int,
-        topic_id: str,
         state: ChannelState,
         settings: ResolvedSettings,
-        journal_channel: str,
-        changelog_topic: str,
-        changelog_position: int,
-        obsolete: Sequence[bytes] = (),
-        is_new_start: bool = False,
+        changelog: ChannelChangelog,
         records_attempts: bool = False,
         reserve_offsets: int = RESERVE_OFFSETS,
     ) -> None:
-        self.group = group
         self.topic = topic
         self.partition = partition
-        self.topic_id = topic_id
         self.settings = settings
         self.state = state
-        self.records_attempts = records_attempts
-        """Hand-overs are durable before the application sees the message (REDELIVER-7)."""
-        self.journal_channel = journal_channel
-        self.changelog_topic = changelog_topic
-        self.changelog_position = changelog_position
-        """The journal holds everything of the changelog below; the checkpointer's."""
-        self.obsolete = obsolete
-        """Changelog keys that recovery found without meaning: the first durable checkpoint deletes them."""
-        self._must_record = is_new_start or bool(obsolete)
-        """Recovery decided something that the changelog does not say yet."""
+        self.changelog = changelog
+        self.mark = OfferedMark(state, reserve_offsets=reserve_offsets)
+        self.checkpoints = ChannelCheckpoints(records_attempts=records_attempts)
+        self.memory = ChannelMemory(state)
         self.is_closing = False
         """No more hand-over: the partition is about to go."""
         self.is_lost = False
         """The partition is gone; nothing may be written."""
-        self.is_paused = False
-        self.mean_body_bytes = 0
-        """Rough size of a body here, from the latest fetch."""
-        self._ahead = OfferedStep(reserve_offsets)
-        self.offered_target = state.offered_position
-        """The mark of possibly handed-over offsets that the next freeze records."""
-        self._is_at_mark = False
-        """The next message lies beyond the mark that is recorded."""
-        self.is_releasing = False
-        """The next durable freeze is the last: it records exactly what was handed over."""
-        self.freeze: Freeze | None = None
-        """Taken by a checkpoint whose end is not known yet."""
-        self.tentative: frozenset[int] = frozenset()
-        """What the taken freeze settles for its transfers: in hand until its end is known, come what may."""
-        self._account = Account()
-        self._frozen_account = Account()
-        """That of the taken freeze."""
         self.hand_overs = HandOvers()
         """Since when receivers have what they have."""
         self.hold_failures = HoldFailures()
@@ -89,41 +61,17 @@ class OwnedChannel:
     @property
     def name(self) -> str:
         """For people and as the journal's key."""
-        return f"{self.group}/{self.topic}/{self.partition}"
+        return f"{self.changelog.group}/{self.topic}/{self.partition}"
 
     @property
     def needs_checkpoint(self) -> bool:
         """Something is not in the changelog yet."""
-        return (
-            self.state.is_dirty
-            or self.offered_target > self.state.offered_position
-            or self.is_releasing
-            or self._must_record
-            or self._account.must_be_told
-        )
+        return self.state.is_dirty or self.mark.must_record or self.changelog.must_record or self.checkpoints.must_tell
 
     @property
     def is_awaited(self) -> bool:
         """Somebody waits for a checkpoint that has not begun, or is about to."""
-        if self._account.waiters:
-            return True
-        if self.freeze is not None and self.freeze.durable.offered_position == self.offered_target:
-            return False  # the one under way records the mark; another right behind it would record little else
-        return self.is_releasing or (self.offered_target > self.state.offered_position and self._is_near_mark)
-
-    @property
-    def is_waited_for(self) -> bool:
-        """Somebody waits for the end of the taken freeze."""
-        return bool(self._frozen_account.waiters)
-
-    @property
-    def _is_near_mark(self) -> bool:
-        return self._is_at_mark or self._ahead.is_short
-
-    @property
-    def waits_for_mark(self) -> bool:
-        """Hand-over stands still until the raised mark is recorded."""
-        return self._is_at_mark and self.offered_target > self.state.offered_position
+        return self.checkpoints.is_next_awaited or self.mark.is_awaited(self.checkpoints.freeze)
 
     @property
     def is_awaiting_store(self) -> bool:
@@ -149,91 +97,48 @@ class OwnedChannel:
         if is_due or state.set_back_ms != set_back_ms or state.time_ms == 0:
             state.apply(TimePassed(now_ms, set_back_ms))
 
-    def raise_reserve(self, now_ms: int, *, is_at_mark: bool = False) -> None:
-        """Record ahead that more may be handed over, unless enough is left (`OfferedStep.enough`).
-
-        The next checkpoint is soon enough then, unless the last mark did not last. `is_at_mark`: what comes next lies
-        beyond the mark, however far the last hand-over is from it: there may be a wide gap between them, such as a
-        transaction that was aborted. That waits.
-        """
-        state = self.state
-        self._is_at_mark = is_at_mark
-        self._ahead.begin(now_ms)
-        if self.offered_target != state.offered_position:
-            return
-        if is_at_mark:
-            self.offered_target = max(
-                state.delivered_position, state.watermark, self.offered_target
-            ) + self._ahead.next_step(now_ms)
-        elif state.delivered_position + self._ahead.enough > self.offered_target:
-            self.offered_target = max(state.delivered_position, state.watermark) + self._ahead.next_step(now_ms)
-
     def begin_release(self) -> None:
         """On a clean release nothing is left that may have been handed over without a record of it.
 
-        What was handed over is settled, or came back and is remembered with its attempts; so the mark goes back to
-        where an earlier owner left it in doubt. The call follows the return of everything in hand.
+        The call follows the return of everything in hand.
         """
         self.is_closing = True
-        in_doubt_below = max(self.state.watermark, self.state.redelivered_below)
-        if self.offered_target > in_doubt_below:
-            self.offered_target = in_doubt_below
-            self.is_releasing = True
+        self.mark.set_back()
 
     def acknowledge(self, session: SessionId, offsets: Sequence[int]) -> None:
         """Settle what the session holds of these; the caller has checked that it does."""
         self.state.apply(Acknowledged(session=session, offsets=offsets))
-        self._account.acknowledged.extend(offsets)
+        self.checkpoints.note_acknowledged(offsets)
 
     def acknowledge_unawaited(self, lease: PartitionLease, offsets: Sequence[int]) -> None:
-        """As `acknowledge`; no call waits for the record, so `take_unrecorded` names them while there is none."""
+        """As `acknowledge`; no call waits for the record."""
         self.acknowledge(lease.session_id, offsets)
-        self._account.unawaited.append((lease, offsets))
-
-    def take_unrecorded(self) -> Sequence[tuple[PartitionLease, Sequence[int]]]:
-        """Acknowledgements that no call waits for and no checkpoint has recorded or is recording; each only once."""
-        return self._account.take_unawaited()
-
-    def note(self, event: MessageEvent) -> None:
-        """Tell the next checkpoint's events."""
-        self._account.events.append(event)
-
-    def wait_durable(self, completion: Completion) -> None:
-        """Complete when everything up to now is in the changelog."""
-        self._account.waiters.append(completion)
-
-    def wait_frozen(self, completion: Completion) -> None:
-        """Complete when the end of the taken freeze is known: durable, or, of a lost channel, failed."""
-        assert self.freeze is not None, self.name
-        self._frozen_account.waiters.append(completion)
+        self.checkpoints.note_unawaited(lease, offsets)
 
     def take_freeze(self, checkpoint_id: str, tentative: Collection[int]) -> Freeze:
         """The channel's part of a checkpoint; `settle_freeze` must follow before the next."""
-        assert self.freeze is None, self.name
+        assert self.checkpoints.freeze is None, self.name
         taken = freeze(
             self.state,
-            topic_id=self.topic_id,
+            topic_id=self.changelog.topic_id,
             checkpoint_id=checkpoint_id,
-            offered_position=self.offered_target,
+            offered_position=self.mark.target,
             tentative=tentative,
-            records_attempts=self.records_attempts,
+            records_attempts=self.checkpoints.records_attempts,
         )
         self.state.apply(taken.frozen)
-        self.freeze = taken
-        self.tentative = frozenset(tentative)
-        self._frozen_account, self._account = self._account, Account()
+        self.checkpoints.begin(taken, tentative)
         return taken
 
     def events(
         self, checkpoint_id: str, at_ms: int, *, committed: Sequence[int], leaving: Sequence[MessageEvent]
     ) -> ChannelEvents | None:
         """What the taken freeze did, for jbm.events, with what its transfers do; None when nothing to any message."""
-        told = self._frozen_account
-        acknowledged, messages = [*told.acknowledged, *committed], [*told.events, *leaving]
+        acknowledged, messages = self.checkpoints.told(committed, leaving)
         if not acknowledged and not messages:
             return None
         return ChannelEvents(
-            group=self.group,
+            group=self.changelog.group,
             topic=self.topic,
             partition=self.partition,
             checkpoint_id=checkpoint_id,
@@ -244,34 +149,21 @@ class OwnedChannel:
 
     def settle_freeze(self, *, durable: bool) -> list[Completion]:
         """The checkpoint's end is known. Returns whom to tell that everything they waited for is durable."""
-        taken = self.freeze
+        taken = self.checkpoints.freeze
         assert taken is not None, self.name
-        self.freeze = None
-        self.tentative = frozenset()
-        account, self._frozen_account = self._frozen_account, Account()
         if durable:
             self.state.apply(taken.durable)
-            self._must_record, self.obsolete = False, ()
-            self.is_releasing = self.is_releasing and taken.durable.offered_position != self.offered_target
-            return account.waiters
-        self.state.apply(taken.failed)
-        self._account = account.continued(self._account)
-        return []
+            self.changelog.recorded()
+            self.mark.recorded(taken.durable.offered_position)
+        else:
+            self.state.apply(taken.failed)
+        return self.checkpoints.end(durable=durable)
 
     def recovered(self) -> None:
-        """First mark after opening, so that the first hand-over need not wait for a checkpoint of its own."""
+        """It is open."""
         self.state.apply(decide_kept(self.state, self.settings))
         self.state.apply(OfferedRaised(self.state.offered_position))
-        self.offered_target = max(self.state.delivered_position, self.state.watermark) + self._ahead.step
-        self._is_at_mark = True
-
-    def fail_waiters(self, error: Exception) -> None:
-        """The partition is gone: what no checkpoint has begun to record never will be. The others learn its end."""
-        self._account.complete(error)
-
-    def leave_in_doubt(self, error: Exception) -> None:
-        """Nobody will tell how the taken freeze ended."""
-        self._frozen_account.complete(error)
+        self.mark.begin()
 
 
 def owned(lease: PartitionLease) -> OwnedChannel:

@@ -64,7 +64,7 @@ class OwnerCommands:
             return
         answer = Answer(command.id, command.partition, result)
         # A channel that is lost before answers nothing: whoever has it then is asked again.
-        channel.wait_durable(Completion(lambda error: reply(answer) if error is None else None))
+        channel.checkpoints.wait_durable(Completion(lambda error: reply(answer) if error is None else None))
 
     @property
     def is_leaving(self) -> bool:

@@ -76,9 +76,9 @@ class OwnerQuestions:
         return {
             "is_paused": self._is_paused(),
             "is_moving": channel.is_closing,
-            "is_recording": channel.waits_for_mark,
+            "is_recording": channel.mark.waits,
             "read_to": state.read_position,
-            "is_read_on": not channel.is_paused,
+            "is_read_on": not channel.memory.is_paused,
             "units": _units(state, now_ms),
             "in_hand": {s: len(hand) for s, hand in state.in_hand.items() if s != DEPARTING},
             "receivers": [
@@ -91,7 +91,7 @@ class OwnerQuestions:
         }
 
     def _message(self, channel: OwnedChannel, offset: int, unit: bytes | None, now_ms: int) -> dict[str, Any]:
-        standing = standing_of(channel.state, offset, unit, now_ms=now_ms, tentative=channel.tentative)
+        standing = standing_of(channel.state, offset, unit, now_ms=now_ms, tentative=channel.checkpoints.tentative)
         return {"offset": offset, **self._answer_of(channel, standing, offset)}
 
     def _answer_of(self, channel: OwnedChannel, standing: Standing, offset: int) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class OwnerQuestions:
             return Rule.NOBODY_RECEIVES
         if not any(link.demand.credit > 0 and not link.is_stopped for link in links):
             return Rule.RECEIVERS_BUSY
-        is_beyond_mark = offset >= channel.state.offered_position and channel.waits_for_mark
+        is_beyond_mark = offset >= channel.state.offered_position and channel.mark.waits
         return Rule.RECORDING if is_beyond_mark else Rule.READY
 
     def _holder(self, channel: OwnedChannel, session: str, offset: int | None) -> dict[str, Any]:

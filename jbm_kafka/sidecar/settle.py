@@ -64,7 +64,7 @@ class Settle:
     def refuse_unrecorded(self, channel: OwnedChannel) -> None:
         """The channel is gone; acknowledgements of it that no checkpoint records never will be recorded (ACK-9)."""
         by_lease: dict[PartitionLease, list[int]] = {}
-        for lease, offsets in channel.take_unrecorded():
+        for lease, offsets in channel.checkpoints.take_unrecorded():
             by_lease.setdefault(lease, []).extend(offsets)
         for lease, offsets in by_lease.items():
             lease.notify(refusal(channel, offsets))
@@ -90,15 +90,15 @@ class Settle:
 
     def give_back(self, channel: OwnedChannel, session: SessionId, rows: Sequence[Modified]) -> None:
         """Return messages; what is out of attempts goes on its way, stragglers leave the session's buffers."""
-        links = list(self._data.links_of(session))
+        links, tentative = list(self._data.links_of(session)), channel.checkpoints.tentative
         decision = decide_return(
             channel.state,
             session,
-            [row for row in rows if row.offset not in channel.tentative],
+            [row for row in rows if row.offset not in tentative],
             settings=channel.settings,
             now_ms=self._data.clock.now_ms(),
             chance=self._chance(),
-            keep=channel.tentative,
+            keep=tentative,
             unread=self._unread(channel, session),
         )
         for change in decision.changes:
@@ -108,7 +108,7 @@ class Settle:
             link.remove(channel.partition, returned)
         for reference, attempts in decision.returned:
             if attempts:
-                channel.note(event_of(MessageFate.RETURNED, reference, attempts, None, "returned"))
+                channel.checkpoints.note(event_of(MessageFate.RETURNED, reference, attempts, None, "returned"))
                 if channel.settings.on_dead_letter == "hold":
                     self._note_held(channel, reference, attempts, rows)
         for leaving in decision.leaving:
@@ -173,7 +173,7 @@ class Settle:
             links = list(self._data.links_of(session))
             if not hand or not links:
                 continue
-            settled = self._unread(channel, session) | channel.tentative
+            settled = self._unread(channel, session) | channel.checkpoints.tentative
             every = [link.settlement.leases.get(channel.partition) for link in links]
             leases = [lease for lease in every if lease is not None and lease.channel is channel]
             for lease in leases:
@@ -204,7 +204,9 @@ def _id_of(channel: OwnedChannel, reference: Reference) -> str:
 
 def _is_early(disposition: Disposition) -> bool:
     """It gives back what a commit holds of whose end the group worker has not heard yet, though its session has."""
-    return any(row.offset in owned(lease).tentative for lease, row in disposition.returned if not lease.is_revoked)
+    return any(
+        row.offset in owned(lease).checkpoints.tentative for lease, row in disposition.returned if not lease.is_revoked
+    )
 
 
 def _by_lease(rows: Sequence[tuple[PartitionLease, T]]) -> dict[PartitionLease, list[T]]:
@@ -228,4 +230,4 @@ def _complete_when_durable(done: Completion, channels: Sequence[OwnedChannel], e
             done.complete(failure)
 
     for channel in channels:
-        channel.wait_durable(Completion(one_is_durable))
+        channel.checkpoints.wait_durable(Completion(one_is_durable))

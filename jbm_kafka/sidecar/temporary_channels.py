@@ -10,6 +10,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import Position
 from jbm_kafka.ports import Clock, GroupListener, Kafka, LogReader
 from jbm_kafka.ports.installation import SidecarConfig
+from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.temporary_feed import TemporaryFeed
@@ -82,15 +83,11 @@ class TemporaryChannels:
         offered = begin if latest is None else latest.state.offered_position
         state.apply(Position("", "", watermark=begin, fetched=begin, offered=offered, truncated=0))
         self._latest = OwnedChannel(
-            group=group.group_id,
             topic=group.topic,
             partition=partition,
-            topic_id="",
             state=state,
             settings=self._settings,
-            journal_channel="",
-            changelog_topic="",
-            changelog_position=0,
+            changelog=ChannelChangelog(group=group.group_id, topic="", topic_id="", position=0, journal_channel=""),
             reserve_offsets=self._config.reserve_offsets,
         )
         return self._latest

@@ -106,7 +106,7 @@ class TransactionWriter:
                     row.channel.partition: CommittedOffset(row.freeze.watermark, checkpoint_id) for row in part.channels
                 }
                 producer.send_offsets(part.group_metadata, part.group.group_id, part.group.topic, offsets)
-            if transfers or any(row.channel.is_waited_for for part in frozen for row in part.channels):
+            if transfers or any(row.channel.checkpoints.is_waited_for for part in frozen for row in part.channels):
                 yield GO_ON
                 self._mark(producer, checkpoint_id)
             yield GO_ON
@@ -158,12 +158,12 @@ class TransactionWriter:
         producer.send_offsets(None, group, self._topics.registry_topic, {0: CommittedOffset(0, checkpoint_id)})
 
     def _produce_channel(self, producer: TransactionalProducer, part: FrozenGroup, row: FrozenChannel) -> None:
-        channel = row.channel
-        records = dict(encode_entry(channel.group, entry) for entry in row.freeze.entries)
-        for key in channel.obsolete:
+        changelog = row.channel.changelog
+        records = dict(encode_entry(changelog.group, entry) for entry in row.freeze.entries)
+        for key in changelog.obsolete:
             records.setdefault(key, None)
         for key, value in records.items():
-            producer.produce(Outgoing(channel.changelog_topic, channel.partition, key, value), part)
+            producer.produce(Outgoing(changelog.topic, row.channel.partition, key, value), part)
         self._records[row] = records
         for events in () if row.events is None else in_portions(row.events):
             key, told = encode_events(events)
@@ -176,11 +176,11 @@ class TransactionWriter:
         batches: dict[str, tuple[int, Mapping[bytes, bytes | None]]] = {}
         for part in frozen:
             for row in part.channels:
-                channel = row.channel
-                written = self._positions.get((channel.changelog_topic, channel.partition))
+                changelog = row.channel.changelog
+                written = self._positions.get((changelog.topic, row.channel.partition))
                 if written is not None:
-                    channel.changelog_position = max(channel.changelog_position, written)
-                batches[channel.journal_channel] = (channel.changelog_position, self._records[row])
+                    changelog.written(written)
+                batches[changelog.journal_channel] = (changelog.position, self._records[row])
         if batches:
             self._journal.write(batches)
 
@@ -191,7 +191,7 @@ class TransactionWriter:
         """
         topics = {record.topic for transfer in transfers for record in transfer.sends}
         for part in frozen:
-            topics |= {part.group.topic, *(row.channel.changelog_topic for row in part.channels)}
+            topics |= {part.group.topic, *(row.channel.changelog.topic for row in part.channels)}
         admin = self._kafka.admin()
         try:
             return frozenset(topics - admin.describe(sorted(topics)).keys())

@@ -172,7 +172,7 @@ def test_a_large_backlog_that_nobody_chooses_leaves_memory(bootstrap: str, order
         assert bodies(receive_all(blues, 3)) == ["blue 1000", "blue 3000", "blue 5000"]
         (channel,) = group_worker_behind(blues._link).data.channels.values()
         assert sum(gate.spilled for gate in channel.state.gates.by_key.values()) > 0
-        assert not channel.is_paused
+        assert not channel.memory.is_paused
         session.acknowledge()
         with connection.create_session(AcknowledgeMode.AUTO) as other:
             consumer = other.create_consumer(one, selector="colour IN ('red')")

@@ -19,6 +19,7 @@ from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.link_terms import LinkTerms
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.wake_up import Sleepers
+from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel_opener import ChannelOpener
 from jbm_kafka.sidecar.flow import Flow
@@ -35,16 +36,15 @@ from tests.support.manual_clock import ManualClock
 
 
 def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChannel:
+    changelog = ChannelChangelog(
+        group="g", topic="orders.jbm-changelog", topic_id="t", position=0, journal_channel="g|orders|0"
+    )
     return OwnedChannel(
-        group="g",
         topic="orders",
         partition=0,
-        topic_id="t",
         state=state,
         settings=ResolvedSettings(),
-        journal_channel="g|orders|0",
-        changelog_topic="orders.jbm-changelog",
-        changelog_position=0,
+        changelog=changelog,
         reserve_offsets=reserve_offsets,
     )
 

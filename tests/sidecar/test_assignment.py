@@ -49,7 +49,7 @@ def one_frozen_channel(one: SteppedSidecar, link: Link, offsets: list[int]) -> O
     one.run_for(200)
     channel = group_worker_behind(link).data.channels[0]
     link.settlement.leases[0].acked.extend(offsets)
-    one.run(lambda: channel.freeze is not None)
+    one.run(lambda: channel.checkpoints.freeze is not None)
     one.held.add(CHECKPOINTS)
     return channel
 
@@ -70,7 +70,7 @@ def test_a_topic_made_again_while_a_checkpoint_of_the_old_one_is_under_way_loses
     one.run_for(500)
     one.held.clear()
     group_worker = group_worker_behind(link)
-    one.run(lambda: 0 in group_worker.data.channels and old.freeze is None)
+    one.run(lambda: 0 in group_worker.data.channels and old.checkpoints.freeze is None)
     one.send(*(f"new {number}" for number in range(20)))
     one.run_for(500)
     one.crash()
@@ -90,7 +90,7 @@ def test_a_partition_is_given_up_though_the_end_of_a_commit_stays_unknown(start:
     settling = Settling(channel=channel, session="s", offsets=[0])
     commit = Transfer(about="a commit", sends=(), settlings=[(group_worker.checkpoint_part, settling)])
     one.sidecar.submit(commit)
-    one.run(lambda: channel.freeze is not None)
+    one.run(lambda: channel.checkpoints.freeze is not None)
     one.held.add(CHECKPOINTS)
 
     begun_ms = one.clock.monotonic_ms()
@@ -158,7 +158,7 @@ def test_an_acknowledgement_that_was_recorded_is_not_refused_because_its_partiti
 def test_an_acknowledgement_that_was_not_recorded_is_refused_when_its_partition_went(start: Start) -> None:
     """Of ACK-9: nobody tries again what the group's fence turned away."""
     one, channel, done = one_acknowledging(start)
-    one.run(lambda: channel.freeze is not None)
+    one.run(lambda: channel.checkpoints.freeze is not None)
     one.held.add(CHECKPOINTS)
     lose(one, channel, one.group_worker)
     assert not done.is_done
@@ -171,7 +171,7 @@ def test_an_acknowledgement_that_was_not_recorded_is_refused_when_its_partition_
 def test_an_acknowledgement_whose_group_worker_ends_first_is_told_to_be_in_doubt(start: Start) -> None:
     """Of ACK-9: it waits no longer than its group worker, and is not called refused."""
     one, channel, done = one_acknowledging(start)
-    one.run(lambda: channel.freeze is not None)
+    one.run(lambda: channel.checkpoints.freeze is not None)
     one.held.add(CHECKPOINTS)
     group_worker = one.group_worker
     group_worker.stop()
@@ -194,7 +194,9 @@ def test_an_acknowledgement_nobody_waits_for_is_told_to_be_refused_when_its_part
     group_worker, lease = group_worker_behind(link), link.settlement.leases[0]
     channel = group_worker.data.channels[0]
     lease.acknowledge(0)
-    one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
+    one.run(
+        lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.checkpoints.freeze is None
+    )
     if stands_in == "its channel":
         one.held.add(CHECKPOINTS)
         lease.acked.extend([1, 2])

@@ -91,16 +91,16 @@ def test_memory_stays_within_the_budget_whatever_waits(on_disk: OnDisk) -> None:
         for units in fetches:
             on_disk.receive(units, due_ms)
             assert list(on_disk.drain(NOW_MS)) == []
-        assert not on_disk.channel.is_paused, what
+        assert not on_disk.channel.memory.is_paused, what
         assert grown_bytes(before) < BUDGET_BYTES, what
     for _ in range(4):
         on_disk.receive(nobody, NOW_MS)
         on_disk.give_back_all(LATER_MS)
         on_disk.checkpoint()
         on_disk.turn()
-    assert not on_disk.channel.is_paused
+    assert not on_disk.channel.memory.is_paused
     assert grown_bytes(before) < BUDGET_BYTES, "what came back"
-    while not on_disk.channel.is_paused:
+    while not on_disk.channel.memory.is_paused:
         on_disk.receive(nobody, NOW_MS)
         on_disk.turn()
     assert grown_bytes(before) < BUDGET_BYTES, "backlog"

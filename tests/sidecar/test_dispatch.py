@@ -49,7 +49,7 @@ def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_atte
 def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_attempts: bool) -> None:
     """ACK-8: a receive in between that asked again would get more than the prefetch."""
     link, channel = link_of("s"), channel_of(state_with_two_messages())
-    channel.records_attempts = records_attempts
+    channel.checkpoints.records_attempts = records_attempts
     group_worker = group_worker_of(channel, link)
     link.demand.credit = 1
     group_worker.dispatch.grant()
@@ -78,7 +78,7 @@ def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_somethin
         group_worker.dispatch.grant()
         group_worker.dispatch.deliver()
     assert (first.unread(0), second.unread(0)) == ([], [0, 1])
-    assert channel.waits_for_mark
+    assert channel.mark.waits
 
 
 @pytest.mark.parametrize("is_stopped", [True, False])
@@ -113,7 +113,7 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
     first.demand.credit = 2
     group_worker.dispatch.grant()
     group_worker.dispatch.deliver()
-    channel.records_attempts = records_attempts
+    channel.checkpoints.records_attempts = records_attempts
     asking = second if gives_back == "closes beside another" else first
 
     def give_back_and_ask_again() -> None:

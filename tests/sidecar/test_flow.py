@@ -66,7 +66,7 @@ class GroupWorkerUnderTest:
         self.state.apply(TimePassed(NOW_MS))
         self.state.apply(OfferedRaised(1 << 40))
         self.channel = channel_of(self.state)
-        self.channel.mean_body_bytes = len(BODY)
+        self.channel.memory.mean_body_bytes = len(BODY)
         self.store = FailingStore()
         self.flow = Flow(self.store, share_bytes=lambda: self.budget_bytes)
         self.group_worker = group_worker_of(self.channel, flow=self.flow, opener=opener)
@@ -129,7 +129,7 @@ def test_many_blocked_units_with_short_lines_stay_within_the_budget() -> None:
             group_worker.fetch(1, unit, LATER_MS if line == 0 else 0)
         assert list(group_worker.drain(NOW_MS)) == []
         assert group_worker.body_bytes < 8 << 20
-        assert not group_worker.channel.is_paused, "blocked units never stop others"
+        assert not group_worker.channel.memory.is_paused, "blocked units never stop others"
     got = list(group_worker.drain(LATER_MS))
     assert sorted(got) == list(range(100_000))
     places = {offset: place for place, offset in enumerate(got)}
@@ -143,7 +143,7 @@ def test_delayed_messages_leave_memory_until_their_time() -> None:
         group_worker.fetch(500, None, LATER_MS)
         group_worker.turn()
         assert group_worker.body_bytes < 8 << 20
-    assert not group_worker.channel.is_paused
+    assert not group_worker.channel.memory.is_paused
     assert len(set(group_worker.drain(LATER_MS))) == 10_000
 
 
@@ -180,12 +180,12 @@ def test_a_partition_with_too_many_that_came_back_pauses_says_so_once_and_goes_o
             group_worker.fetch(1, f"u{number}")
             group_worker.give_back_all(LATER_MS)
             group_worker.turn()
-    assert group_worker.channel.is_paused
+    assert group_worker.channel.memory.is_paused
     assert len(caplog.messages) == 1
     assert "units and messages that came back wait" in caplog.messages[0]
     assert group_worker.state.gates.waiting_count < 100
     assert len(set(group_worker.drain(LATER_MS))) == 2_000
-    assert not group_worker.channel.is_paused
+    assert not group_worker.channel.memory.is_paused
 
 
 def test_of_those_that_checkpoints_have_written_ten_times_as_many_fit() -> None:
@@ -197,7 +197,7 @@ def test_of_those_that_checkpoints_have_written_ten_times_as_many_fit() -> None:
         group_worker.channel.take_freeze("jbm.test:1", ())
         group_worker.channel.settle_freeze(durable=True)
         group_worker.turn()
-        assert not group_worker.channel.is_paused
+        assert not group_worker.channel.memory.is_paused
     assert {state.attempts for _, state in group_worker.state.past.items()} == {1}
     assert sorted(group_worker.drain(LATER_MS)) == list(range(12_000))
 
@@ -233,11 +233,11 @@ def test_a_full_disk_pauses_the_partition_and_loses_repeats_and_reorders_nothing
     group_worker.turn(200)
     assert len(caplog.messages) == 1
     assert "/state: disk full; make room" in caplog.messages[0]
-    assert group_worker.channel.is_paused
+    assert group_worker.channel.memory.is_paused
     assert group_worker.state.gates.waiting_count == 1_000
     group_worker.store.is_full = False
     group_worker.turn(200)
-    assert not group_worker.channel.is_paused
+    assert not group_worker.channel.memory.is_paused
     group_worker.fetch(500, "u")
     assert list(group_worker.drain(LATER_MS)) == list(range(1_500))
 

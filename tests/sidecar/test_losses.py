@@ -130,7 +130,9 @@ def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_fo
     one.receive(link, 1)
     link.settlement.leases[0].acknowledge(0)
     channel = group_worker_behind(link).data.channels[0]
-    one.run(lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.freeze is None)
+    one.run(
+        lambda: channel.state.watermark == 1 and not channel.needs_checkpoint and channel.checkpoints.freeze is None
+    )
     before = len(attempted(one))
     one.held.add(CHECKPOINTS)
     one.send(*(f"m{number}" for number in range(count)))
@@ -239,7 +241,9 @@ def test_what_a_session_commits_and_what_it_acknowledges_is_told_in_the_events(
         Transfer(about="a commit", sends=(), settlings=[(group_worker_behind(link).checkpoint_part, settling)])
     )
     link.settlement.leases[0].acknowledge(2)
-    one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
+    one.run(
+        lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.checkpoints.freeze is None
+    )
     ranges = [places for event in events(one.cluster) for places in event.acknowledged]
     assert sorted(offset for r in ranges for offset in range(r.first, r.last + 1)) == [0, 1, 2]
 

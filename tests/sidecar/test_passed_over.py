@@ -51,7 +51,9 @@ def expired_copies(cluster: MemoryCluster) -> list[bytes | None]:
 
 def wait_until_all_is_settled(one: SteppedSidecar) -> None:
     channel = one.group_worker.data.channels[0]
-    one.run(lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.freeze is None)
+    one.run(
+        lambda: channel.state.watermark == 3 and not channel.needs_checkpoint and channel.checkpoints.freeze is None
+    )
     assert channel.holds_nothing
 
 

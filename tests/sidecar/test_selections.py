@@ -96,7 +96,7 @@ def test_units_that_nobody_chooses_pause_nothing_however_many(caplog: pytest.Log
         for number in range(2_000):
             group_worker.fetch(1, f"u{number}")
             group_worker.turn()
-            assert not group_worker.channel.is_paused
+            assert not group_worker.channel.memory.is_paused
     assert not caplog.messages
     assert len(group_worker.state.gates.by_key) < 1_500
     assert group_worker.state.gates.waiting_count < 100
@@ -105,4 +105,4 @@ def test_units_that_nobody_chooses_pause_nothing_however_many(caplog: pytest.Log
     data.links[everything.terms.link_id] = everything
     data.links_changed()
     assert sorted(set(group_worker.drain(2_000))) == list(range(2_000))
-    assert not group_worker.channel.is_paused
+    assert not group_worker.channel.memory.is_paused

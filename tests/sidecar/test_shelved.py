@@ -69,7 +69,7 @@ def test_more_delayed_messages_than_fit_pause_nothing_and_come_each_in_its_time(
     for offset in range(COUNT):
         group_worker.fetch(1, None, due_ms[offset])
         group_worker.turn(offset % 10 == 9)
-        assert not group_worker.channel.is_paused
+        assert not group_worker.channel.memory.is_paused
     gates, shelf = group_worker.state.gates, group_worker.state.shelf
     assert len(gates.by_key) + sum(len(standing) for standing in shelf.places.values()) == COUNT
     assert len(gates.by_key) < 500
@@ -91,7 +91,7 @@ def test_what_nobody_chooses_pauses_nothing_and_each_selector_gets_its_own() -> 
     for number in range(COUNT // 100):
         group_worker.paint(*["grey"] * 98, "red", "blue")
         got += group_worker.drink(red)
-        assert not group_worker.channel.is_paused, number
+        assert not group_worker.channel.memory.is_paused, number
     assert got == list(range(98, COUNT, 100))
     assert len(group_worker.state.gates.by_key) < 500
     _, blue = group_worker.choose("red", "blue")
@@ -154,10 +154,10 @@ def test_what_a_full_disk_kept_of_messages_that_stayed_in_memory_comes_once(capl
     group_worker.turn(3)
     assert "disk full; make room" in caplog.text
     assert not group_worker.state.shelf.places
-    assert group_worker.channel.is_paused
+    assert group_worker.channel.memory.is_paused
     group_worker.store.is_full = False
     group_worker.turn(200)
-    assert not group_worker.channel.is_paused
+    assert not group_worker.channel.memory.is_paused
     assert group_worker.state.shelf.places
     assert sorted(group_worker.drain(LATER_MS)) == list(range(1_000))
 

@@ -63,7 +63,7 @@ def test_more_delayed_units_than_fit_pause_nothing_and_each_comes_in_order_and_i
     for number in range(UNITS):
         group_worker.fetch(1, f"order-{number}", due_ms[number])
         group_worker.turn(number % 10 == 9)
-        assert not group_worker.channel.is_paused
+        assert not group_worker.channel.memory.is_paused
     assert group_worker.gates_count < 1_500
     for begin in range(0, UNITS, 300):
         first = group_worker.state.read_position
@@ -71,7 +71,7 @@ def test_more_delayed_units_than_fit_pause_nothing_and_each_comes_in_order_and_i
             group_worker.fetch(1, f"order-{number}")
             group_worker.fetch(1, f"other-{number}")
         assert sorted(group_worker.drain(NOW_MS)) == list(range(first + 1, first + 200, 2)), "others go on at once"
-        assert not group_worker.channel.is_paused
+        assert not group_worker.channel.memory.is_paused
     assert group_worker.gates_count < 1_500
     got: list[int] = []
     for now_ms in range(NOW_MS, NOW_MS + 110_000, 10_000):
@@ -92,7 +92,7 @@ def test_units_that_came_back_take_no_gates_and_come_with_their_attempts() -> No
         group_worker.fetch(1, f"order-{number}")
         group_worker.give_back_all(LATER_MS)
         group_worker.turn()
-        assert not group_worker.channel.is_paused
+        assert not group_worker.channel.memory.is_paused
     assert group_worker.gates_count < 500
     assert list(group_worker.drain(LATER_MS - 1)) == []
     assert {past.attempts for _, past in group_worker.state.past.items()} == {1}
@@ -110,13 +110,13 @@ def test_more_kept_for_an_operator_than_fit_pause_nothing_and_each_comes_when_he
             group_worker.fetch(1, None)
         group_worker.keep_for_operator()
         group_worker.turn(3)
-        assert not channel.is_paused
+        assert not channel.memory.is_paused
     assert group_worker.gates_count < 1_500
     for number in range(0, UNITS, 2):
         group_worker.fetch(1, f"order-{number}")
         if number % 200 == 0:
             assert list(group_worker.drain(LATER_MS)) == []
-            assert not channel.is_paused
+            assert not channel.memory.is_paused
     assert list(group_worker.drain(LATER_MS)) == []
     found = _units(state, LATER_MS)
     assert found == {Rule.ON_HOLD.value: UNITS}
@@ -159,7 +159,7 @@ def test_units_whose_first_nobody_chooses_pause_nothing_and_each_selector_gets_i
         group_worker.send((f"u{number}", colour), (f"u{number}", "red"))
         if number % 10 == 9:
             got += group_worker.drink(red)
-            assert not group_worker.channel.is_paused, number
+            assert not group_worker.channel.memory.is_paused, number
     assert got == [offset for number in range(0, UNITS // 2, 100) for offset in (2 * number, 2 * number + 1)]
     assert group_worker.gates_count < 1_500
     _, blue = group_worker.choose("red", "blue")
@@ -216,7 +216,7 @@ def test_a_full_disk_keeps_units_in_memory_and_repeats_and_reorders_nothing() ->
     group_worker.turn(3)
     group_worker.store.is_full = False
     group_worker.turn(200)
-    assert not group_worker.channel.is_paused
+    assert not group_worker.channel.memory.is_paused
     assert group_worker.state.shelf.places
     for number in range(2_000):
         group_worker.fetch(1, f"u{number}")

@@ -87,7 +87,7 @@ def test_what_a_session_had_that_closed_beside_a_refused_commit_goes_to_others()
     settling = Settling(channel, "closing", offsets)
     commit = Transfer(about="commit", sends=(Outgoing("out", 0, None, b"a"),), settlings=[(part, settling)])
     one.sidecar.submit(commit)
-    one.run(lambda: channel.freeze is not None)
+    one.run(lambda: channel.checkpoints.freeze is not None)
     closing.leave()
     one.run(lambda: commit.done.is_done)
     assert one.receive(one.attach("other"), 1) == offsets

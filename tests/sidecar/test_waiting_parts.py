@@ -26,17 +26,17 @@ def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
     state = ChannelState()
     channel = channel_of(state)
     state.apply(OfferedRaised(100))
-    channel.offered_target = 100
+    channel.mark.target = 100
     state.apply(Fetched(begin=0, end=1_000, references=[Reference(999, None)]))
     for _ in range(12):
         offer = decide_offer(state, "s", limit=1, now_ms=0)
         if offer.references:
             break
         assert offer.needs_offered
-        channel.raise_reserve(0, is_at_mark=True)
+        channel.mark.raise_ahead(0, is_reached=True)
         taken = channel.take_freeze("jbm.x:1", ())
         channel.settle_freeze(durable=True)
-        assert taken.durable.offered_position == channel.offered_target
+        assert taken.durable.offered_position == channel.mark.target
     assert [reference.offset for reference in offer.references] == [999]
 
 
@@ -46,8 +46,8 @@ def channel_with_half_its_mark_used_up(began_at_ms: int) -> OwnedChannel:
     channel.recovered()
     make_durable(channel)
     state.apply(Fetched(begin=0, end=60, references=[Reference(offset, None) for offset in range(60)]))
-    channel.raise_reserve(began_at_ms)
-    assert channel.offered_target == state.offered_position == 100, "nothing is handed over yet"
+    channel.mark.raise_ahead(began_at_ms)
+    assert channel.mark.target == state.offered_position == 100, "nothing is handed over yet"
     state.apply(decide_offer(state, "s", limit=60, now_ms=began_at_ms).change)
     make_durable(channel)
     return channel
@@ -62,10 +62,10 @@ def test_only_a_channel_at_its_mark_hurries_a_checkpoint() -> None:
     """A raised mark is recorded with the next checkpoint, unless hand-over waits for it."""
     channel = channel_with_half_its_mark_used_up(began_at_ms=1_000)
     assert not channel.needs_checkpoint
-    channel.raise_reserve(1_600)
+    channel.mark.raise_ahead(1_600)
     assert channel.needs_checkpoint
     assert not channel.is_awaited
-    channel.raise_reserve(1_601, is_at_mark=True)
+    channel.mark.raise_ahead(1_601, is_reached=True)
     assert channel.is_awaited
     for is_durable in (False, True):
         channel.take_freeze("jbm.x:1", ())
@@ -79,9 +79,9 @@ def test_only_a_channel_at_its_mark_hurries_a_checkpoint() -> None:
 def test_a_mark_that_does_not_last_hurries_a_checkpoint_and_goes_further() -> None:
     """Else hand-over would stand still: half a mark is gone before the next checkpoint is due."""
     channel = channel_with_half_its_mark_used_up(began_at_ms=1_000)
-    channel.raise_reserve(1_030)
+    channel.mark.raise_ahead(1_030)
     assert channel.is_awaited
-    assert not channel.waits_for_mark
+    assert not channel.mark.waits
     make_durable(channel)
     assert channel.state.offered_position == 60 + 200
 
@@ -136,6 +136,6 @@ def test_a_blocking_acknowledgement_of_two_partitions_waits_for_both(failure: JM
             waiter.complete()
         done.wait(0.0, about="acknowledge")
     else:
-        other.fail_waiters(failure)
+        other.checkpoints.fail_waiters(failure)
         with pytest.raises(JMSError, match="went"):
             done.wait(0.0, about="acknowledge")

@@ -125,7 +125,7 @@ def offsets_agree(paper: Paper, committed: Callable[[ChannelName], CommittedOffs
 def replay_equals_live(paper: Paper, live: Iterable[OwnedChannel]) -> None:
     """What the changelog tells is the durable part of a living channel that has nothing to record."""
     for channel in live:
-        if not channel.needs_checkpoint and channel.freeze is None:
+        if not channel.needs_checkpoint and channel.checkpoints.freeze is None:
             place = paper.epoch_of[channel].place
             if place in paper.changelogs:
                 _replay_equals(paper, place, channel)

@@ -72,7 +72,7 @@ class Node:
         """The group's word: the channel's partition is this node's."""
         if not self.is_alive:
             return False
-        group = self.kafka.cluster.group(channel.group)
+        group = self.kafka.cluster.group(channel.changelog.group)
         for group_worker in self.group_workers():
             if group_worker.data.channels.get(channel.partition) is channel:
                 assert isinstance(group_worker.data.consumer, MemoryGroupConsumer)

@@ -25,6 +25,7 @@ from jbm_kafka.ports.pre_acknowledged_link import PreAcknowledgedLink
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import FreezeRequest, FrozenChannel, FrozenGroup, Settling, Transfer
 from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.offered_mark import OfferedMark
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import Steps, Wait
@@ -82,14 +83,14 @@ def acknowledged_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def handed_over_before_it_is_reserved(patch: pytest.MonkeyPatch) -> None:
-    real = OwnedChannel.raise_reserve
+    real = OfferedMark.raise_ahead
 
-    def raise_reserve(self: OwnedChannel, now_ms: int, *, is_at_mark: bool = False) -> None:
-        real(self, now_ms, is_at_mark=is_at_mark)
-        self.state.apply(OfferedRaised(self.offered_target))
-        self.offered_target = self.state.offered_position
+    def raise_ahead(self: OfferedMark, now_ms: int, *, is_reached: bool = False) -> None:
+        real(self, now_ms, is_reached=is_reached)
+        self._state.apply(OfferedRaised(self.target))
+        self.target = self._state.offered_position
 
-    patch.setattr(OwnedChannel, "raise_reserve", raise_reserve)
+    patch.setattr(OfferedMark, "raise_ahead", raise_ahead)
 
 
 def group_metadata_read_when_it_is_used(patch: pytest.MonkeyPatch) -> None:

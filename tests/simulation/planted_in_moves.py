@@ -71,7 +71,7 @@ def what_somebody_works_on_is_taken(patch: pytest.MonkeyPatch) -> None:
     def take_back(self: OperatorDepartures, channel: OwnedChannel, offsets: Sequence[int]) -> None:
         real(self, channel, offsets)
         for session, hand in list(channel.state.in_hand.items()):
-            mine = set(hand).intersection(offsets).difference(channel.tentative)
+            mine = set(hand).intersection(offsets).difference(channel.checkpoints.tentative)
             if session != DEPARTING and mine:
                 self._settle.give_back(channel, session, [Modified(offset, counted=False) for offset in mine])
 

@@ -124,8 +124,8 @@ class Recorder:
             for group_worker in node.group_workers():
                 for channel in list(group_worker.data.channels.values()):
                     epoch = self.paper.epoch_of.get(channel) or self._opened(node, group_worker, channel)
-                    if channel.freeze is not None:
-                        position = channel.freeze.entries[0]
+                    if channel.checkpoints.freeze is not None:
+                        position = channel.checkpoints.freeze.entries[0]
                         assert isinstance(position, Position), position
                         self.paper.writers[f"{epoch.place}{position.checkpoint_id}"] = epoch
         for place in self._queue_views:
@@ -182,7 +182,7 @@ class Recorder:
             place=place,
             node=node.name,
             was_owner=node.owns(channel),
-            read_to=channel.changelog_position,
+            read_to=channel.changelog.position,
             settled_before=frozenset(offset for offset in messages if changelog.is_settled(offset)),
             attempts_before={o: n for o in {*messages, *changelog.held} if (n := changelog.attempts(o))},
         )

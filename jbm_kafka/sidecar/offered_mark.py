@@ -1,0 +1,80 @@
+"""The mark of one channel up to which messages may have been handed over, as far as it is to be recorded.
+
+How far ahead it goes is decided in core/offered_target.py; what is recorded is the state's `offered_position`. The
+owner thread's.
+"""
+
+from __future__ import annotations
+
+from jbm_kafka.core.channel_state import ChannelState
+from jbm_kafka.core.freeze import Freeze
+from jbm_kafka.core.offered_target import OfferedStep
+
+
+class OfferedMark:
+    """Raised before it is reached, recorded by the next freeze, and set back by the last one."""
+
+    __slots__ = ("_is_reached", "_state", "_step", "is_releasing", "target")
+
+    def __init__(self, state: ChannelState, *, reserve_offsets: int) -> None:
+        self._state = state
+        self._step = OfferedStep(reserve_offsets)
+        self.target = state.offered_position
+        """What the next freeze records."""
+        self._is_reached = False
+        """The next message lies beyond the mark that is recorded."""
+        self.is_releasing = False
+        """The next durable freeze is the last: it records exactly what was handed over."""
+
+    @property
+    def must_record(self) -> bool:
+        """It was raised or set back since it was recorded."""
+        return self.target > self._state.offered_position or self.is_releasing
+
+    @property
+    def waits(self) -> bool:
+        """Hand-over stands still until the raised mark is recorded."""
+        return self._is_reached and self.target > self._state.offered_position
+
+    def is_awaited(self, under_way: Freeze | None) -> bool:
+        """Hand-over waits for a checkpoint, or is about to; `under_way`: of one whose end is not known."""
+        if under_way is not None and under_way.durable.offered_position == self.target:
+            return False  # it records the mark; another right behind it would record little else
+        is_near = self._is_reached or self._step.is_short
+        return self.is_releasing or (self.target > self._state.offered_position and is_near)
+
+    def raise_ahead(self, now_ms: int, *, is_reached: bool = False) -> None:
+        """Record ahead that more may be handed over, unless enough is left (`OfferedStep.enough`).
+
+        The next checkpoint is soon enough then, unless the last mark did not last. `is_reached`: what comes next lies
+        beyond the mark, however far the last hand-over is from it: there may be a wide gap between them, such as a
+        transaction that was aborted. That waits.
+        """
+        state = self._state
+        self._is_reached = is_reached
+        self._step.begin(now_ms)
+        if self.target != state.offered_position:
+            return
+        if is_reached:
+            self.target = max(state.delivered_position, state.watermark, self.target) + self._step.next_step(now_ms)
+        elif state.delivered_position + self._step.enough > self.target:
+            self.target = max(state.delivered_position, state.watermark) + self._step.next_step(now_ms)
+
+    def begin(self) -> None:
+        """First mark after opening, so that the first hand-over need not wait for a checkpoint of its own."""
+        self.target = max(self._state.delivered_position, self._state.watermark) + self._step.step
+        self._is_reached = True
+
+    def set_back(self) -> None:
+        """Everything that was handed over is settled, or came back and is remembered with its attempts.
+
+        So the mark goes back to where an earlier owner left it in doubt.
+        """
+        in_doubt_below = max(self._state.watermark, self._state.redelivered_below)
+        if self.target > in_doubt_below:
+            self.target = in_doubt_below
+            self.is_releasing = True
+
+    def recorded(self, position: int) -> None:
+        """A durable freeze says this."""
+        self.is_releasing = self.is_releasing and position != self.target
