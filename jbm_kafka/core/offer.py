@@ -57,71 +57,62 @@ def decide_offer(
     `chooses` is the bit of the receiver's selector: it gets what that chooses. What it does not choose holds its unit
     (UNIT-6), unless it leaves.
     """
-    return _Offering(state, session, limit, now_ms, one_per_unit, attempts_max, chooses).run()
+    request = _Request(session, limit, now_ms - state.set_back_ms, one_per_unit, attempts_max, chooses)
+    return _Offering(state, request).run()
 
 
-class _Offering:
-    """One pass over heads and arrivals; reads the state, collects the decision."""
+class _Request:
+    """Who asks, for how many, and by which rules. Nothing of it changes."""
 
-    __slots__ = (
-        "attempts_max",
-        "blocked",
-        "chooses",
-        "examined",
-        "expired",
-        "fresh",
-        "heads",
-        "is_selecting",
-        "leaving",
-        "limit",
-        "needs_offered",
-        "now_ms",
-        "one_per_unit",
-        "references",
-        "session",
-        "state",
-        "stopped",
-    )
+    __slots__ = ("attempts_max", "chooses", "limit", "now_ms", "one_per_unit", "session")
 
     def __init__(
-        self,
-        state: ChannelState,
-        session: SessionId,
-        limit: int,
-        now_ms: int,
-        one_per_unit: bool,
-        attempts_max: int,
-        chooses: int,
+        self, session: SessionId, limit: int, now_ms: int, one_per_unit: bool, attempts_max: int, chooses: int
     ) -> None:
+        self.session = session
+        self.limit = limit
+        self.now_ms = now_ms
+        """By the wall clock, as the times of messages are."""
+        self.one_per_unit = one_per_unit
         self.attempts_max = attempts_max
-        self.chooses, self.is_selecting = chooses, state.gates.is_selecting
-        self.state, self.session, self.limit = state, session, limit
-        self.now_ms, self.one_per_unit = now_ms - state.set_back_ms, one_per_unit
+        self.chooses = chooses
+
+
+class _Decision:
+    """What is decided so far in one pass."""
+
+    __slots__ = ("blocked", "examined", "expired", "fresh", "heads", "leaving", "needs_offered", "references")
+
+    def __init__(self) -> None:
         self.references: list[Reference] = []
         self.heads: list[c.HeadTaken] = []
         self.fresh: list[Reference] = []
         self.expired: list[Reference] = []
         self.leaving: list[tuple[Reference, str]] = []
         self.blocked: list[Reference] = []
-        self.stopped: set[GateKey] = set()
-        """Units of which this pass may take no more."""
         self.examined = 0
         self.needs_offered = False
 
-    def run(self) -> Offer:
-        state = self.state
-        free = state.gates.free
-        own = () if self.one_per_unit else state.gates.own.get(self.session, ())
-        if state.gates.some:
-            some = [heads for bits, heads in state.gates.some.items() if bits & self.chooses]
-            self._merge_all([free, own, *some])
-        elif free or own:
-            self._merge(free, own)
-        else:
-            self._take_arrivals(None)
+    def take_heads(self, key: GateKey, count: int) -> None:
+        """The session gets so many of a gate."""
+        if count:
+            self.heads.append(c.HeadTaken(key=key, count=count, leaving=False))
+
+    def send_head_away(self, key: GateKey, reference: Reference, reason: str) -> None:
+        """DEPARTING gets the next of a gate."""
+        self.heads.append(c.HeadTaken(key=key, count=1, leaving=True))
+        self.leaving.append((reference, reason))
+
+    def send_arrival_away(self, reference: Reference) -> None:
+        """DEPARTING gets an arrival, which is expired."""
+        self.expired.append(reference)
+        self.leaving.append((reference, EXPIRED))
+
+    def offer_to(self, session: SessionId) -> Offer:
+        """The decision, complete."""
         return Offer(
             change=c.Offered(
-                session=self.session,
+                session=session,
                 heads=self.heads,
                 examined=self.examined,
                 fresh=self.fresh,
@@ -133,10 +124,39 @@ class _Offering:
             needs_offered=self.needs_offered,
         )
 
+
+class _Offering:
+    """One pass over heads and arrivals; reads the state, collects the decision."""
+
+    __slots__ = ("decision", "is_selecting", "request", "state", "stopped")
+
+    def __init__(self, state: ChannelState, request: _Request) -> None:
+        self.state = state
+        self.request = request
+        self.is_selecting = state.gates.is_selecting
+        self.decision = _Decision()
+        self.stopped: set[GateKey] = set()
+        """Units of which this pass may take no more."""
+
+    def run(self) -> Offer:
+        state, request = self.state, self.request
+        free = state.gates.free
+        own = () if request.one_per_unit else state.gates.own.get(request.session, ())
+        if state.gates.some:
+            some = [heads for bits, heads in state.gates.some.items() if bits & request.chooses]
+            self._merge_all([free, own, *some])
+        elif free or own:
+            self._merge(free, own)
+        else:
+            self._take_arrivals(None)
+        return self.decision.offer_to(request.session)
+
     def _merge(self, free: Sequence[ListingKey], own: Sequence[ListingKey]) -> None:
         """Take the best of three sorted sources until the limit or their end."""
+        decision, limit = self.decision, self.request.limit
+        references = decision.references
         i, j = len(free) - 1, len(own) - 1
-        while len(self.references) < self.limit and not self.needs_offered:
+        while len(references) < limit and not decision.needs_offered:
             from_free = i >= 0 and (j < 0 or free[i] > own[j])
             if not from_free and j < 0:
                 self._take_arrivals(None)
@@ -153,26 +173,30 @@ class _Offering:
 
     def _merge_all(self, listings: Sequence[Sequence[ListingKey]]) -> None:
         """As `_merge`, of more sources: not all heads are for everyone."""
+        decision, limit = self.decision, self.request.limit
+        references = decision.references
         for key in heapq.merge(*[reversed(listing) for listing in listings], reverse=True):
             if self._next_arrival_key() > key:
                 self._take_arrivals(key)
-            if len(self.references) >= self.limit or self.needs_offered:
+            if len(references) >= limit or decision.needs_offered:
                 return
             self._take_head(key[2])
-        if len(self.references) < self.limit and not self.needs_offered:
+        if len(references) < limit and not decision.needs_offered:
             self._take_arrivals(None)
 
     def _next_arrival_key(self) -> tuple[int, int]:
         """(priority, -offset) of the next arrival; lower than all when there is none."""
-        arrivals = self.state.arrivals
-        if self.examined >= len(arrivals):
+        arrivals, examined = self.state.arrivals, self.decision.examined
+        if examined >= len(arrivals):
             return (-1, 0)
-        return (DEFAULT_PRIORITY, -arrivals[self.examined].offset)
+        return (DEFAULT_PRIORITY, -arrivals[examined].offset)
 
     def _take_head(self, key: GateKey) -> None:
         """Take the head of a gate, and what follows it with the same priority (only the head when one per unit)."""
+        request, decision, offered = self.request, self.decision, self.state.offered_position
+        references = decision.references
         gate = self.state.gates.by_key[key]
-        room = 1 if self.one_per_unit else self.limit - len(self.references)
+        room = 1 if request.one_per_unit else request.limit - len(references)
         priority, count = gate.waiting[0].priority, 0
         is_mine, is_head = gate.owner is not None, True
         for reference in islice(gate.waiting, room):
@@ -180,29 +204,24 @@ class _Offering:
                 break
             if self.is_selecting and self._is_for_others(reference):
                 break
-            if reference.offset >= self.state.offered_position:
-                self.needs_offered = True
+            if reference.offset >= offered:
+                decision.needs_offered = True
                 break
             reason = self._reason_to_leave(reference)
             if reason is None:
                 count += 1
-                self.references.append(reference)
+                references.append(reference)
                 is_mine = True
             elif is_mine and reason != EXPIRED:
                 break
             else:
-                self._take_to_session(key, count)
+                decision.take_heads(key, count)
                 count = 0
-                self.heads.append(c.HeadTaken(key=key, count=1, leaving=True))
-                self.leaving.append((reference, reason))
+                decision.send_head_away(key, reference, reason)
                 if not is_mine:
                     break
             is_head = False
-        self._take_to_session(key, count)
-
-    def _take_to_session(self, key: GateKey, count: int) -> None:
-        if count:
-            self.heads.append(c.HeadTaken(key=key, count=count, leaving=False))
+        decision.take_heads(key, count)
 
     def _reason_to_leave(self, reference: Reference) -> str | None:
         past = self.state.past.get(reference.offset)
@@ -210,12 +229,12 @@ class _Offering:
             reference.expiration_ms,
             0 if past is None else past.attempts,
             None if past is None else past.reason,
-            now_ms=self.now_ms,
-            attempts_max=self.attempts_max,
+            now_ms=self.request.now_ms,
+            attempts_max=self.request.attempts_max,
         )
 
     def _is_for_others(self, reference: Reference) -> bool:
-        return not reference.chosen_by & self.chooses and self._reason_to_leave(reference) is None
+        return not reference.chosen_by & self.request.chooses and self._reason_to_leave(reference) is None
 
     def _must_be_head_first(self, reference: Reference) -> bool:
         """It may be held back itself, which only a head is asked."""
@@ -225,12 +244,12 @@ class _Offering:
 
     def _take_arrivals(self, before: ListingKey | None) -> None:
         """Look at arrivals in order while they come before the given head: hand over, or send to their gate."""
-        state, session = self.state, self.session
-        by_key, offered, limit, now_ms = state.gates.by_key, state.offered_position, self.limit, self.now_ms
-        references, fresh, stopped = self.references, self.fresh, self.stopped
-        units = state.shelf.units
+        state, request, decision, stopped = self.state, self.request, self.decision, self.stopped
+        by_key, offered, units = state.gates.by_key, state.offered_position, state.shelf.units
+        session, limit, now_ms, one_per_unit = request.session, request.limit, request.now_ms, request.one_per_unit
+        references, fresh = decision.references, decision.fresh
         stop_offset = -before[1] if before is not None and before[0] >= DEFAULT_PRIORITY else None
-        examined = self.examined
+        examined = decision.examined
         for reference in islice(state.arrivals, examined, None):
             offset, unit, expiration_ms = reference.offset, reference.unit, reference.expiration_ms
             if len(references) >= limit or (stop_offset is not None and offset > stop_offset):
@@ -240,16 +259,16 @@ class _Offering:
                 if (
                     (
                         gate is not None
-                        and (self.one_per_unit or gate.owner != session or gate.waiting or gate.spilled or gate.tail)
+                        and (one_per_unit or gate.owner != session or gate.waiting or gate.spilled or gate.tail)
                     )
                     or (stopped and unit in stopped)
                     or (gate is None and units.count and units.may_have(unit))
                 ):
-                    self.blocked.append(reference)
+                    decision.blocked.append(reference)
                     examined += 1
                     continue
             if offset >= offered:
-                self.needs_offered = True
+                decision.needs_offered = True
                 break
             examined += 1
             if is_expired(expiration_ms, now_ms):
@@ -257,14 +276,13 @@ class _Offering:
                 continue
             fresh.append(reference)
             references.append(reference)
-            if self.one_per_unit and unit is not None:
+            if one_per_unit and unit is not None:
                 stopped.add(unit)
-        self.examined = examined
+        decision.examined = examined
 
     def _expire_arrival(self, reference: Reference) -> None:
         """Send it away. What follows in its unit waits for that, unless this session holds earlier ones."""
-        unit = reference.unit
-        if unit is not None and unit not in self.state.gates.by_key and not any(r.unit == unit for r in self.fresh):
+        unit, fresh = reference.unit, self.decision.fresh
+        if unit is not None and unit not in self.state.gates.by_key and not any(r.unit == unit for r in fresh):
             self.stopped.add(unit)
-        self.expired.append(reference)
-        self.leaving.append((reference, EXPIRED))
+        self.decision.send_arrival_away(reference)
