@@ -86,8 +86,13 @@ class Subscription:
         return f"{self.topic} subscription {self.full_name!r}"
 
     def group_id(self, namespace: str = "") -> str:
-        """The Kafka consumer group whose lag is what the subscription holds."""
-        parts = (self.kind.value, percent_encode(self.client_id), percent_encode(self.name))
+        """The Kafka consumer group whose lag is what the subscription holds.
+
+        Of a temporary topic Kafka knows none: there each topic's are its own, whatever they are called elsewhere.
+        """
+        parts = [self.kind.value, percent_encode(self.client_id), percent_encode(self.name)]
+        if self.topic.is_temporary:
+            parts.append(percent_encode(self.topic.name))
         return with_namespace("jbm." + ".".join(parts), namespace)
 
     def leaves_out(self, sender: bytes) -> bool:

@@ -26,6 +26,8 @@ class ChannelGroup:
     """None: a queue's."""
     record: SubscriptionRecord | None = None
     """What the registry says of the subscription."""
+    begun: str = ""
+    """Of a subscription of a temporary topic, of which the registry says nothing: which one of its name."""
 
     @classmethod
     def of_queue(cls, queue: Queue, *, namespace: str, partitions: int = 0) -> ChannelGroup:
@@ -54,7 +56,7 @@ class ChannelGroup:
         )
 
     @classmethod
-    def of_temporary(cls, source: Source, *, namespace: str) -> ChannelGroup:
+    def of_temporary(cls, source: Source, *, namespace: str, begun: str = "") -> ChannelGroup:
         """The receivers of a temporary queue or of a subscription of a temporary topic; Kafka knows no such group."""
         return cls(
             destination=destination_of(source),
@@ -63,6 +65,7 @@ class ChannelGroup:
             changelog_topic="",
             partitions=1,
             subscription=source if isinstance(source, Subscription) else None,
+            begun=begun,
         )
 
     @property
@@ -73,7 +76,7 @@ class ChannelGroup:
     @property
     def incarnation(self) -> str:
         """Another one for each subscription that ever had the name; a queue has none."""
-        return "" if self.record is None else self.record.incarnation
+        return self.begun if self.record is None else self.record.incarnation
 
     def log_id(self, topic_id: str) -> str:
         """What the group's positions are about: a log, and of a subscription the part since it was made."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.destination import Destination, TemporaryQueue, TemporaryTopic, with_namespace
-from jbm_kafka.core.jms_errors import InvalidDestinationError
-from jbm_kafka.core.subscription import Source, destination_of
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.core.temporary_name import TemporaryName, parse_temporary_name
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
@@ -52,6 +51,16 @@ class TemporariesParts:
     settings_of: Callable[[str], ResolvedSettings]
 
 
+@dataclass(slots=True, eq=False)
+class _Subscribed:
+    """A subscription of a temporary topic that has receivers."""
+
+    subscription: Subscription
+    begun: str
+    """Another one for each; what is left of one that ended serves nobody."""
+    receivers: int = 0
+
+
 class Temporaries:
     """Any thread."""
 
@@ -65,8 +74,12 @@ class Temporaries:
         """By group: where begins what nobody took yet, with the destination's name."""
         self._channels: dict[str, TemporaryChannels] = {}
         """By group: those that are or were received from."""
-        self._uses: Counter[str] = Counter()
-        """Receivers by group, of subscriptions."""
+        self._subscribing = threading.Lock()
+        """Not the other lock: who holds the log's may wait for that, and the log's is needed here."""
+        self._subscriptions: dict[str, _Subscribed] = {}
+        """By group: those that have receivers."""
+        self._begun = 0
+        """How many subscriptions there were."""
         self._alive_at_ms: dict[str, int] = {}
         """When a process was last seen to live, monotonic."""
 
@@ -100,24 +113,37 @@ class Temporaries:
         """Call it with what comes for the destination, on the reader's thread."""
         self._reader().call(destination.name, handler)
 
-    def subscribe(self, source: Source) -> None:
+    def subscribe(self, subscription: Subscription) -> None:
         """A subscription of a temporary topic begins now, or has one receiver more.
 
         Now is where the log ends, for the process's reader may be a little behind.
+
+        Raises:
+            IllegalStateError: its name is in use, for another topic or with another selector.
         """
         reader = self._reader()
-        with raised_as_jms_errors(str(source)):
+        with raised_as_jms_errors(str(subscription)):
             ends = self._parts.admin.end_positions(reader.topic, [reader.partition], stable=True)
-        self._uses[source.group_id(self._parts.config.namespace)] += 1
-        self._note_unread(reader, source, first=ends[reader.partition])
+        group_id = subscription.group_id(self._parts.config.namespace)
+        with self._subscribing:
+            for each in self._subscriptions.values():
+                _check_is_no_other(each.subscription, subscription)
+            found = self._subscriptions.get(group_id)
+            if found is None:
+                self._begun += 1
+                found = self._subscriptions[group_id] = _Subscribed(subscription, str(self._begun))
+            found.receivers += 1
+            self._note_unread(reader, subscription, first=ends[reader.partition])
 
-    def end_use(self, source: Source) -> None:
+    def end_use(self, subscription: Subscription) -> None:
         """A subscription has one receiver less; the last one ends it."""
-        group_id = source.group_id(self._parts.config.namespace)
-        self._uses[group_id] -= 1
-        if self._uses[group_id] <= 0:
-            del self._uses[group_id]
-            self._forget(group_id)
+        group_id = subscription.group_id(self._parts.config.namespace)
+        with self._subscribing:
+            found = self._subscriptions[group_id]
+            found.receivers -= 1
+            if not found.receivers:
+                del self._subscriptions[group_id]
+                self._forget(group_id)
 
     def stop(self, patience: Patience) -> None:
         """Read no more."""
@@ -184,7 +210,9 @@ class Temporaries:
         destination = destination_of(source)
         if self._destinations.get(destination.name) != destination:
             raise InvalidDestinationError(f"{destination}: it was deleted", destination=destination.name)
-        return ChannelGroup.of_temporary(source, namespace=self._parts.config.namespace)
+        namespace = self._parts.config.namespace
+        found = self._subscriptions.get(source.group_id(namespace))
+        return ChannelGroup.of_temporary(source, namespace=namespace, begun="" if found is None else found.begun)
 
     def parts_of(self, group: ChannelGroup, parts: GroupWorkerParts) -> GroupWorkerParts:
         """What its group worker is given: it stays for as long as the destination, for it alone knows the state."""
@@ -237,3 +265,14 @@ class Temporaries:
                 reader.begin()
                 self._log = reader
             return self._log
+
+
+def _check_is_no_other(used: Subscription, wanted: Subscription) -> None:
+    """Raises IllegalStateError when one of the name is in use that is not the wanted one (TOPIC-3)."""
+    is_of_the_name = (used.kind, used.client_id, used.name) == (wanted.kind, wanted.client_id, wanted.name)
+    if is_of_the_name and used.choice != wanted.choice:
+        raise IllegalStateError(
+            f"{wanted}: the subscription of this name is in use, and it is one of {used.choice_text}; close its "
+            f"consumers before it is changed, or choose another name",
+            name=wanted.name,
+        )

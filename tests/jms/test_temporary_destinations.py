@@ -99,6 +99,33 @@ def test_subscribers_of_a_topic_may_share_and_leave_out_their_own(session: Sessi
         session.create_shared_durable_consumer(news, "team")
 
 
+def test_a_shared_subscription_of_a_topic_ends_with_its_last_consumer(session: Session, stranger: Session) -> None:
+    """Of TEMP-1, TOPIC-1, TOPIC-3: one of the same name begins when it is made, and not where that one began."""
+    news = session.create_temporary_topic()
+    session.create_shared_consumer(news, "team").close()
+    send(stranger, news, "missed")
+    consumer = session.create_shared_consumer(news, "team")
+    send(stranger, news, "heard")
+    assert receive(consumer).body == "heard"
+    assert consumer.receive(NOTHING_S) is None
+
+
+def test_a_shared_subscription_in_use_is_of_one_temporary_topic_and_selector(
+    session: Session, stranger: Session
+) -> None:
+    """Of TOPIC-3: the second one got nothing, and nobody was told; of a topic that stays it is another one."""
+    one, two = session.create_temporary_topic(), session.create_temporary_topic()
+    first = session.create_shared_consumer(one, "team")
+    with pytest.raises(errors.IllegalStateError, match=f"of this name is in use, and it is one of {one}"):
+        session.create_shared_consumer(two, "team")
+    with pytest.raises(errors.IllegalStateError, match="of this name is in use"):
+        session.create_shared_consumer(one, "team", selector="n = 1")
+    first.close()
+    second = session.create_shared_consumer(two, "team", selector="n = 1")
+    stranger.create_producer(two).send("chosen", properties={"n": 1})
+    assert receive(second).body == "chosen"
+
+
 def test_a_subscription_begins_before_its_connection_is_started(connect: Connect, stranger: Session) -> None:
     """Of TEMP-1, TOPIC-1."""
     connection = connect()
