@@ -139,9 +139,8 @@ class TemporaryFeed:
         if begin < end:
             found = self._reader.read(self._log.topic, {self._log.partition: (begin, end)}, timeout_s=READ_TIMEOUT_S)
         with self._filled:
-            if self._behind_from == begin:  # no seek came in between
-                self._returned(end)
-                self._behind_from = None if end >= self._log.position else end
+            self._returned(end)
+            self._behind_from = None if end >= self._log.position else end
         return [record for record in found if last_value(record.headers(), TEMPORARY_HEADER) == self._name.encode()]
 
     def _returned(self, end: int) -> None:

@@ -160,6 +160,34 @@ def test_of_two_records_with_one_id_the_later_counts() -> None:
     assert read_at(successor, again, window_ms=1_000, count_max=None) == [3, 4]
 
 
+def test_no_record_of_ids_stays_when_a_new_owner_forgets_the_last_of_them() -> None:
+    """Of LOG-8: an id that two records tell is counted once, or the earlier record would be kept for ever."""
+    channel, changelog = Channel(), Changelog()
+    rows = [(0, None, b"a", 0), (1, None, b"b", 900), (2, None, b"a", 1_500), (3, None, b"c", NOW_MS)]
+    for begin, end in ((0, 2), (2, 3)):
+        read_at(channel, rows[begin:end], window_ms=1_000, count_max=None)
+        changelog.write(channel.checkpoint(offered_position=1 << 40))
+    successor = Channel()
+    successor.state = changelog.replay(NOW_MS)
+    read_at(successor, rows, window_ms=1_000, count_max=None)
+    changelog.write(successor.checkpoint(offered_position=1 << 40))
+    kept = [entry for entry in changelog.entries.values() if isinstance(entry, Duplicates) and entry.rows]
+    assert [[row.offset for row in entry.rows or ()] for entry in kept] == [[3]]
+
+
+def test_ids_of_a_new_owner_do_not_take_the_place_of_its_predecessors_in_the_changelog() -> None:
+    """SEND-8: the third owner knows what the first has read."""
+    changelog, rows = Changelog(), [(0, None, b"a", 0), (1, None, b"b", 0), (2, None, b"a", 0)]
+    for end in (1, 2):
+        owner = Channel()
+        owner.state = changelog.replay(NOW_MS)
+        read_at(owner, rows[:end], window_ms=1_000, count_max=None)
+        changelog.write(owner.checkpoint(offered_position=1 << 40))
+    third = Channel()
+    third.state = changelog.replay(NOW_MS)
+    assert read_at(third, rows, window_ms=1_000, count_max=None) == [2]
+
+
 def test_a_message_that_is_read_twice_is_not_its_own_duplicate() -> None:
     window = DuplicateWindow()
     twice = [Identified(0, None, b"a", SENT_MS), Identified(0, None, b"a", SENT_MS)]

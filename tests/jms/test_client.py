@@ -151,3 +151,16 @@ def test_what_goes_back_with_an_earlier_one_of_its_unit_cannot_be_acknowledged(c
     first.nack()
     with pytest.raises(errors.IllegalStateError, match="was given back"):
         second.acknowledge()
+
+
+def test_a_nack_takes_nothing_of_a_unit_of_the_same_name_in_another_queue(
+    connection: Connection, client: Session, orders: Queue
+) -> None:
+    """UNIT-3, UNIT-9: a name is of one destination; what went with it could not be acknowledged, and did not come."""
+    other = Queue(f"{orders.name}.other")
+    for queue in (orders, other):
+        send(client, queue, queue.name, unit="u")
+    first, second = (receive(client.create_consumer(queue)) for queue in (orders, other))
+    first.nack()
+    second.acknowledge()
+    eventually(lambda: left(connection, other) == [], "it is not acknowledged")

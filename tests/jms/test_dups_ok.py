@@ -187,6 +187,16 @@ def test_recover_brings_again_what_is_not_acknowledged(lazy: Session, orders: Qu
     assert [(m.body, m.delivery_count) for m in again] == [("1", 2), ("2", 2), ("3", 1)]
 
 
+def test_recover_brings_again_the_one_that_is_worked_on(lazy: Session, orders: Queue) -> None:
+    """STATE-5: alone; behind a finished one of its unit it goes back with that."""
+    send(lazy, orders, "1")
+    consumer = lazy.create_consumer(orders)
+    assert receive(consumer).body == "1"
+    lazy.recover()
+    again = receive(consumer)
+    assert (again.body, again.delivery_count) == ("1", 2)
+
+
 def test_leaving_by_an_exception_gives_back_the_one_in_hand(connection: Connection, orders: Queue) -> None:
     """REDELIVER-1: what came before was worked on, and is acknowledged."""
 

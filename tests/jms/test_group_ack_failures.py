@@ -1,14 +1,19 @@
 """PERSISTENT_GROUPACK sends that fail, or are not confirmed for a while: who hears of which, and when."""
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 
 from jbm_kafka import DeliveryMode, MessageProducer, Queue, TextMessage, errors
+from jbm_kafka.core.destination import Destination
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.send_group import GroupSend, SendGroup
+from jbm_kafka.jms.send_order import SendOrder
 from jbm_kafka.jms.session import Session
 from jbm_kafka.memory.memory_cluster import MemoryCluster
-from jbm_kafka.ports import Outgoing
+from jbm_kafka.ports import KafkaClientError, Outgoing
+from jbm_kafka.ports.provider import Provider
 from jbm_kafka.providers.in_memory import use_world
 from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.support import NOTHING_S, SOON_S, Aside, bodies, eventually, left, receive
@@ -166,6 +171,19 @@ def test_the_send_after_a_failure_sends_nothing(
     assert left(connection, ORDERS) == ["a", "b"]
 
 
+def test_what_was_refused_for_an_earlier_failure_is_not_waited_for(
+    connection: Connection, producer: MessageProducer, refuse: Refuse
+) -> None:
+    """SEND-3: it was not sent, so no report will come; whoever waits would wait for ever."""
+    refuse("a")
+    producer.send("a")
+    told(connection)
+    with pytest.raises(errors.JMSError, match=FAILED):
+        producer.send("b")
+    Aside(producer.close).result()
+    assert bodies(producer.unacknowledged_sends()) == ["a", "b"]
+
+
 def test_a_failure_is_raised_once(connection: Connection, producer: MessageProducer, refuse: Refuse) -> None:
     """SEND-3: by whatever comes first; the list keeps it."""
     refuse("a")
@@ -272,3 +290,36 @@ def test_leaving_a_producer_raises_unless_something_else_is_raised(
     with pytest.raises(KeyError):
         fail()
     eventually(lambda: len(heard) == 1, "nobody hears of it")
+
+
+class Interrupting:
+    """Of a provider what a group of sends asks it for: takes a send, and Ctrl-C comes before it returns."""
+
+    def __init__(self) -> None:
+        self.is_interrupting = True
+        self.sends: list[GroupSend] = []
+
+    def send(self, record: Outgoing, report: GroupSend, *, is_waited_for: bool) -> None:
+        self.sends.append(report)
+        if self.is_interrupting:
+            raise KeyboardInterrupt
+
+    def send_error(self, error: KafkaClientError, destination: Destination) -> errors.JMSError:
+        return errors.JMSError(f"{destination}: {error}")
+
+
+def test_an_interrupted_send_that_arrived_is_told_as_failed_to_nobody() -> None:
+    """SEND-3: the list has it while nobody knows; once it is confirmed nothing is raised, and it may be sent again."""
+    provider, record = Interrupting(), Outgoing(ORDERS.name, 0, None, b"a")
+    group = SendGroup(cast(Provider, provider), SendOrder())
+    with pytest.raises(KeyboardInterrupt):
+        group.send(TextMessage("a"), record, ORDERS, threshold=4)
+    [given] = group.unacknowledged()
+    provider.sends[0](None)
+    assert group.unacknowledged() == []
+    group.check()
+    provider.is_interrupting = False
+    group.send(given, record, ORDERS, threshold=4)
+    provider.sends[1](None)
+    assert group.wait(0)
+    assert group.unacknowledged() == []

@@ -102,6 +102,24 @@ def test_rollback_drops_sends_and_brings_receives_again(
     assert left(connection, source) == []
 
 
+def test_a_commit_that_lost_a_partition_brings_what_it_received_of_others_again(
+    session: Session, transacted: Session, orders: Queue
+) -> None:
+    """ACK-7: at once, and not when the session ends."""
+    kept = Queue(f"{orders.name}.kept")
+    for queue in (orders, kept):
+        send(session, queue, queue.name)
+    lost, consumer = (transacted.create_consumer(queue) for queue in (orders, kept))
+    assert receive(lost)
+    assert receive(consumer)
+    for lease in lost._link.settlement.leases.values():
+        lease.is_revoked = True  # as when another process has it
+    with pytest.raises(errors.TransactionRolledBackError, match="moved to another process"):
+        transacted.commit()
+    again = receive(consumer)
+    assert (again.body, again.delivery_count) == (kept.name, 2)
+
+
 def test_the_transaction_block_commits_or_rolls_back(
     connection: Connection, session: Session, transacted: Session, orders: Queue
 ) -> None:

@@ -143,6 +143,15 @@ def test_it_reads_again_from_where_it_is_told(world: World) -> None:
     assert read(feed, 3) == "cde"
 
 
+def test_what_waits_in_memory_comes_once_when_it_is_read_again_from_before_it(world: World) -> None:
+    """UNIT-1: and in its place."""
+    feed = world.feed("a")
+    world.send("a", *"abcd")
+    assert [record.value() for record in feed.consume(2, 5)] == [b"a", b"b"]
+    feed.seek(PARTITION, 1)
+    assert read(feed, 3) == "bcd"
+
+
 def test_paused_it_returns_nothing_and_loses_nothing(world: World) -> None:
     """As of every `GroupConsumer`."""
     feed = world.feed("a")
