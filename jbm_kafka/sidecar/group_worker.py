@@ -9,19 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from jbm_kafka.codec.command_records import EXPLAIN, Command
+from jbm_kafka.codec.command_records import Command
 from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError, JMSError
-from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import (
-    GroupConsumer,
     GroupConsumers,
     KafkaClientError,
     Outgoing,
-    PartitionGone,
-    PartitionUnreadable,
-    PositionOutOfRange,
     SettingRefused,
 )
 from jbm_kafka.ports.client_errors import as_jms_error
@@ -30,15 +26,11 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.assignment import Assignment
-from jbm_kafka.sidecar.catch_up import CatchUp
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel_opener import Opener
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
-from jbm_kafka.sidecar.connection_lines import ConnectionLines
 from jbm_kafka.sidecar.departures import Departures
-from jbm_kafka.sidecar.dispatch import Dispatch
-from jbm_kafka.sidecar.fetching import Fetching
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.membership import Membership
@@ -50,9 +42,9 @@ from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
-from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
+from jbm_kafka.sidecar.steps import Steps, Worker, Workers
 from jbm_kafka.sidecar.targets import TargetTopics
-from jbm_kafka.sidecar.unit_routes import UnitRoutes
+from jbm_kafka.sidecar.turn import Turn
 
 log = logging.getLogger(__name__)
 
@@ -82,27 +74,17 @@ class GroupWorker:
     """The channels of one group that this process owns, and the links that drink from them."""
 
     def __init__(self, *, group: ChannelGroup, parts: GroupWorkerParts) -> None:
-        self.data = GroupData(group, clock=parts.clock, config=parts.config)
-        self.flow = parts.flow()
-        self.departures = Departures(self.data, submit=self._submit, target_of=parts.targets.topic_of)
-        self.settle = Settle(self.data, self.departures, chance=parts.chance)
-        self.dispatch = Dispatch(self.data, self.settle, self.departures)
-        self.repeated = RepeatedMessages(self.departures.lines, self.data.clock)
-        self.fetching = Fetching(
-            self.data,
-            note_break=ConnectionLines(group, parts.clock, parts.look_at_topics).broke,
-            routes=UnitRoutes(str(group), self._unit_places),
-            repeated=self.repeated,
-        )
-        self.catch_up = CatchUp(self.data)
-        self.checkpoint_part = CheckpointPart(
-            self.data, self.settle, is_alive=lambda: self.is_alive, give_up=self._give_up
-        )
+        data = self.data = GroupData(group, clock=parts.clock, config=parts.config)
+        departures = Departures(data, submit=self._submit, target_of=parts.targets.topic_of)
+        self.settle = Settle(data, departures, chance=parts.chance)
+        flow = parts.flow()
+        repeated = RepeatedMessages(departures.lines, data.clock)
+        self.checkpoint_part = CheckpointPart(data, self.settle, is_alive=lambda: self.is_alive, give_up=self._give_up)
         self.membership = Membership(parts.config, lingers=group.subscription is None)
         self.assignment = Assignment(
-            self.data,
+            data,
             self.settle,
-            self.flow,
+            flow,
             self.membership,
             opener=parts.opener,
             workers=parts.workers,
@@ -111,20 +93,33 @@ class GroupWorker:
             give_up=self._give_up,
         )
         taking_out = OperatorDepartures(
-            self.data,
+            data,
             self.settle,
-            self.departures,
+            departures,
             log_reader=parts.kafka.log_reader,
             workers=parts.workers,
             submit=self._submit,
             target_of=parts.targets.topic_of,
-            repeated=self.repeated,
-            prepare_taking_out=self.flow.prepare_taking_out,
+            repeated=repeated,
+            prepare_taking_out=flow.prepare_taking_out,
             reopen=self.assignment.reopen,
         )
-        self.commands = OwnerCommands(self.data, self.departures, taking_out)
-        self._questions = OwnerQuestions(
-            self.data, closed=self.assignment.closed, is_paused=lambda: parts.pausing.is_paused(group.destination.name)
+        questions = OwnerQuestions(
+            data, closed=self.assignment.closed, is_paused=lambda: parts.pausing.is_paused(group.destination.name)
+        )
+        self.commands = OwnerCommands(data, departures, taking_out, questions)
+        self.turn = Turn(
+            data,
+            settle=self.settle,
+            departures=departures,
+            flow=flow,
+            repeated=repeated,
+            assignment=self.assignment,
+            commands=self.commands,
+            note_dirty=partial(parts.note_dirty, self.checkpoint_part),
+            targets=parts.targets,
+            pausing=parts.pausing,
+            look_at_topics=parts.look_at_topics,
         )
         self.failure: Exception | None = None
         self._parts = parts
@@ -161,6 +156,10 @@ class GroupWorker:
         """Take back what a link has unread, uncounted."""
         self.post(lambda: self._with_link(link_id, self.settle.return_unread))
 
+    def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
+        """Complete when every partition was read up to its position and the link has got what it asked for."""
+        self.post(lambda: self._with_link(link_id, lambda link: self.turn.catch_up.watch(link, ends, done)))
+
     def _with_link(self, link_id: str, act: Callable[[Link], None]) -> None:
         link = self.data.links.get(link_id)
         if link is not None:
@@ -168,10 +167,7 @@ class GroupWorker:
 
     def command(self, command: Command, reply: Reply) -> None:
         """Carry out what an administrator asks, if its partition is ours."""
-        if command.verb == EXPLAIN:
-            self.post(lambda: self._questions.answer(command, reply))
-        else:
-            self.post(lambda: self.commands.carry_out(command, reply))
+        self.post(lambda: self.commands.carry_out(command, reply))
 
     def stop(self) -> None:
         """Leave the group in order; returns at once, `join` waits."""
@@ -218,19 +214,19 @@ class GroupWorker:
             consumer = self.data.consumer = self._parts.kafka.group_consumer(
                 group=group.group_id, topic=group.topic, partitions=group.partitions, listener=self.assignment,
                 session_timeout_ms=self.data.config.session_timeout_ms,
-                rebalance_timeout_ms=self.data.config.rebalance_timeout_ms, memory_bytes=self.flow.consumer_bytes,
+                rebalance_timeout_ms=self.data.config.rebalance_timeout_ms, memory_bytes=self.turn.flow.consumer_bytes,
             )  # fmt: skip
             try:
                 while not self._is_stopping and not self._is_unused():
-                    yield self._turn(consumer)
+                    yield self.turn.once(consumer)
                 if not self._is_stopping:  # unused: nobody would tell a receiver that comes back of a pause meanwhile
-                    self.dispatch.keep_back()
+                    self.turn.dispatch.keep_back()
                 self._is_stopping = True
                 self.assignment.leave(consumer)
             finally:
                 self._is_stopping = True
                 consumer.close()
-                self.pump()
+                self.turn.pump()
                 self.data.notify_links()
         except SettingRefused as error:
             self._fail(InvalidSettingError(f"{self.data.group}: {error}", setting=error.setting, value=error.value))
@@ -242,57 +238,16 @@ class GroupWorker:
             )
             self._fail(JMSError(f"{self.data.group}: the sidecar failed: {error}", destination=str(self.data.group)))
         self.assignment.end()
-        self.departures.lines.end(self.data.clock.monotonic_ms())
+        self.turn.departures.lines.end(self.data.clock.monotonic_ms())
 
     def _fail(self, error: Exception) -> None:
         self._is_stopping = True
         self.failure = error
         for channel in list(self.data.channels.values()):
             self.assignment.drop(channel, f"this process serves its queue or subscription no longer: {error}")
-        self.pump()
+        self.turn.pump()
         for link in list(self.data.links.values()):
             link.notices.fail(error)
-
-    def _turn(self, consumer: GroupConsumer) -> Wait:
-        """Once around: fetch, settle, hand over, keep within memory, ask for a checkpoint. Returns how to go on."""
-        self.data.mailbox.signal.clear()
-        self.pump()  # first, so that what is read takes the memory of what is settled, still in the processor's cache
-        ahead = self.fetching.ahead()
-        is_beside = not ahead and self.fetching.waits_beside()
-        has_fetched = self._fetch(consumer, ahead, 0 if is_beside else self._rest_s)
-        self.pump()
-        self._serve(consumer)
-        # Asleep in the consumer it would hear nobody, and a fast receiver asks every few milliseconds.
-        is_satisfied = self.dispatch.has_delivered and not self.data.credit()
-        may_wait = is_satisfied or ((ahead or is_beside) and not has_fetched)
-        return Wait(self._rest_s, self.data.mailbox.signal) if may_wait else GO_ON
-
-    def pump(self) -> None:
-        """Carry out what others enqueued: commands, acknowledgements, dispositions."""
-        self.data.mailbox.carry_out()
-        self.settle.take_all()
-
-    def pass_time(self) -> None:
-        """Let delays end, take back what idle receivers leave unread, and have lazy ones acknowledge."""
-        now_ms, set_back_ms = self.data.clock.now_ms(), self.data.clock.set_back_ms
-        for channel in self.data.channels.values():
-            channel.pass_time(now_ms, set_back_ms)
-        self.departures.retry(now_ms)
-        self.commands.go_on()
-        self.departures.lines.log_counts(self.data.clock.monotonic_ms())
-        self.dispatch.pass_time()
-
-    def keep_within_memory(self, consumer: GroupConsumer) -> None:
-        """Pause, spill and load; open anew what the held store has lost."""
-        for channel in self.flow.keep_within_memory(self.data, consumer):
-            consumer.resume([channel.partition])  # the channel that opens anew is not paused
-            self.assignment.reopen(channel)
-
-    def notify_checkpointer(self) -> None:
-        """Ask for a checkpoint when anything is not in the changelog yet."""
-        if any(channel.needs_checkpoint for channel in self.data.channels.values()):
-            awaited = any(channel.is_awaited for channel in self.data.channels.values())
-            self._parts.note_dirty(self.checkpoint_part, awaited)
 
     def use_settings(self, settings: ResolvedSettings) -> None:
         """Go by these from now on, whatever was counted under others."""
@@ -300,63 +255,13 @@ class GroupWorker:
         for channel in self.data.channels.values():
             channel.settings = settings
 
-    def watch(self, link_id: str, ends: Mapping[int, int], done: Completion) -> None:
-        """Complete when every partition was read up to its position and the link has got what it asked for."""
-        self.post(lambda: self._with_link(link_id, lambda link: self.catch_up.watch(link, ends, done)))
-
-    def _fetch(self, consumer: GroupConsumer, ahead: int, rest_s: float) -> bool:
-        try:
-            return self.fetching.fetch(consumer, ahead=ahead, rest_s=rest_s)
-        except PositionOutOfRange as error:
-            self.assignment.reposition(error.partition)
-            return False
-        except PartitionGone as error:
-            self.assignment.partition_gone(error.partition, str(error))
-            self._parts.look_at_topics()
-            return False
-        except PartitionUnreadable as error:
-            self.assignment.notify_unreadable(error.partition, str(error))
-            return False
-
-    @property
-    def _rest_s(self) -> float:
-        return self.fetching.rest_s(is_hungry=self.dispatch.is_hungry)
-
-    def _serve(self, consumer: GroupConsumer) -> None:
-        """What a turn does with what was read and settled."""
-        self.pass_time()
-        is_paused = self._parts.pausing.is_paused(self.data.group.destination.name)
-        if is_paused:
-            self.dispatch.take_back()
-            self._log_paused()
-        else:
-            self.dispatch.grant()
-        self.keep_within_memory(consumer)
-        self.notify_checkpointer()
-        self.dispatch.deliver()
-        self.catch_up.notify_watchers(is_paused=is_paused)
-
-    def _log_paused(self) -> None:
-        """Once a consumer: to one that waits a paused queue looks empty."""
-        for link in self.data.links.values():
-            if link.demand.is_waiting and not link.notices.has_heard_of_pause:
-                link.notices.has_heard_of_pause = True
-                destination = self.data.group.destination
-                log.warning("%s: %s", destination, self._parts.pausing.why_nothing_comes(destination.name))
-
-    def _unit_places(self) -> UnitPlaces | None:
-        if self.data.group.is_temporary:
-            return None  # where a unit is, its destination decides
-        info = self._parts.targets.known(self.data.group.destination.name)
-        return None if info is None else info.places or UnitPlaces(info.unit_partitions)
-
     def _go_on(self) -> None:
         """What goes on while a rebalance waits: all but reading, for the partitions that stay."""
-        self.pump()
+        self.turn.pump()
         if self._is_stopping or self.data.consumer is None:
-            self.notify_checkpointer()
+            self.turn.notify_checkpointer()
         else:
-            self._serve(self.data.consumer)
+            self.turn.serve(self.data.consumer)
 
     def _submit(self, about: str, copies: Sequence[Outgoing], settling: Settling, done: Completion) -> None:
         self._parts.submit(

@@ -49,6 +49,6 @@ def _has_nothing_to_do(group_worker: GroupWorker) -> bool:
         data.is_settled
         and not any(link.settlement.dispositions for link in data.links.values())
         and not any(channel.needs_checkpoint or channel.checkpoints.freeze for channel in data.channels.values())
-        and not group_worker.departures.is_sending
+        and not group_worker.turn.departures.is_sending
         and not group_worker.commands.is_leaving
     )

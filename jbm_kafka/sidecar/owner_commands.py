@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from jbm_kafka.codec.command_records import IN_HAND, QUESTIONS, Answer, Command
+from jbm_kafka.codec.command_records import EXPLAIN, IN_HAND, QUESTIONS, Answer, Command
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.on_hold import decide_leaving, decide_released, is_released
 from jbm_kafka.core.taking_out import Verb
@@ -21,6 +21,7 @@ from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.hand import hand_of, told
 from jbm_kafka.sidecar.operator_departures import OperatorDepartures, Reply
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.owner_questions import OwnerQuestions
 
 LOOKS_SHARE = 0.05
 """Of the owner's time, at most, goes into looking which of the released may leave: there may be very many."""
@@ -31,11 +32,14 @@ TAKING_OUT = frozenset(verb.value for verb in Verb)
 class OwnerCommands:
     """Of one group worker."""
 
-    def __init__(self, data: GroupData, departures: Departures, taking_out: OperatorDepartures) -> None:
+    def __init__(
+        self, data: GroupData, departures: Departures, taking_out: OperatorDepartures, questions: OwnerQuestions
+    ) -> None:
         self._data = data
         self._departures = departures
         self._taking_out = taking_out
         """Its verbs answer when what they took is gone."""
+        self._questions = questions
         self._leaving: dict[OwnedChannel, set[int]] = {}
         """Offsets that were released and have not begun to leave: not the first of their unit, or not in memory."""
         self._look_at_ms = 0
@@ -47,6 +51,9 @@ class OwnerCommands:
 
     def carry_out(self, command: Command, reply: Reply) -> None:
         """Do what the command says and answer when that is durable; of a partition that is another's: nothing."""
+        if command.verb == EXPLAIN:
+            self._questions.answer(command, reply)
+            return
         channel = self._data.channels.get(command.partition)
         # While its handlers are waited for it takes nothing on any more, and still knows what they have.
         if channel is None or (channel.is_closing and command.verb not in QUESTIONS):

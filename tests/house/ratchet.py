@@ -20,7 +20,7 @@ FOLDER_CIRCLES: list[str] = []
 """Folders that import each other in circles: each line one circle."""
 
 LARGE_CLASSES = """
-    GroupWorker LocalChannelState TransactionPart
+    LocalChannelState TransactionPart
 """
 """Classes with more attributes than a class should have, inherited ones counted."""
 

@@ -66,7 +66,7 @@ def turns(idle: int, busy: int) -> list[float]:
         for link in waiting:
             link.demand.credit = 1
         begun = time.thread_time()
-        group_worker._turn(consumer)
+        group_worker.turn.once(consumer)
         found.append(time.thread_time() - begun)
     return found
 
@@ -89,8 +89,8 @@ def held_back(workers: list[Link], waiting: list[Link]) -> GroupWorker:
     while any(link.demand.credit for link in workers) or not any(link.buffer for link in workers):
         for link in workers:
             link.demand.credit = 0 if link.buffer else 1
-        group_worker.dispatch.grant()
-        group_worker.dispatch.deliver()
+        group_worker.turn.dispatch.grant()
+        group_worker.turn.dispatch.deliver()
     return group_worker
 
 

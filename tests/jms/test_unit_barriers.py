@@ -79,7 +79,7 @@ def test_what_goes_back_unread_comes_again_before_later_ones_of_its_unit(
     one_unread(session, first, "m1")
     group_worker = group_worker_behind(first)
     send(session, queue, "m2", unit="u")
-    eventually(lambda: group_worker.fetching.ahead() > 0, "the next was not read")
+    eventually(lambda: group_worker.turn.fetching.ahead() > 0, "the next was not read")
     with standing_still(first):
         asking = give_up(connection, first, other)
         received = Aside(lambda: receive(asking))

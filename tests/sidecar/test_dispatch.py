@@ -23,9 +23,9 @@ def test_what_is_granted_is_there_once_delivered() -> None:
     link = link_of("s")
     group_worker = group_worker_of(channel_of(state_with_two_messages()), link)
     link.demand.credit = 10
-    group_worker.dispatch.grant()
+    group_worker.turn.dispatch.grant()
     assert not link.buffer
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.deliver()
     assert [delivery.offset for delivery in link.buffer.ready] == [0, 1]
 
 
@@ -35,13 +35,13 @@ def test_what_a_link_that_closed_meanwhile_was_granted_is_for_others_and_no_atte
     state = state_with_two_messages()
     group_worker = group_worker_of(channel_of(state), closing, other)
     closing.demand.credit = 10
-    group_worker.dispatch.grant()
+    group_worker.turn.dispatch.grant()
     closing.is_closed = True
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.deliver()
     assert "closing" not in state.in_hand
     closing.demand.credit, other.demand.credit = 0, 10
-    group_worker.dispatch.grant()
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.grant()
+    group_worker.turn.dispatch.deliver()
     assert [(delivery.offset, delivery.count.delivery_count) for delivery in other.buffer.ready] == [(0, 1), (1, 1)]
 
 
@@ -52,14 +52,14 @@ def test_what_is_granted_and_not_in_the_buffer_yet_is_still_asked_for(records_at
     channel.checkpoints.records_attempts = records_attempts
     group_worker = group_worker_of(channel, link)
     link.demand.credit = 1
-    group_worker.dispatch.grant()
+    group_worker.turn.dispatch.grant()
     assert link.is_asking
     assert link.pop() is None
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.deliver()
     assert link.is_asking is records_attempts, "it waits for a checkpoint"
     assert link.demand.credit == 0
-    group_worker.dispatch.grant()
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.grant()
+    group_worker.turn.dispatch.deliver()
     assert len(link.unread(0)) == 1
 
 
@@ -75,8 +75,8 @@ def test_a_mark_that_one_receiver_met_is_waited_for_though_the_next_got_somethin
     for wanting in ([second], [first, second]):
         for link in wanting:
             link.demand.credit = 1
-        group_worker.dispatch.grant()
-        group_worker.dispatch.deliver()
+        group_worker.turn.dispatch.grant()
+        group_worker.turn.dispatch.deliver()
     assert (first.unread(0), second.unread(0)) == ([], [0, 1])
     assert channel.mark.waits
 
@@ -111,8 +111,8 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
     group_worker = group_worker_of(channel, first, second)
     first.group_worker = second.group_worker = group_worker
     first.demand.credit = 2
-    group_worker.dispatch.grant()
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.grant()
+    group_worker.turn.dispatch.deliver()
     channel.checkpoints.records_attempts = records_attempts
     asking = second if gives_back == "closes beside another" else first
 
@@ -127,16 +127,16 @@ def test_what_goes_back_unread_is_not_overtaken_by_what_was_just_granted(
 
     if records_attempts:
         give_back_and_ask_again()
-        group_worker.dispatch.grant()
+        group_worker.turn.dispatch.grant()
     else:
         asking.demand.credit = 1
-        group_worker.dispatch.grant()
+        group_worker.turn.dispatch.grant()
         give_back_and_ask_again()
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.deliver()
     early = asking.pop()
     group_worker.settle.take_all()
-    group_worker.dispatch.grant()
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.grant()
+    group_worker.turn.dispatch.deliver()
     assert early is None
     channel.is_closing = True  # whoever waits for a record of the attempts is answered
     assert asking.unread(0) == [0, 1, 2, 3]
@@ -148,15 +148,15 @@ def test_a_turn_looks_at_what_is_ready_and_not_at_every_receiver_that_waits() ->
     channel = channel_of(state_with_two_messages())
     group_worker = group_worker_of(channel, holder, *waiting)
     holder.demand.credit = 1
-    group_worker.dispatch.grant()
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.grant()
+    group_worker.turn.dispatch.deliver()
     for link in waiting:
         link.demand.credit = 1
     for _ in range(3):
-        group_worker.dispatch.grant()
-        group_worker.dispatch.deliver()
-    assert group_worker.dispatch.looked_at <= 1
-    assert group_worker.dispatch.is_hungry
+        group_worker.turn.dispatch.grant()
+        group_worker.turn.dispatch.deliver()
+    assert group_worker.turn.dispatch.looked_at <= 1
+    assert group_worker.turn.dispatch.is_hungry
     assert [link.unread(0) for link in waiting if link.unread(0)] == []
 
 
@@ -167,15 +167,15 @@ def test_who_gets_nothing_of_a_channel_is_not_followed_by_all_others_who_would_g
     channel = channel_of(state)
     group_worker = group_worker_of(channel, holder, *waiting)
     holder.demand.credit = 1
-    group_worker.dispatch.grant()
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.grant()
+    group_worker.turn.dispatch.deliver()
     more = [Reference(offset, b"joe") for offset in range(2, 40)]
     state.apply(Fetched(begin=2, end=40, references=more))
     for link in waiting:
         link.demand.credit = 1
-    group_worker.dispatch.grant()
-    assert group_worker.dispatch.looked_at == 1
+    group_worker.turn.dispatch.grant()
+    assert group_worker.turn.dispatch.looked_at == 1
     holder.demand.credit = 50
-    group_worker.dispatch.grant()
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.grant()
+    group_worker.turn.dispatch.deliver()
     assert holder.unread(0) == list(range(40))

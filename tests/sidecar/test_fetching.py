@@ -48,7 +48,7 @@ def group_worker_worker(one: SteppedSidecar) -> SteppedWorker:
 def test_nobody_asks_so_it_reads_on_until_it_has_enough(one: SteppedSidecar) -> None:
     """Of SEND-7: the highest priority of many, for receivers that take one at a time."""
     attached_to_a_backlog(one)
-    fetching, clock = one.group_worker.fetching, one.group_worker.data.clock
+    fetching, clock = one.group_worker.turn.fetching, one.group_worker.data.clock
     begun_at_ms, ahead = clock.monotonic_ms(), fetching.ahead()
     one.run(lambda: fetching.ahead() >= ENOUGH_AHEAD)
     assert fetching.ahead() < ENOUGH_AHEAD + FETCH_COUNT_MIN
@@ -62,21 +62,21 @@ def test_nobody_asks_so_it_reads_on_until_it_has_enough(one: SteppedSidecar) -> 
 
 def test_somebody_asks_so_no_more_is_read_than_what_he_needs(one: SteppedSidecar) -> None:
     link = attached_to_a_backlog(one)
-    one.run(lambda: 0 < one.group_worker.fetching.ahead() < ENOUGH_AHEAD)
-    ahead = one.group_worker.fetching.ahead()
+    one.run(lambda: 0 < one.group_worker.turn.fetching.ahead() < ENOUGH_AHEAD)
+    ahead = one.group_worker.turn.fetching.ahead()
     ask(link, 10)
     group_worker_worker(one).step()
     assert len(link.take_unread()) == 10
-    assert one.group_worker.fetching.ahead() == ahead - 10
+    assert one.group_worker.turn.fetching.ahead() == ahead - 10
 
 
 def test_what_is_asked_for_is_read_in_one_turn_and_handed_over(one: SteppedSidecar) -> None:
     link = attached_to_a_backlog(one)
-    one.run(lambda: one.group_worker.fetching.ahead() >= ENOUGH_AHEAD)
-    for count in (one.group_worker.fetching.ahead(), 900, 900):
+    one.run(lambda: one.group_worker.turn.fetching.ahead() >= ENOUGH_AHEAD)
+    for count in (one.group_worker.turn.fetching.ahead(), 900, 900):
         ask(link, count)
         group_worker_worker(one).step()
-        assert one.group_worker.fetching.ahead() == 0
+        assert one.group_worker.turn.fetching.ahead() == 0
         assert len(link.take_unread()) == count
     ask(link, 2 * FETCH_COUNT_MAX)
     group_worker_worker(one).step()
@@ -86,12 +86,12 @@ def test_what_is_asked_for_is_read_in_one_turn_and_handed_over(one: SteppedSidec
 def test_who_has_got_all_he_asked_for_is_waited_for_where_he_can_wake_the_group_worker(one: SteppedSidecar) -> None:
     """In the consumer nobody can, and what would be read there now is not for him yet."""
     link = attached_to_a_backlog(one)
-    one.run(lambda: one.group_worker.fetching.ahead() >= ENOUGH_AHEAD)
+    one.run(lambda: one.group_worker.turn.fetching.ahead() >= ENOUGH_AHEAD)
     group_worker = group_worker_worker(one)
     for more in (0, FETCH_COUNT_MIN):  # read before, and read for him
-        ask(link, one.group_worker.fetching.ahead() + more)
+        ask(link, one.group_worker.turn.fetching.ahead() + more)
         group_worker.step()
-        assert link.demand.credit == one.group_worker.fetching.ahead() == 0
+        assert link.demand.credit == one.group_worker.turn.fetching.ahead() == 0
         assert not group_worker.is_ready
         link.take_unread()
     ask(link, 1)
@@ -155,6 +155,6 @@ def test_what_was_fetched_before_a_seek_took_effect_is_not_taken_in_again(one: S
     late, _ = one.cluster.log(QUEUE.kafka_topic(""), 0).read(1, 10, committed_only=True)
     state = one.group_worker.data.channels[0].state
     for fetched in (records, late):
-        one.group_worker.fetching._take_in(fetched)
+        one.group_worker.turn.fetching._take_in(fetched)
     assert state.read_position == 3
     assert one.receive(link, 1) == [2]

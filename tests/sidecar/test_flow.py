@@ -99,14 +99,14 @@ class GroupWorkerUnderTest:
         for _ in range(times):
             decided = decide_offer(self.state, "nobody", limit=0, now_ms=NOW_MS)
             assert not decided.references
-            self.group_worker.keep_within_memory(self.consumer)
+            self.group_worker.turn.keep_within_memory(self.consumer)
 
     def drain(self, now_ms: int) -> Iterator[int]:
         """Take and acknowledge until nothing comes any more."""
         self.state.apply(TimePassed(now_ms))
         idle = 0
         while idle < 3:
-            self.group_worker.keep_within_memory(self.consumer)
+            self.group_worker.turn.keep_within_memory(self.consumer)
             offer = decide_offer(self.state, "a", limit=500, now_ms=now_ms)
             self.state.apply(offer.change)
             offsets = [reference.offset for reference in offer.references]
@@ -213,12 +213,12 @@ def test_the_budget_is_divided_over_all_group_workers_however_many() -> None:
         workers=SteppedWorkers(clock, lambda _: None),
     )
     first = sidecar.sources.attach(Queue("orders-0"), link_of("a"))
-    assert first.flow.share_bytes() == 100 << 20
+    assert first.turn.flow.share_bytes() == 100 << 20
     group_workers = [
         first,
         *(sidecar.sources.attach(Queue(f"orders-{number}"), link_of("a")) for number in range(1, 5)),
     ]
-    assert [group_worker.flow.share_bytes() for group_worker in group_workers] == [20 << 20] * 5
+    assert [group_worker.turn.flow.share_bytes() for group_worker in group_workers] == [20 << 20] * 5
 
 
 def test_a_full_disk_pauses_the_partition_and_loses_repeats_and_reorders_nothing(

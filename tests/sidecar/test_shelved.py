@@ -52,7 +52,7 @@ class Shelving(GroupWorkerUnderTest):
         link.demand.credit = 100
         idle = 0
         while idle < 3:
-            self.group_worker.keep_within_memory(self.consumer)
+            self.group_worker.turn.keep_within_memory(self.consumer)
             offer = decide_offer(self.state, "a", limit=100, now_ms=now_ms, chooses=self.bit_of(link))
             self.state.apply(offer.change)
             offsets = [reference.offset for reference in offer.references]

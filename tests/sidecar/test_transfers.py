@@ -33,8 +33,8 @@ def handed_over_two_messages() -> HandedOver:
     link, channel = link_of("s"), channel_of(state_with_two_messages())
     group_worker = group_worker_of(channel, link)
     link.demand.credit = 10
-    group_worker.dispatch.grant()
-    group_worker.dispatch.deliver()
+    group_worker.turn.dispatch.grant()
+    group_worker.turn.dispatch.deliver()
     troubles: list[Exception] = []
     link.notices.on_trouble = troubles.append
     return HandedOver(group_worker, link, channel, troubles)
@@ -61,7 +61,7 @@ def test_an_acknowledgement_named_twice_stops_no_group_worker() -> None:
     """STATE-6: it changes nothing of what the session does not hold."""
     handed_over = handed_over_two_messages()
     handed_over.link.buffer.ready[0].lease.acked += [0, 1, 1, 7]
-    handed_over.group_worker.pump()
+    handed_over.group_worker.turn.pump()
     assert unknown_offsets(handed_over.channel.state, "s", [0, 1]) == [0]
     assert ["offset 7, 1 refused" in str(error) for error in handed_over.troubles] == [True]
 
