@@ -66,6 +66,16 @@ def test_never_told_it_is_50_messages_or_200_ms(connection: Connection, orders: 
         eventually(lambda: left(connection, orders) == ["11"], "the clock does nothing")
 
 
+def test_a_clock_that_is_set_later_counts_for_what_is_finished_already(
+    connection: Connection, lazy: Session, orders: Queue
+) -> None:
+    """ACK-3"""
+    send(lazy, orders, "1", "2", "3")
+    receive_all(lazy.create_consumer(orders), 2)
+    lazy.set_dups_ok(messages=3, milliseconds=1)
+    eventually(lambda: len(left(connection, orders)) == 2, "what is finished is not acknowledged")
+
+
 def test_a_prefetch_is_never_full_of_what_is_finished(lazy: Session, orders: Queue) -> None:
     """ACK-3, ACK-8: with the number switched off a full prefetch is the number."""
     lazy.set_dups_ok(messages=0, milliseconds=LONG_MS)

@@ -65,6 +65,7 @@ class QueueMachine(RuleBasedStateMachine):
         if note is None:
             self.complaints.append(f"{routable.message_id} is not in the channel")
             return True
+        self.forget_what_expired()  # the channel may have come to this one by letting one before it in its unit go
         again = note.holder == judge.receiver_id
         if not again and not self.paper.may_have(note, judge.receiver_id):
             self.complaints.append(f"{judge.receiver_id} may not have {note}")
@@ -103,13 +104,17 @@ class QueueMachine(RuleBasedStateMachine):
 
     def was_offered_at_once(self, came: list[Note]) -> None:
         """STATE-13: what came and may go is not left lying; each message is offered to a receiver once at most."""
-        gone = [note for note in self.paper.of("new") if self.paper.is_expired(note)]
-        gone = [note for note in gone if self.bench.queue.state.state_of(note.name) is None]  # found by the way
-        self.paper.notes = [note for note in self.paper.notes if note not in gone]
+        self.forget_what_expired()
         came = [note for note in came if note in self.paper.notes]
         left = [(note.name, name) for note in came for name in self.willing() if self.paper.may_have(note, name)]
         assert not left, f"not offered at once: {left}"
         assert len(set(self.asked)) == len(self.asked), f"offered twice: {self.asked}"
+
+    def forget_what_expired(self) -> None:
+        """Of what the channel has let go, for it came upon it."""
+        gone = [note for note in self.paper.of("new") if self.paper.is_expired(note)]
+        gone = [note for note in gone if self.bench.queue.state.state_of(note.name) is None]
+        self.paper.notes = [note for note in self.paper.notes if note not in gone]
 
     def willing(self) -> list[str]:
         return [name for name in self.present if self.judges[name].answer not in ("refuse", "break", "unwanted")]

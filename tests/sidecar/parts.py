@@ -66,9 +66,13 @@ class _NoTargets:
 
 
 def group_worker_of(
-    channel: OwnedChannel, *links: Link, flow: Flow | None = None, opener: ChannelOpener | None = None
+    channel: OwnedChannel,
+    *links: Link,
+    flow: Flow | None = None,
+    opener: ChannelOpener | None = None,
+    group: ChannelGroup | None = None,
 ) -> GroupWorker:
-    """A group worker that was never started, with that channel and these links."""
+    """A group worker that was never started, with that channel and these links; a queue's, unless told whose."""
     parts = GroupWorkerParts(
         kafka=MemoryKafka(MemoryCluster(ManualClock(), waits=False)),
         clock=SlewedClock(ManualClock()),
@@ -83,9 +87,8 @@ def group_worker_of(
         pausing=Pausing(lambda _: False, lambda _: ""),
         look_at_topics=lambda: None,
     )
-    group_worker = GroupWorker(
-        group=ChannelGroup.of_queue(Queue(channel.topic), namespace="", partitions=1), parts=parts
-    )
+    queue = ChannelGroup.of_queue(Queue(channel.topic), namespace="", partitions=1)
+    group_worker = GroupWorker(group=group or queue, parts=parts)
     group_worker.data.channels[channel.partition] = channel
     group_worker.data.links.update({link.terms.link_id: link for link in links})
     return group_worker

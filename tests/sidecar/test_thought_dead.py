@@ -187,3 +187,16 @@ def test_closing_one_of_several_shared_consumers_waits_for_nobody(
     assert "has members still" not in caplog.text
     assert recorded(other, SHARED).holders == (other.claims.holder.name,)
     assert theirs.notices.failure is None
+
+
+def test_a_shared_subscription_outlasts_the_latest_of_its_consumers(
+    processes: Processes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """TOPIC-1, of TOPIC-3: not the last that came, but the last that goes ends it."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    mine, theirs = consumer(one, SHARED), consumer(other, SHARED)
+    theirs.leave()
+    found = recorded(one, SHARED)
+    assert (found.holders, found.is_ending) == ((one.claims.holder.name,), False)
+    assert "has members still" not in caplog.text
+    assert mine.notices.failure is None
