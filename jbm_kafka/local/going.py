@@ -40,7 +40,7 @@ class Going:
         with self._state.lock:
             if not self._may_go():
                 return False
-            self._state.change(self._change)
+            self._state.ledger.change(self._change)
             return True
 
     def prepare_transaction(self, transaction_id: str, /) -> None:
@@ -59,11 +59,11 @@ class Going:
 
     def commit_writing(self, transaction_id: str, /) -> Writing:
         """What to write so that it is gone."""
-        return self._state.writing_of([self._change])
+        return self._state.ledger.writing_of([self._change])
 
     def commit_recorded(self, transaction_id: str, /) -> None:
         """That is written."""
-        self._state.take_effect([self._change])
+        self._state.ledger.take_effect([self._change])
 
     def rollback_transaction(self, transaction_id: str, /) -> None:
         """It stays."""

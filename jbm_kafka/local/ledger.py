@@ -59,7 +59,7 @@ class Ledger:
             self.core.apply(c.AddedUncommitted(transaction, [added]))
         else:
             try:
-                write_together([self._writing([added], [])])
+                write_together([self.writing([added], [])])
             except BaseException:
                 self.without_body_record.discard(added.offset)
                 raise
@@ -77,7 +77,7 @@ class Ledger:
     def writing_of(self, changes: Iterable[c.ContractChange], committed: Iterable[Reference] = ()) -> Writing:
         """What to write before these changes; `committed` are messages that become NEW by them."""
         settled = [self.by_offset[offset] for each in changes for offset in _settled_by(each)]
-        return self._writing(list(committed), settled)
+        return self.writing(list(committed), settled)
 
     def take_effect(self, changes: Iterable[c.ContractChange], committed: Iterable[Reference] = ()) -> None:
         """Make the changes for which `writing_of` was written."""
@@ -176,7 +176,7 @@ class Ledger:
         self.held[message_id_of(reference)] = reference
         self.by_offset[reference.offset] = reference
 
-    def _writing(self, come: Sequence[Reference], gone: Sequence[Reference]) -> Writing:
+    def writing(self, come: Sequence[Reference], gone: Sequence[Reference]) -> Writing:
         """What to write when these are held from now on, and those are not any more; the same one may be in both."""
         coming = {r.offset: r for r in come if contract_reference(r).is_reliable}
         going = {r.offset: r for r in gone if contract_reference(r).is_reliable}

@@ -92,7 +92,7 @@ class Offering:
             try:
                 self._begin()
                 with self._state.lock:
-                    self._state.unoffered.clear()
+                    self._state.ledger.unoffered.clear()
                 for reference in self._candidates():
                     self._offer(reference)
             finally:
@@ -104,7 +104,7 @@ class Offering:
         Nothing in an open transaction, whose fate the receivers' answers would share.
         """
         state = self._state
-        if self._receivers.all and state.unoffered and state.open_transaction is None:
+        if self._receivers.all and state.ledger.unoffered and state.transactions.open_transaction is None:
             offer_soon(state.name, self._passes)
 
     def redeliver(self, receiver: Receiver) -> bool:
@@ -145,9 +145,9 @@ class Offering:
     def _offer_unoffered(self) -> None:
         state = self._state
         with state.lock:
-            state.core.apply(c.TimePassed(state.clock_ms()))
-            units, end = list(state.unoffered), state.core.end_position
-            state.unoffered.clear()
+            state.core.apply(c.TimePassed(state.ledger.clock_ms()))
+            units, end = list(state.ledger.unoffered), state.core.end_position
+            state.ledger.unoffered.clear()
         heads = [head for head in map(self._head, units) if head is not None]
         due = [(-head.priority, head.offset) for head in heads]
         try:
@@ -157,11 +157,11 @@ class Offering:
         except BaseException:
             with state.lock:
                 gates = state.core.gates.by_key
-                state.unoffered.update((unit, None) for unit in units if unit in gates)
+                state.ledger.unoffered.update((unit, None) for unit in units if unit in gates)
             raise
 
     def _begin(self) -> None:
-        state, now_ms = self._state, self._state.clock_ms()
+        state, now_ms = self._state, self._state.ledger.clock_ms()
         with state.lock:
             state.core.apply(c.TimePassed(now_ms))
             state.complete_early()
@@ -189,7 +189,7 @@ class Offering:
         """These heads, the best first, and behind each the next of its unit if it can go then."""
         heapq.heapify(due)
         while due:
-            reference = self._state.by_offset.get(heapq.heappop(due)[1])
+            reference = self._state.ledger.by_offset.get(heapq.heappop(due)[1])
             if reference is None or reference.offset >= end:
                 continue
             tried.add((reference.offset, self._owner(reference.gate_key)))
@@ -238,12 +238,12 @@ class Offering:
             if (
                 state.is_closed
                 or reference.offset in state.reserved
-                or reference.offset in state.submitted
+                or reference.offset in state.transactions.submitted
                 or self._head(reference.gate_key) != reference
                 or decide_delivery(state.core, receiver_id, reference) is None
             ):
                 return False
-        now_ms = state.clock_ms()
+        now_ms = state.ledger.clock_ms()
         if is_expired(reference.expiration_ms, now_ms):
             self._departures.expire(now_ms)
             return False
@@ -287,15 +287,15 @@ class Offering:
                 reference
                 for offset, reference in hand.items()
                 if (receiver_id, offset) not in state.core.early
-                and (all_of_them or (offset not in state.reserved and offset not in state.submitted))
+                and (all_of_them or (offset not in state.reserved and offset not in state.transactions.submitted))
             )
 
     def _lost(self, receiver_id: str) -> list[Reference]:
         """What came back when it was lost and nobody has taken since."""
         with self._state.lock:
             mine = [offset for offset, lost_by in self._lost_by.items() if lost_by == receiver_id]
-            held = [self._state.by_offset[offset] for offset in mine if offset in self._state.by_offset]
-            return [reference for reference in held if self._state.is_waiting(reference)]
+            held = [self._state.ledger.by_offset[offset] for offset in mine if offset in self._state.ledger.by_offset]
+            return [reference for reference in held if self._state.ledger.is_waiting(reference)]
 
     def _note_lost(self, receiver_id: str, references: Sequence[Reference], *, if_due: bool = False) -> list[Reference]:
         with self._state.lock:
@@ -303,7 +303,7 @@ class Offering:
             back = [
                 reference
                 for reference in references
-                if self._state.is_waiting(reference)
+                if self._state.ledger.is_waiting(reference)
                 and not (if_due and past[reference.offset].due_at_ms > self._state.core.time_ms)
             ]
             self._lost_by.update((reference.offset, receiver_id) for reference in back)
@@ -311,7 +311,7 @@ class Offering:
 
     def _are_due_again(self, references: Sequence[Reference]) -> bool:
         """Whether all of these may be handed over again on the spot: no delay, attempts and time left."""
-        state, settings, now_ms = self._state, self._departures.settings, self._state.clock_ms()
+        state, settings, now_ms = self._state, self._departures.settings, self._state.ledger.clock_ms()
         return not settings.redelivery_delay_ms and not any(
             is_exhausted(delivery_count_of(state.core, reference.offset).attempts + 1, settings.max_delivery_attempts)
             or is_expired(reference.expiration_ms, now_ms)
@@ -337,11 +337,11 @@ class Offering:
         with state.lock:
             if not self._has(receiver_id, reference):
                 return
-            if answer is Answer.TAKEN or state.open_transaction is not None:
+            if answer is Answer.TAKEN or state.transactions.open_transaction is not None:
                 attempts = delivery_count_of(state.core, reference.offset).attempts + 1
                 again = c.ReturnedMessage(reference.offset, attempts, due_at_ms=0, delay_ms=0, reason=RETURNED)
-                state.change(c.OfferedAgain(receiver_id, [again]))
-            if answer is Answer.ACKNOWLEDGED and reference.offset not in state.submitted:
+                state.ledger.change(c.OfferedAgain(receiver_id, [again]))
+            if answer is Answer.ACKNOWLEDGED and reference.offset not in state.transactions.submitted:
                 state.acknowledge(message_id_of(reference), receiver_id)
 
     def _has(self, receiver_id: str, reference: Reference) -> bool:

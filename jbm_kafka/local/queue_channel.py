@@ -79,8 +79,8 @@ class QueueChannel(ManagedByState[LocalChannelState]):
         self._offering = Offering(self._state, self._receivers, self._departures)
         self._lost_in_doubt: set[tuple[str, int]] = set()
         """Receivers lost while their acknowledgement of a message waited for its transaction."""
-        self._state.when_discarded = self._owed_after_all
-        self._state.offer_committed = self._offering.offer_first
+        self._state.transactions.when_discarded = self._owed_after_all
+        self._state.transactions.offer_committed = self._offering.offer_first
         self._recover()
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class QueueChannel(ManagedByState[LocalChannelState]):
         """True iff it switched: not when it is so already, nor to synchronous while it holds messages."""
         with self._state.lock:
             self._check_open()
-            if value == self._is_synchronous or (value and self._state.held):
+            if value == self._is_synchronous or (value and self._state.ledger.held):
                 return False
             self._is_synchronous = value
             return True
@@ -129,7 +129,9 @@ class QueueChannel(ManagedByState[LocalChannelState]):
         if self._state.is_closed:
             return False
         if self._is_synchronous:
-            return self._state.open_transaction is None and any(each.accept(routable) for each in self._receivers.all)
+            return self._state.transactions.open_transaction is None and any(
+                each.accept(routable) for each in self._receivers.all
+            )
         with self._state.lock:
             return self._state.refusal(routable) is None
 
@@ -166,10 +168,10 @@ class QueueChannel(ManagedByState[LocalChannelState]):
 
     def _pass_on(self, routable: Routable) -> bool:
         """Synchronously: what the first receiver that takes it says; False when none does. Nothing is stored."""
-        if self._state.open_transaction is not None:
+        if self._state.transactions.open_transaction is not None:
             raise refused(self.name, routable, "a transaction is open and a synchronous channel holds nothing for it")
         message = message_of(routable, channel=self.name, store=self.message_store)
-        if is_expired(message.expiration_ms, self._state.clock_ms()):
+        if is_expired(message.expiration_ms, self._state.ledger.clock_ms()):
             return False
         for receiver in self._receivers.in_turn():
             answer = ask(receiver, shown(message, redelivered=False))
@@ -189,14 +191,14 @@ class QueueChannel(ManagedByState[LocalChannelState]):
         with self._state.lock:
             self._check_open()
             self._receivers.add(receiver)
-            self._state.everything_unoffered()
+            self._state.ledger.everything_unoffered()
 
     def remove_receiver(self, receiver_id: str, /) -> None:
         """What it has in hand comes back: one attempt more each, no delay. Unknown ids are passed over."""
         with self._state.lock:
             self._check_open()
             self._receivers.remove(receiver_id)
-            submitted = self._state.submitted.items()
+            submitted = self._state.transactions.submitted.items()
             self._lost_in_doubt.update((receiver_id, offset) for offset, by in submitted if by[0] == receiver_id)
         self._offering.lose(receiver_id)
 
@@ -233,19 +235,22 @@ class QueueChannel(ManagedByState[LocalChannelState]):
             if state.is_closed:
                 return
             state.is_closed = True
-            transactions = {*state.core.uncommitted.values(), *(by[1] for by in state.submitted.values())}
+            transactions = {
+                *state.core.uncommitted.values(),
+                *(by[1] for by in state.transactions.submitted.values()),
+            }
             for transaction_id in transactions:
-                state.rollback_transaction(transaction_id)
-                state.doomed[transaction_id] = "it was closed"
+                state.transactions.rollback_transaction(transaction_id)
+                state.transactions.doomed[transaction_id] = "it was closed"
             holders = [session for session in state.core.in_hand if session != DEPARTING]
         for receiver_id in holders:
             self._offering.lose(receiver_id)
         self._receivers = Receivers(self.name)
         with state.lock:
             is_kept = self.persistence_manager is not None
-            new = [each for each in state.held.values() if state.is_waiting(each)]
+            new = [each for each in state.ledger.held.values() if state.ledger.is_waiting(each)]
             gone = [each for each in new if not (is_kept and contract_reference(each).is_reliable)]
-            state.change(c.Withdrawn(gone, transition(MessageState.NEW, Move.REMOVED)))
+            state.ledger.change(c.Withdrawn(gone, transition(MessageState.NEW, Move.REMOVED)))
 
     # -- looking -----------------------------------------------------------------------------------------------
 
@@ -275,8 +280,8 @@ class QueueChannel(ManagedByState[LocalChannelState]):
             self._check_open()
             return [
                 shown(self.message_store.retrieve(message_id), redelivered=state.is_redelivered(reference))
-                for message_id, reference in state.held.items()
-                if state.stands(reference) in states
+                for message_id, reference in state.ledger.held.items()
+                if state.ledger.stands(reference) in states
             ]
 
     def _check_open(self) -> None:
@@ -293,9 +298,9 @@ class QueueChannel(ManagedByState[LocalChannelState]):
         """Go on where the last channel of this name ended; its receivers are lost."""
         state = self._state
         receivers: dict[str, list[Reference]] = {}
-        for record in state.recover():
+        for record in state.ledger.recover():
             if record.receiver_id is not None:
-                reference = state.by_offset[record.offset]
+                reference = state.ledger.by_offset[record.offset]
                 if record.is_acknowledged:
                     state.settle_early(record.receiver_id, reference)
                 elif state.record_delivery(record.receiver_id, reference):

@@ -58,16 +58,16 @@ class Departures:
                 receiver_id,
                 [Modified(reference.offset, counted=True, delay_ms=delay_ms) for reference in references],
                 settings=self.settings,
-                now_ms=state.clock_ms(),
+                now_ms=state.ledger.clock_ms(),
                 chance=random.random(),
-                keep=state.submitted,
+                keep=state.transactions.submitted,
             )
-            state.change(*decision.changes)
+            state.ledger.change(*decision.changes)
         for leaving in decision.leaving:
             self._leave(leaving)
         for reference in sorted(references):
             self.leave_again(reference)  # the next of its unit, now that the one before is gone
-        now_ms = state.clock_ms()
+        now_ms = state.ledger.clock_ms()
         if any(is_expired(reference.expiration_ms, now_ms) for reference in references):
             self.expire(now_ms)  # STATE-4: in hand it could not expire
 
@@ -84,7 +84,7 @@ class Departures:
             if change is None or reference.offset in state.reserved:
                 return
             attempts = state.core.past[reference.offset].attempts
-            state.change(change)
+            state.ledger.change(change)
         self._leave(Departure(reference, attempts, OUT_OF_ATTEMPTS))
 
     def expire(self, now_ms: int) -> list[str]:
@@ -92,26 +92,28 @@ class Departures:
         state = self._state
         with state.lock:
             expired: list[Reference] = []
-            for reference in state.held.values():
+            for reference in state.ledger.held.values():
                 if not is_expired(reference.expiration_ms, now_ms):
                     continue
-                stands = state.stands(reference)
+                stands = state.ledger.stands(reference)
                 if stands is MessageState.NOT_COMMITTED:
-                    state.doom(reference, f"message {message_id_of(reference)!r} expired before its commit")
-                elif state.is_waiting(reference) and not self._is_spoken_for(reference):
+                    state.transactions.doom(
+                        reference, f"message {message_id_of(reference)!r} expired before its commit"
+                    )
+                elif state.ledger.is_waiting(reference) and not self._is_spoken_for(reference):
                     expired.append(reference)
         with state.reserve(expired):
             return [message_id_of(reference) for reference in expired if self._let_expire(reference, now_ms)]
 
     def _is_spoken_for(self, reference: Reference) -> bool:
         """It is being offered, or its early acknowledgement waits for a commit."""
-        return reference.offset in self._state.reserved or reference.offset in self._state.submitted
+        return reference.offset in self._state.reserved or reference.offset in self._state.transactions.submitted
 
     def _let_expire(self, reference: Reference, now_ms: int) -> bool:
         """Whether it is gone. A copy is made without the lock, and an acknowledgement that comes meanwhile wins."""
         state, message_id = self._state, message_id_of(reference)
         withdrawn = c.Withdrawn([reference], DEPARTS_BY[MessageFate.EXPIRED])
-        going = Going(state, withdrawn, lambda: state.is_waiting(reference))
+        going = Going(state, withdrawn, lambda: state.ledger.is_waiting(reference))
         target = self._target(EXPIRED)
         if target is None:
             return going.go()
@@ -136,7 +138,7 @@ class Departures:
         with state.lock:
             if going.is_wanted():
                 kept = c.ReturnedMessage(offset, leaving.attempts, due_at_ms=0, delay_ms=0, reason=OUT_OF_ATTEMPTS)
-                state.change(c.DepartureFailed([kept]))
+                state.ledger.change(c.DepartureFailed([kept]))
 
     def _target(self, reason: str) -> Receiver | None:
         """Who takes the copy of a message that departs for this reason; None: nobody."""

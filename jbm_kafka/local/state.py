@@ -28,12 +28,12 @@ from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.states import Move, transition
 from jbm_kafka.local.channel_messages import StoredReference, refused
 from jbm_kafka.local.handover import decide_acknowledgement, decide_delivery, owing
-from jbm_kafka.local.ledger import contract_reference
+from jbm_kafka.local.ledger import Ledger, contract_reference
 from jbm_kafka.local.recording import drop_body, keep_body
 from jbm_kafka.local.transaction_part import TransactionPart
 
 
-class LocalChannelState(TransactionPart):
+class LocalChannelState:
     """The messages of one channel, each in one state, and every move between states."""
 
     def __init__(
@@ -45,17 +45,46 @@ class LocalChannelState(TransactionPart):
         transaction_manager: TransactionManager | None = None,
         clock_ms: Callable[[], int],
     ) -> None:
-        super().__init__(
-            name,
-            message_store=message_store,
-            persistence_manager=persistence_manager,
-            transaction_manager=transaction_manager,
-            clock_ms=clock_ms,
+        self.name = name
+        self.ledger = Ledger(
+            name, message_store=message_store, persistence_manager=persistence_manager, clock_ms=clock_ms
         )
+        self.lock, self.core = self.ledger.lock, self.ledger.core
+        """The channel's, for all who decide by the core's state."""
+        self.transactions = TransactionPart(self.ledger, transaction_manager)
+        self.reserved: set[int] = set()
+        """Offsets of messages that are just being offered, or on their way out."""
         self.is_closed = False
         """Nothing is offered any more."""
 
     # -- what it is --------------------------------------------------------------------------------------------
+
+    @property
+    def message_store(self) -> MessageStore:
+        """Where the bodies are."""
+        return self.ledger.message_store
+
+    @message_store.setter
+    def message_store(self, store: MessageStore) -> None:
+        self.ledger.message_store = store
+
+    @property
+    def persistence_manager(self) -> PersistenceManager | None:
+        """Where what happens is recorded; None: nowhere."""
+        return self.ledger.persistence_manager
+
+    @persistence_manager.setter
+    def persistence_manager(self, manager: PersistenceManager | None) -> None:
+        self.ledger.persistence_manager = manager
+
+    @property
+    def transaction_manager(self) -> TransactionManager | None:
+        """Whose transactions it takes part in; None: in none."""
+        return self.transactions.manager
+
+    @transaction_manager.setter
+    def transaction_manager(self, manager: TransactionManager | None) -> None:
+        self.transactions.manager = manager
 
     @property
     def is_reliable(self) -> bool:
@@ -70,7 +99,7 @@ class LocalChannelState(TransactionPart):
 
     def refusal(self, routable: Routable) -> str | None:
         """Why this message cannot be held here now; None when it can."""
-        if routable.message_id in self.held:
+        if routable.message_id in self.ledger.held:
             return "a message of this id is here already"
         if routable.is_reliable and not self.is_reliable:
             return "it is reliable and the channel is not; give channel and store a reliable persistence manager"
@@ -83,7 +112,7 @@ class LocalChannelState(TransactionPart):
             reason = self.refusal(reference)
             if reason is not None:
                 raise refused(self.name, reference, reason)
-            self.hold(reference, transaction=self._enlisted(), has_body_record=True)
+            self.ledger.hold(reference, transaction=self.transactions.enlisted(), has_body_record=True)
 
     def take(self, message: CoreMessage) -> None:
         """Store the body, and hold the message; the caller has seen that it may be held.
@@ -94,7 +123,7 @@ class LocalChannelState(TransactionPart):
         with self.lock:
             reference, has_record = keep_body(self.message_store, message)
             try:
-                self.hold(reference, transaction=self._enlisted(), has_body_record=has_record)
+                self.ledger.hold(reference, transaction=self.transactions.enlisted(), has_body_record=has_record)
             except BaseException:
                 drop_body(self.message_store, reference.message_id)
                 raise
@@ -104,8 +133,8 @@ class LocalChannelState(TransactionPart):
             self.acknowledge(message_id, receiver_id)
             return
         with self.lock:
-            reference = self.find(message_id)
-            if (state := self.stands(reference)) is not None:
+            reference = self.ledger.find(message_id)
+            if (state := self.ledger.stands(reference)) is not None:
                 transition(state, Move.OFFERED)
             if not self.record_delivery(receiver_id, reference):
                 raise IllegalStateError(
@@ -116,35 +145,35 @@ class LocalChannelState(TransactionPart):
 
     def remove(self, message_id: str, /) -> None:
         with self.lock:
-            reference = self.find(message_id)
-            state = self.stands(reference)
+            reference = self.ledger.find(message_id)
+            state = self.ledger.stands(reference)
             assert state is not None, message_id
             removal = transition(state, Move.REMOVED)
             holders = [s for s, hand in self.core.in_hand.items() if reference.offset in hand]
             if holders:
-                self.change(c.Acknowledged(holders[0], [reference.offset], transition=removal))
+                self.ledger.change(c.Acknowledged(holders[0], [reference.offset], transition=removal))
             else:
-                self.change(c.Withdrawn([reference], removal))
-            self.submitted.pop(reference.offset, None)
+                self.ledger.change(c.Withdrawn([reference], removal))
+            self.transactions.submitted.pop(reference.offset, None)
 
     def state_of(self, message_id: str, /) -> MessageState | None:
         with self.lock:
-            reference = self.held.get(message_id)
-            return None if reference is None else self.stands(reference)
+            reference = self.ledger.held.get(message_id)
+            return None if reference is None else self.ledger.stands(reference)
 
     def nacks(self, message_id: str, /) -> frozenset[str]:
         with self.lock:
-            reference = self.held.get(message_id)
+            reference = self.ledger.held.get(message_id)
             return frozenset() if reference is None else owing(self.core, reference.offset)
 
     def transaction_of(self, message_id: str, /) -> str | None:
         with self.lock:
-            reference = self.held.get(message_id)
+            reference = self.ledger.held.get(message_id)
             return None if reference is None else self.core.uncommitted.get(reference.offset)
 
     def references(self, state: MessageState | None = None) -> Sequence[MessageReference]:
         with self.lock:
-            held = [each for each in self.held.values() if state is None or self.stands(each) is state]
+            held = [each for each in self.ledger.held.values() if state is None or self.ledger.stands(each) is state]
             return [self._as_redelivered(each) for each in held]
 
     # -- deliveries and acknowledgements -----------------------------------------------------------------------
@@ -152,28 +181,28 @@ class LocalChannelState(TransactionPart):
     def acknowledge(self, message_id: str, receiver_id: str) -> None:
         """The receiver is done with it: at once, or when the open transaction commits (STATE-7)."""
         with self.lock:
-            reference = self.find(message_id)
-            if reference.offset in self.submitted:
+            reference = self.ledger.find(message_id)
+            if reference.offset in self.transactions.submitted:
                 raise UnknownMessageError(
                     f"message {message_id!r} was acknowledged in a transaction that is open", message_id=message_id
                 )
             change = decide_acknowledgement(self.core, receiver_id, reference)
-            if self.open_transaction is None:
-                self.change(change)
+            if self.transactions.open_transaction is None:
+                self.ledger.change(change)
             else:
-                self.submit(receiver_id, reference)
+                self.transactions.submit(receiver_id, reference)
 
     def settle_early(self, receiver_id: str, reference: Reference) -> None:
         """An acknowledgement of a NEW message counts at once, because no delivery of it will be recorded any more."""
         early = c.AcknowledgedEarly(receiver_id, reference)
-        self.change(early, c.Acknowledged(receiver_id, [reference.offset]))
+        self.ledger.change(early, c.Acknowledged(receiver_id, [reference.offset]))
 
     def complete_early(self) -> None:
         """Settle what was acknowledged while nobody was being offered it: there is no delivery to wait for."""
         with self.lock:
             for receiver_id, offset in sorted(self.core.early):
                 if offset not in self.reserved:
-                    self.change(c.Acknowledged(receiver_id, [offset]))
+                    self.ledger.change(c.Acknowledged(receiver_id, [offset]))
 
     def record_delivery(self, receiver_id: str, reference: Reference, *, acknowledged: bool = False) -> bool:
         """The receiver was handed the message, and may have acknowledged it by the way.
@@ -183,16 +212,16 @@ class LocalChannelState(TransactionPart):
         with self.lock:
             change = decide_delivery(self.core, receiver_id, reference)
             if change is None:
-                if acknowledged and self.is_waiting(reference):
+                if acknowledged and self.ledger.is_waiting(reference):
                     self.settle_early(receiver_id, reference)
                 return False
             settles = isinstance(change, c.Acknowledged)
-            if not acknowledged or settles or self.open_transaction is not None:
-                self.change(change)
+            if not acknowledged or settles or self.transactions.open_transaction is not None:
+                self.ledger.change(change)
             else:
-                self.change(change, c.Acknowledged(receiver_id, [reference.offset]))
-            if acknowledged and not settles and self.open_transaction is not None:
-                self.submit(receiver_id, reference)
+                self.ledger.change(change, c.Acknowledged(receiver_id, [reference.offset]))
+            if acknowledged and not settles and self.transactions.open_transaction is not None:
+                self.transactions.submit(receiver_id, reference)
             return True
 
     def is_redelivered(self, reference: Reference) -> bool:
