@@ -220,3 +220,28 @@ def test_a_damaged_record_is_named() -> None:
         persistence.write("t", {"topic|0": damaged})
         with pytest.raises(CorruptRecordError, match=r"topic\|0"):
             TopicBench(persistence)
+
+
+def test_what_comes_after_a_restart_is_recorded_beside_what_was_there(bench: TopicBench) -> None:
+    """STORE-1: in a place of its own, or the next restart would not find what had that place."""
+    bench.receiver("r1")
+    bench.send("m", "n")
+    for name in ("o", "p"):
+        bench.topic = bench.open()
+        bench.receiver("r1")
+        bench.send(name)
+    bench.topic = bench.open()
+    assert [each.message_id for each in bench.topic.state.references()] == [*"mnop"]
+
+
+def test_a_transaction_commits_though_what_it_acknowledged_was_removed_meanwhile(bench: TopicBench) -> None:
+    """STATE-7"""
+    bench.receiver("r1")
+    bench.receiver("r2")
+    bench.send("m", "n", "o")
+    bench.transactions.begin()
+    for name in "mno":
+        bench.topic.acknowledge(name, "r1")
+    bench.topic.state.remove("m")
+    bench.transactions.commit()
+    assert [bench.topic.state.nacks(name) for name in "mno"] == [set(), {"r2"}, {"r2"}]
