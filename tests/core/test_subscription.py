@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.destination import Queue, TemporaryTopic, Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidSettingError
 from jbm_kafka.core.subscription import (
     NAME_LENGTH_MAX,
@@ -41,6 +41,14 @@ def test_each_kind_has_a_group_of_its_own_name() -> None:
     )
     assert one != other
     assert DURABLE.group_id("eu") != DURABLE.group_id()
+
+
+def test_of_two_temporary_topics_subscriptions_of_one_name_have_a_group_each() -> None:
+    """Of TOPIC-1: the second's consumer got nothing."""
+    one, other = (
+        Subscription(TemporaryTopic(topic), SubscriptionKind.SHARED, "desk").group_id() for topic in ("a.b", "a.c")
+    )
+    assert (one, other) == ("jbm.shared..desk.a%2Eb", "jbm.shared..desk.a%2Ec")
 
 
 def test_a_subscription_is_named_with_its_client() -> None:
