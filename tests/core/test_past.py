@@ -71,6 +71,23 @@ def test_a_changelog_of_strange_reasons_is_remembered_as_it_is() -> None:
     assert [state.reason for _, state in sorted(past.items())] == [f"reason {offset}" for offset in range(300)]
 
 
+@pytest.mark.parametrize(
+    "state",
+    [
+        RedeliveryState(65_536, 0, 0, None, RETURNED),
+        RedeliveryState(1, 1 << 64, 0, None, RETURNED),
+        RedeliveryState(1, 0, 1 << 64, None, RETURNED),
+    ],
+    ids=["attempts", "due", "delay"],
+)
+def test_numbers_too_large_for_a_row_stay_a_value(state: RedeliveryState) -> None:
+    past = Past()
+    past.remember(7, state)
+    past.note_written([7])
+    assert (past.rows_count, past.values_count) == (0, 1)
+    assert past[7] == state
+
+
 def test_a_million_that_came_back_cost_some_twenty_bytes_each() -> None:
     """Of LOG-9."""
     past = Past()
