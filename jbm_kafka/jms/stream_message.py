@@ -78,8 +78,6 @@ class StreamMessage(Message):
         """To the first value, and read-only from now on."""
         self._is_reset = True
         self._to_first()
-        if not self._body_is_read_only:
-            self._body = tuple(self._values)
 
     def clear_body(self) -> None:
         """Empties the body and makes it writable."""

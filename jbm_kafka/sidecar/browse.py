@@ -23,7 +23,7 @@ from jbm_kafka.sidecar.hand import NOTHING, Hand
 from jbm_kafka.sidecar.hands import Hands
 from jbm_kafka.sidecar.intake import is_for_another, reference_of, what_it_has
 from jbm_kafka.store.changelog_reader import ChangelogScope
-from jbm_kafka.store.recovery import RecoveredChannel, recover_channels, recover_unrecorded
+from jbm_kafka.store.recovery import recover_channels
 
 READ_TIMEOUT_S = 30.0
 
@@ -99,16 +99,9 @@ def _open_partitions(scope: ChangelogScope, places: Collection[int], admin: Kafk
 
 
 def _states(scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader) -> dict[int, ChannelState]:
-    known = admin.describe([scope.changelog_topic]).get(scope.changelog_topic)
-    recorded = list(range(0 if known is None else min(known.partitions, partitions)))
-    others = list(range(len(recorded), partitions))
-    found: dict[int, RecoveredChannel] = {}
-    if recorded:
-        found.update(
-            recover_channels(scope, recorded, admin=admin, reader=reader, journal=NoJournal(), timeout_s=READ_TIMEOUT_S)
-        )
-    if others:
-        found.update(recover_unrecorded(scope, others, admin=admin))
+    found = recover_channels(
+        scope, range(partitions), admin=admin, reader=reader, journal=NoJournal(), timeout_s=READ_TIMEOUT_S
+    )
     states: dict[int, ChannelState] = {}
     for partition, recovered in found.items():
         state = states[partition] = ChannelState()

@@ -128,29 +128,6 @@ def _is_written(before: _Found | None, decoded: DecodedChangelog) -> bool:
     return before.decoded.position.checkpoint_id != decoded.position.checkpoint_id
 
 
-def recover_unrecorded(
-    scope: ChangelogScope, partitions: Sequence[int], *, admin: KafkaAdmin
-) -> Mapping[int, RecoveredChannel]:
-    """As `recover_channels`, of partitions without a changelog: not made yet, or deleted. The committed offset decides.
-
-    Raises:
-        Unreachable: no answer; try again.
-    """
-    committed = admin.committed(scope.group, scope.topic, partitions)
-    begins = admin.begin_positions(scope.topic, partitions)
-    ends = admin.end_positions(scope.topic, partitions, stable=False)
-    return {
-        p: _recovered(
-            scope,
-            p,
-            _Found(committed.get(p), ChangelogContents(), decode_values({})),
-            log_begin=begins[p],
-            log_end=ends[p],
-        )
-        for p in partitions
-    }
-
-
 def _recovered(
     scope: ChangelogScope,
     partition: int,

@@ -75,6 +75,15 @@ def test_what_is_tried_again_has_all_its_attempts() -> None:
     assert channel.got("s") == []  # the second was not released
 
 
+def test_what_is_tried_again_is_not_let_go_by_a_second_operator() -> None:
+    """Of UNIT-16: who looked before the first had released it would send what is being tried to the dead letters."""
+    channel = on_hold(b"joe", b"jane")
+    assert release(channel, 0, again=True) == [0]
+    assert release(channel, 0, 1) == [1]
+    assert leave(channel, 0, 1) == [(1, 1, OUT_OF_ATTEMPTS)]
+    assert channel.got("s") == [0]
+
+
 def test_a_release_outlives_its_owner() -> None:
     """Of UNIT-16: also one who dies before the message has left, and whoever has it then holds nothing again."""
     channel = on_hold(b"joe", b"jane", b"joe")

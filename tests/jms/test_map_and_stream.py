@@ -100,6 +100,13 @@ def test_a_stream_that_was_reset_takes_nothing_until_it_is_cleared() -> None:
     assert message.body == [2]
 
 
+def test_what_follows_bytes_that_were_read_in_portions_is_read_as_ever() -> None:
+    """Of MSG-1: a portion of exactly what was left, and the second value behind it was said to be bytes."""
+    message = StreamMessage([b"abc", 1, "x"])
+    message.reset()
+    assert (message.read_bytes(3), message.read_int(), message.read_string()) == (b"abc", 1, "x")
+
+
 def test_bytes_of_a_stream_are_read_in_portions(session: Session, orders: Queue) -> None:
     """Of MSG-1: as JMS has it, the last portion is shorter than what was asked for."""
     made = StreamMessage([bytes(range(10)), b"12345678", b"", None, 5, b"12345678", "x", b"1"])

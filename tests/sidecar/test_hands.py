@@ -19,7 +19,10 @@ from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.hand import Hand
 from jbm_kafka.sidecar.hands import Hands
+from tests.jms.support import eventually
 from tests.kafka.world import send_all
+from tests.sidecar.parts import link_of
+from tests.sidecar.processes import Processes
 from tests.support.manual_clock import ManualClock
 
 QUEUE = Queue("orders")
@@ -102,6 +105,25 @@ def test_an_owner_who_does_not_answer_is_not_waited_for_for_ever(
     (line,) = caplog.messages
     assert "browse queue:orders: what receivers have in hand of partition 0 is not known" in line
     assert "did not answer within 0.3 s" in line
+
+
+def test_nobody_is_asked_of_a_partition_that_the_only_receiver_has_not_got_yet(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of UNIT-13: while it is given partitions, or more are added; it waited 5 s for its own answer, and warned."""
+    processes = Processes()
+    _, only = processes.start()
+    try:
+        link = link_of("s")
+        worker = link.group_worker = only.sources.attach(QUEUE, link)
+        eventually(lambda: worker.is_settled, "the consumer is not served")
+        looking = Hands(MemoryKafka(processes.cluster), namespace="", ours=only.sources.group_worker_of(QUEUE))
+        with caplog.at_level(logging.WARNING):
+            found = looking.of(GROUP, [0, 1, 2], MemoryKafka(processes.cluster).admin())
+        assert sorted(found) == [0, 1]
+        assert "is not known" not in caplog.text
+    finally:
+        processes.close()
 
 
 def test_who_cannot_ask_is_told_why(kafka: MemoryKafka, caplog: pytest.LogCaptureFixture) -> None:
