@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from jbm_kafka.admin.deletion import belongings
 from jbm_kafka.admin.destination_admin import PARTITIONS_MAX
 from jbm_kafka.admin.looking_admin import LookingAdmin
-from jbm_kafka.admin.partition_admission import DestinationInUse, PathsEnded, admit, end_paths, unit_paths
+from jbm_kafka.admin.partition_admission import DestinationInUse, PathsEnded, Tell, admit, end_paths, log, unit_paths
 from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.wrong_values import checked_int
-from jbm_kafka.jms.arguments import checked_flag, checked_seconds
+from jbm_kafka.jms.arguments import check_callable, checked_flag, checked_seconds
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.sidecar.places import SETTLED_AFTER_S
 
@@ -26,6 +26,7 @@ class PartitionAdmin(LookingAdmin):
         partitions: int | None = None,
         force: bool = False,
         wait_s: float = SETTLED_AFTER_S,
+        tell: Tell | None = None,
     ) -> tuple[int, int]:
         """Route the units of a queue or topic in use by more partitions: the count before, and now (UNIT-11).
 
@@ -37,6 +38,7 @@ class PartitionAdmin(LookingAdmin):
                 it. The count that it has already takes such an admission back.
             force: whatever is held, at once: order across that point is given up.
             wait_s: until every sender that has not heard of it has stopped going by the old count, or was given up.
+            tell: is called with a line that says so before that wait; None: it is logged.
 
         Raises:
             InvalidDestinationError: there is no such queue or topic.
@@ -45,6 +47,7 @@ class PartitionAdmin(LookingAdmin):
         """
         wait_s = checked_seconds("wait_s", wait_s)
         checked_flag("force", force)
+        check_callable("tell", tell)
         if partitions is not None:
             checked_int("partitions", partitions, 1, PARTITIONS_MAX, "")
         with self._asking(f"admit partitions of {destination}"):
@@ -53,18 +56,23 @@ class PartitionAdmin(LookingAdmin):
             found = belongings(same_log, self._namespace, admin=self._admin, registry=self._registry)
             wanted = partitions or max(used.found.partitions, used.now().next_partitions)
             grow = self._found.grower(used.destination)
-            return admit(used, wanted, add=grow, others=found.others, force=force, wait_s=wait_s)
+            return admit(used, wanted, add=grow, others=found.others, force=force, wait_s=wait_s, tell=tell or log.info)
 
-    def end_paths(self, destination: Queue | Topic | str, *, wait_s: float = SETTLED_AFTER_S) -> PathsEnded:
+    def end_paths(
+        self, destination: Queue | Topic | str, *, wait_s: float = SETTLED_AFTER_S, tell: Tell | None = None
+    ) -> PathsEnded:
         """Route units by their hash again that kept their partition, and of which nothing is held any more.
+
+        `tell` as of `admit_partitions`.
 
         Raises:
             InvalidDestinationError: there is no such queue or topic.
             IllegalStateError: an open transaction hides what it holds.
         """
         wait_s = checked_seconds("wait_s", wait_s)
+        check_callable("tell", tell)
         with self._asking(f"end paths of {destination}"):
-            return end_paths(self._in_use(destination), wait_s=wait_s)
+            return end_paths(self._in_use(destination), wait_s=wait_s, tell=tell or log.info)
 
     def unit_paths(self, destination: Queue | Topic | str) -> Mapping[str, int]:
         """The units of a queue or topic that keep a partition, whatever their hash says, with that partition."""

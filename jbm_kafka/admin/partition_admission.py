@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
@@ -25,6 +26,8 @@ PATHS_MAX = 100_000
 OPEN_TRANSACTION_S = 30.0
 """Longer than any transaction of ours may last."""
 LOOK_AGAIN_S = 0.5
+Tell = Callable[[str], object]
+"""Takes a line for who waits: what it is that takes so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,7 @@ def admit(
     others: Iterable[str],
     force: bool,
     wait_s: float,
+    tell: Tell = log.info,
 ) -> tuple[int, int]:
     """Route its units by so many partitions: the count before, and now. `add` has the topic have them.
 
@@ -104,6 +108,7 @@ def admit(
         others: namespaces in which the topic is a queue, too.
         force: at once, and units are moved away from what is left of them.
         wait_s: until nothing arrives any more of senders that have not heard of it.
+        tell: is called before the wait.
 
     Raises:
         IllegalStateError: it cannot be done without moving a unit; nothing is changed.
@@ -130,7 +135,12 @@ def admit(
             destination=used.destination.name,
         )
     mark = used.change(lambda places: places.admitting(partitions, _mark())).admission
-    time.sleep(wait_s)
+    if before.next_partitions == partitions:
+        tell(
+            f"{used.destination}: an admission of {partitions} partitions has begun already, and runs still or was "
+            f"killed; this one goes on with it"
+        )
+    _wait(used, wait_s, tell)
     try:
         held = frozenset(used.units_held())
         _check_few(used, held, partitions)
@@ -150,8 +160,8 @@ def admit(
     return before.partitions, partitions
 
 
-def end_paths(used: DestinationInUse, *, wait_s: float) -> PathsEnded:
-    """Route those units by their hash again of which nothing is held.
+def end_paths(used: DestinationInUse, *, wait_s: float, tell: Tell = log.info) -> PathsEnded:
+    """Route those units by their hash again of which nothing is held; `tell` is called before the wait.
 
     Raises:
         IllegalStateError: an open transaction hides what is held.
@@ -163,7 +173,7 @@ def end_paths(used: DestinationInUse, *, wait_s: float) -> PathsEnded:
     before = used.change(lambda places: places.ending(places.paths.keys() - held, mark))
     marked = [unit for unit, path in before.paths.items() if path.ending == mark]
     if marked:
-        time.sleep(wait_s)
+        _wait(used, wait_s, tell)
         held = frozenset(used.units_held())
         used.change(lambda places: places.ended(mark, held))
     left = used.now().paths
@@ -173,6 +183,16 @@ def end_paths(used: DestinationInUse, *, wait_s: float) -> PathsEnded:
 def unit_paths(places: UnitPlaces) -> Mapping[str, int]:
     """The partition of each unit that is not where its hash says, or need not be, by its name."""
     return {unit.decode(errors="replace"): path.partition for unit, path in places.paths.items()}
+
+
+def _wait(used: DestinationInUse, wait_s: float, tell: Tell) -> None:
+    if wait_s > 0:
+        until = datetime.fromtimestamp(time.time() + wait_s, UTC)
+        tell(
+            f"{used.destination}: waiting until {until:%H:%M:%S} UTC ({wait_s:g} s), so that all senders have heard of "
+            f"it"
+        )
+        time.sleep(wait_s)
 
 
 def _check_few(used: DestinationInUse, held: frozenset[bytes], partitions: int) -> None:

@@ -24,6 +24,11 @@ def _told_how_to_go_on() -> Iterator[None]:
         raise Interrupted("the same again goes on; jbm-kafka show tells of it until then") from None
 
 
+def _tell(text: str) -> None:
+    """What is waited for, at once: two minutes without a word look like a command that hangs."""
+    click.echo(f"{text}; Ctrl-C is safe: run it again to go on", err=True)
+
+
 @click.command(name="admit-partitions")
 @click.argument("destination", callback=as_named, metavar="NAME")
 @click.option("--partitions", metavar="N", type=Whole(1, 10_000),
@@ -43,7 +48,9 @@ def admit_partitions(
     with admin_of(cluster) as admin:
         name = name_of(destination)
         with _told_how_to_go_on(), unwinding():
-            before, now = admin.admit_partitions(destination, partitions=partitions, force=force, wait_s=wait_s)
+            before, now = admin.admit_partitions(
+                destination, partitions=partitions, force=force, wait_s=wait_s, tell=_tell
+            )
         kept = len(admin.unit_paths(name))
     values: dict[str, object] = {"name": name, "before": before, "partitions": now, "paths": kept}
     text = f"units are routed by {now} partitions" + ("" if before == now else f", not by {before} any more")
@@ -61,7 +68,7 @@ def admit_partitions(
 def end_paths(destination: Named, wait_s: float, cluster: Cluster, as_json: bool) -> None:
     """Route units by their hash again that kept their partition, as far as nothing of them is left."""
     with admin_of(cluster) as admin:
-        done = admin.end_paths(destination, wait_s=wait_s)
+        done = admin.end_paths(destination, wait_s=wait_s, tell=_tell)
     name = name_of(destination)
     units = "1 unit is where its hash says" if done.ended == 1 else f"{done.ended} units are where their hash says"
     values: dict[str, object] = {"name": name, "ended": done.ended, "left": done.left}

@@ -1,6 +1,7 @@
 """`jbm-kafka admit-partitions` and `end-paths`, and what `show` tells of them."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -26,11 +27,15 @@ def test_an_admission_that_was_interrupted_is_seen_and_goes_on(kafka: Run, queue
         admitting.send_signal(signal.SIGTERM)
         _, said = admitting.communicate()
     told = "jbm-kafka: interrupted: the same again goes on; jbm-kafka show tells of it until then\n"
-    assert (admitting.returncode, said) == (1, told)
+    assert (admitting.returncode, said.partition("\n")[2]) == (1, told)
+    assert re.match(rf"queue:{queue}: waiting until \d\d:\d\d:\d\d UTC \(130 s\), so that all senders have heard", said)
+    assert "of it; Ctrl-C is safe: run it again to go on\n" in said, "two minutes were silent"
     shown = kafka("show", queue).out
     assert "an admission of 5 partitions has begun and not ended; if nobody runs it now: " in shown
     assert f"jbm-kafka admit-partitions {queue} --partitions 5 goes on with it\n" in shown
-    assert kafka("admit-partitions", queue, "--partitions", "5", "--wait", "0").code == 0
+    again = kafka("admit-partitions", queue, "--partitions", "5", "--wait", "0")
+    begun = f"queue:{queue}: an admission of 5 partitions has begun already, and runs still or was killed"
+    assert (again.code, again.err.startswith(begun), "waiting" in again.err) == (0, True, False)
     counted = json.loads(kafka("show", queue, "--json").out)
     assert (counted["next_partitions"], counted["kept_units"] > 1) == (0, True)
     keep = f"{counted['kept_units']} units keep their partition, of 5; when what is held of them was received: "

@@ -316,6 +316,8 @@ ADMIN: Mistakes = [
      "wait_s is 'x': it is a number of seconds, 0 or more"),
     (call("admin", "admit_partitions", "x", force="yes"), errors.InvalidTypeError,
      "force is 'yes': it is True or False"),
+    (call("admin", "admit_partitions", "x", tell="yes"), errors.InvalidTypeError,
+     "tell is 'yes': it is a function or another callable, or None"),
     (call("admin", "retry_dead_letters", count=0), errors.InvalidSettingError,
      "count is 0: it is an int of letters of at least 1"),
     (call("admin", "retry_dead_letters", reason=5), errors.InvalidTypeError,
