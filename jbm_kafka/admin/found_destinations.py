@@ -37,10 +37,15 @@ class FoundDestinations:
         self._registry.refresh()
         marked = self._registry.topics_of(self._admin.describe(self._registry.marked_names()))
         prefix = with_namespace("", self._namespace)
-        changelogs = [t for t in topics if t.endswith(CHANGELOG_SUFFIX) and t.startswith(prefix)]
-        names = [topic.removesuffix(CHANGELOG_SUFFIX).removeprefix(prefix) for topic in changelogs]
-        queues = [name for name in names if name in topics and name not in marked and name_fault(name) is None]
-        return [Queue(name) for name in sorted(queues)]
+        queues = [topic.removesuffix(CHANGELOG_SUFFIX) for topic in topics if topic.endswith(CHANGELOG_SUFFIX)]
+        names = [queue.removeprefix(prefix) for queue in queues if queue.startswith(prefix)]
+        found = [name for name in names if name in topics and name not in marked and name_fault(name) is None]
+        if not self._namespace:
+            return [Queue(name) for name in sorted(found)]
+        # `shop.orders` may be a queue of no namespace that shares this changelog: then the registry says what is ours.
+        doubtful = self._admin.describe([name for name in found if prefix + name in topics])
+        theirs = {name for name, topic in doubtful.items() if self._registry.recorded(name, topic.topic_id) is None}
+        return [Queue(name) for name in sorted(set(found) - theirs)]
 
     def topics(self) -> list[Topic]:
         """Each Kafka topic that was created or used as a JMS topic."""

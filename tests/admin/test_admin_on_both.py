@@ -39,6 +39,18 @@ def test_a_queue_is_made_listed_counted_and_shown(admin: Admin, factory: Connect
     assert not admin.exists("other")
 
 
+def test_a_namespace_lists_no_queue_that_only_its_name_begins_like(url: str, kafka_name: str) -> None:
+    """`parked`, as a namespace, listed the queue `parked`, and `ops` a queue `orders`, for there was `ops.orders`."""
+    alone, orders = kafka_name, f"{kafka_name}-orders"
+    with Admin(url) as without, Admin(url, namespace=kafka_name) as within:
+        for name in (alone, orders, f"{kafka_name}.{orders}"):
+            without.create_queue(name, partitions=1)
+        assert within.destinations() == []
+        within.create_queue(orders, partitions=1)
+        assert within.destinations() == [Queue(orders)]
+        assert {alone, orders, f"{kafka_name}.{orders}"} <= {each.name for each in without.destinations()}
+
+
 def test_dead_letters_are_sent_again_in_memory() -> None:
     """On Kafka: tests/cli/test_dead_letter_commands.py."""
     with MemoryWorld() as world, Admin(world.url) as admin:
