@@ -4,12 +4,14 @@ import logging
 import time
 from collections.abc import Mapping
 
+from jbm_kafka.admin.address_kinds import check_kinds
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.looking import patiently
 from jbm_kafka.admin.pausing import FOLLOW_S, by_whom, change, parts_of
 from jbm_kafka.admin.recorded_settings import own_addresses, recorded_settings, set_settings, unset_settings
 from jbm_kafka.admin.units_on_hold import ReleaseReport, check_which, on_hold, release
 from jbm_kafka.codec.pause_record import Halt, Pause
+from jbm_kafka.core.address_pattern import check_pattern
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
@@ -47,9 +49,13 @@ class RunningAdmin(Asking):
         pattern or a factory says. `partitions` is for destinations that are made from then on.
 
         Raises:
-            InvalidSettingError: the pattern is none, or a number too large.
+            InvalidSettingError: the pattern is none, a number too large, or an address names a queue where there is a
+                topic of that name, or a topic where there is a queue.
         """
         with self._asking(f"set address settings of {shown(pattern)}"):
+            if isinstance(settings, AddressSettings):
+                check_pattern(pattern)
+                check_kinds(pattern, settings, self._found, self._registry)
             set_settings(self._registry.log, pattern, settings)
         for warning in own_addresses(pattern, settings):
             log.warning("%s", warning)

@@ -26,6 +26,8 @@ NOTHING = "nothing"
 FROM_NOW_ON = "partitions: of queues that are created from now on; those that are there keep theirs"
 FOR_NONE_YET = "no queue or topic matches yet; if it is not misspelt, it holds for one from its creation on"
 
+MADE_SOON = "running programs with auto_create make it within seconds, also if it is misspelt; to make it: jbm-kafka"
+
 
 def _as_pattern(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     try:
@@ -138,7 +140,7 @@ def set_(pattern: str, given: AddressSettings, cluster: Cluster, as_json: bool) 
     if is_for_none:
         click.echo(f"{pattern}: {FOR_NONE_YET}", err=True)
     for name, address in missing:
-        click.echo(f"{name}: {address} is not there; if it is not misspelt: jbm-kafka {_to_make(address)}", err=True)
+        click.echo(f"{name}: {address} is not there; {MADE_SOON} {_to_make(address)}", err=True)
 
 
 @settings.command(short_help="Record nothing any more of settings, or of a pattern.")

@@ -45,6 +45,20 @@ def destination_at(address: str) -> Queue | Topic:
     return Topic(name) if kind == _TOPIC else Queue(name)
 
 
+def kind_remedy(address: str, *, setting: str, of: str) -> str:
+    """What is said to who set an address whose name is of the other kind: `letters` where there is a topic `letters`.
+
+    `of` is the queue, topic or pattern whose setting it is.
+    """
+    found = destination_at(address)
+    is_topic = isinstance(found, Queue)
+    written = f"{setting}={as_address(Topic(found.name) if is_topic else Queue(found.name))}"
+    return (
+        f"{found.name!r} is a {'topic' if is_topic else 'queue'}, and a name is either; write {written} where it is "
+        f"set, or: jbm-kafka settings set '{of}' {written}"
+    )
+
+
 def _parted(address: str) -> tuple[str, str]:
     for kind in (_QUEUE, _TOPIC):
         if address.startswith(kind):

@@ -8,12 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from jbm_kafka.core.addresses import destination_at
+from jbm_kafka.core.addresses import destination_at, kind_remedy
 from jbm_kafka.core.changes import Acknowledged
-from jbm_kafka.core.departure import DEPARTS_BY, Departure, route_of
+from jbm_kafka.core.departure import DEPARTS_BY, EXPIRED, Departure, route_of
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEPARTING, Reference
+from jbm_kafka.core.temporary_name import settings_name
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import TopicInfo
@@ -23,6 +24,7 @@ from jbm_kafka.sidecar.copies import as_told, copy_of
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.message_lines import MessageLines
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.targets import LookedUp
 
 log = logging.getLogger(__name__)
 
@@ -98,15 +100,18 @@ class Departures:
             return
         if channel.is_lost:
             return
-        log.warning(
-            "%s offset %d cannot leave for its dead-letter or expiry address: %s; its unit waits, next try in %d ms",
-            channel.name,
-            leaving.reference.offset,
-            error,
-            COPY_RETRY_MS,
-        )
+        if not isinstance(error, LookedUp):
+            why = self._why_stuck(leaving, address, error)
+            now_ms = self._data.clock.monotonic_ms()
+            self.lines.stuck(channel.topic, channel.partition, leaving, address, error, why, now_ms)
         retry_at_ms = self._data.clock.now_ms() + COPY_RETRY_MS
         self._to_retry.append((retry_at_ms, channel, leaving))
+
+    def _why_stuck(self, leaving: Departure, address: str, error: Exception) -> str:
+        if not (isinstance(error, JMSError) and "kind" in error.values):
+            return str(error)
+        setting = "expiry_address" if leaving.reason == EXPIRED else "dead_letter_address"
+        return kind_remedy(address, setting=setting, of=settings_name(self._data.group.destination.name))
 
     @property
     def is_sending(self) -> bool:

@@ -13,6 +13,7 @@ from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.bursts import Burst, Bursts
 from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, Departure
 from jbm_kafka.ports import KafkaRecord
+from jbm_kafka.sidecar.config import COPY_RETRY_MS
 
 log = logging.getLogger("jbm_kafka.messages")
 
@@ -31,11 +32,37 @@ class _Kind(NamedTuple):
     address: str | None
 
 
+class _Stuck(NamedTuple):
+    """Messages that cannot leave, told together: the first, and then how often it was tried in vain."""
+
+    topic: str
+    address: str
+    fault: str
+    """The type of what Kafka or a look at the address raised: its text may have a number that is never the same."""
+
+
 class MessageLines:
     """The lines of one channel group. Times are monotonic milliseconds."""
 
     def __init__(self) -> None:
         self._bursts: Bursts[_Kind] = Bursts(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
+        self._stuck: Bursts[_Stuck] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
+
+    def stuck(
+        self, topic: str, partition: int, leaving: Departure, address: str, fault: Exception, why: str, now_ms: int
+    ) -> None:
+        """A copy could not be written, and is tried again in COPY_RETRY_MS."""
+        if self._stuck.note(_Stuck(topic, address, type(fault).__name__), now_ms):
+            log.warning(
+                "%s[%d] offset %d cannot leave for %s: %s; its unit waits, and it is tried again every %.0f s; id %s",
+                topic,
+                partition,
+                leaving.reference.offset,
+                address,
+                why,
+                COPY_RETRY_MS / 1000,
+                _id(leaving, topic, partition),
+            )
 
     def left(self, topic: str, partition: int, leaving: Departure, address: str | None, now_ms: int) -> None:
         """A message is gone for good: to the address, or nowhere."""
@@ -72,10 +99,23 @@ class MessageLines:
     def log_counts(self, now_ms: int) -> None:
         """Tell of those that had no line of their own; costs nothing while there are none."""
         _log_bursts(self._bursts.due(now_ms))
+        _log_stuck(self._stuck.due(now_ms))
 
     def end(self, now_ms: int) -> None:
         """Tell of all of them: no more come."""
         _log_bursts(self._bursts.end(now_ms))
+        _log_stuck(self._stuck.end(now_ms))
+
+
+def _log_stuck(bursts: Iterable[Burst[_Stuck]]) -> None:
+    for stuck, count, duration_ms in bursts:
+        log.warning(
+            "%s: messages cannot leave for %s still, tried %d more times within %.1f s; their units wait",
+            stuck.topic,
+            stuck.address,
+            count,
+            duration_ms / 1000,
+        )
 
 
 def _log_bursts(bursts: Iterable[Burst[_Kind]]) -> None:

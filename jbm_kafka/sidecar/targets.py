@@ -7,7 +7,8 @@ import threading
 from typing import Protocol
 
 from jbm_kafka.codec.registry_records import subscriptions_in
-from jbm_kafka.core.addresses import destination_at
+from jbm_kafka.core.address_settings import ADDRESSES
+from jbm_kafka.core.addresses import destination_at, kind_remedy
 from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 from jbm_kafka.core.temporary_name import settings_name
@@ -20,6 +21,10 @@ from jbm_kafka.sidecar.topic_configs import MARGIN_BYTES
 from jbm_kafka.sidecar.topics import Topics
 
 log = logging.getLogger("jbm_kafka.messages")
+
+
+class LookedUp(JMSError):
+    """A worker asks Kafka about the topic: no fault yet."""
 
 
 class Ensure(Protocol):
@@ -70,13 +75,18 @@ class Targets:
         """
         settings = self._settings.resolve(settings_name(source.name))
         size = info.max_message_bytes + (0 if self._settings.takes_copies(source.name) else MARGIN_BYTES)
-        for address in (settings.dead_letter_address, settings.expiry_address):
+        for setting in ADDRESSES:
+            address: str | None = getattr(settings, setting)
             if address is not None:
                 try:
                     self._ensure(destination_at(address), message_bytes_min=size)
                 except InvalidDestinationError as error:
+                    is_other_kind = "kind" in error.values
+                    why = (
+                        kind_remedy(address, setting=setting, of=settings_name(source.name)) if is_other_kind else error
+                    )
                     raise InvalidDestinationError(
-                        f"the dead-letter or expiry address {address!r} cannot be used: {error}", destination=address
+                        f"the dead-letter or expiry address {address!r} cannot be used: {why}", destination=address
                     ) from None
 
     def known(self, name: str) -> TopicInfo | None:
@@ -101,7 +111,7 @@ class Targets:
             trouble = self._troubles.get(address)
         if is_new:
             self._workers.start(f"jbm-target-{address}", self._look(address, destination))
-        raise trouble or JMSError(
+        raise trouble or LookedUp(
             f"its Kafka topic {destination.name!r} is looked up again", destination=destination.name
         )
 

@@ -140,7 +140,7 @@ class Topics:
             found = self._describe(destination)
             if found is None:
                 if not create:
-                    raise self._missing(destination)
+                    raise self._missing(destination, because=_NOT_MADE)
                 self._create(destination, partitions, message_bytes_min)
                 found = self._describe(destination)
             if found is None:
@@ -361,7 +361,7 @@ class Topics:
         if self._registry.is_topic(destination.name, found.topic_id):
             raise _other_kind(destination)
 
-    def _missing(self, destination: Destination) -> InvalidDestinationError:
+    def _missing(self, destination: Destination, because: str = "") -> InvalidDestinationError:
         """What is said to who names one that is not there and is not to be made, with the one that is meant."""
         try:
             topics = self._admin.topic_names()
@@ -374,7 +374,8 @@ class Topics:
         make = f"make it with Admin.create_{kind}({destination.name!r}), or by connecting with auto_create=True"
         create = make if self._is_in_memory else _create(destination)
         return InvalidDestinationError(
-            f"{destination}: there is no Kafka topic {destination.name!r}; {hint}{create}", destination=destination.name
+            f"{destination}: there is no Kafka topic {destination.name!r}; {hint}{create}{because}",
+            destination=destination.name,
         )
 
     def _describe(self, destination: Destination) -> TopicDescription | None:
@@ -404,6 +405,13 @@ class Topics:
             ) from None
 
 
+_NOT_MADE = (
+    ". Its first use does not create it: this connection, or another one that this process has open to the same "
+    "cluster, was made with auto_create=False"
+)
+"""Connections of a process share a sidecar: who says nothing of auto_create takes what the first one said."""
+
+
 def _other_kind(destination: Destination) -> InvalidDestinationError:
     is_topic = isinstance(destination, Topic)
     its, wanted = ("queue", "topic") if is_topic else ("topic", "queue")
@@ -411,6 +419,7 @@ def _other_kind(destination: Destination) -> InvalidDestinationError:
         f"{destination}: {destination.name!r} is a {its}, and a name is either; use create_{its}({destination.name!r}) "
         f"or another name for the {wanted}",
         destination=destination.name,
+        kind=its,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.jms.consumer import MessageConsumer
@@ -105,6 +105,18 @@ def test_a_delay_that_is_set_holds_for_the_next_failure(
         assert (again.body, again.delivery_count) == (first.body, 2)
         assert consumer.receive(0) is None
         again.acknowledge()
+
+
+def test_a_topic_given_as_a_queue_for_an_address_is_refused_and_nothing_is_recorded(
+    admin: Admin, kafka_name: str
+) -> None:
+    """It was recorded, and every receiver of the queue was refused from then on."""
+    letters = f"{kafka_name}.letters"
+    admin.create_topic(letters)
+    with pytest.raises(InvalidSettingError, match=f"write expiry_address=topic:{letters} where it is set"):
+        admin.set_address_settings("orders", AddressSettings(expiry_address=letters))
+    assert admin.address_settings() == {}
+    admin.set_address_settings("orders", AddressSettings(expiry_address=Topic(letters)))
 
 
 def test_what_cannot_be_set_is_refused_and_nothing_is_recorded(admin: Admin) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jbm_kafka.cli.settings_commands import FOR_NONE_YET
+from jbm_kafka.cli.settings_commands import FOR_NONE_YET, MADE_SOON
 from tests.cli.conftest import Run, Said
 
 Settings = Callable[..., Said]
@@ -63,10 +63,28 @@ def test_an_address_that_is_not_there_is_told_and_recorded(settings: Settings, q
     said = settings("set", "#", f"dead_letter_address=topic:{queue}-x", f"expiry_address={queue}-y")
     assert (said.code, said.out) == (0, f"#: dead_letter_address=topic:{queue}-x, expiry_address={queue}-y\n")
     assert said.err.splitlines() == [
-        f"dead_letter_address: topic:{queue}-x is not there; if it is not misspelt: jbm-kafka create {queue}-x --topic",
-        f"expiry_address: queue:{queue}-y is not there; if it is not misspelt: jbm-kafka create {queue}-y",
+        f"dead_letter_address: topic:{queue}-x is not there; {MADE_SOON} create {queue}-x --topic",
+        f"expiry_address: queue:{queue}-y is not there; {MADE_SOON} create {queue}-y",
     ]
     assert settings("set", "#", f"expiry_address={queue}").err == ""
+
+
+def test_an_address_of_the_other_kind_is_wrong_usage_and_not_recorded(
+    settings: Settings, kafka: Run, queue: str, kafka_name: str
+) -> None:
+    """Nothing was said, and each program that started on the queue afterwards ended with an error."""
+    topic = f"{queue}.t"
+    assert kafka("create", topic, "--topic", "--namespace", kafka_name).code == 0
+    assert kafka("create", f"{queue}.q", "--partitions", "1", "--namespace", kafka_name).code == 0
+    for setting in ("dead_letter_address", "expiry_address"):
+        said = settings("set", "dl1", f"{setting}={topic}")
+        assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+        assert f"'{topic}' is a topic, and a name is either; write {setting}=topic:{topic} " in said.err
+        said = settings("set", "dl1", f"{setting}=topic:{queue}.q")
+        assert (said.code, said.out) == (2, "")
+        assert f"jbm-kafka settings set 'dl1' {setting}={queue}.q" in said.err
+    assert settings("list").out.startswith("nothing is recorded")
+    assert settings("set", "dl1", f"dead_letter_address=topic:{topic}", f"expiry_address={queue}.q").code == 0
 
 
 def test_a_pattern_that_nothing_matches_is_told_and_recorded(kafka: Run, queue: str) -> None:

@@ -155,8 +155,11 @@ def test_an_address_of_the_other_kind_is_refused_with_the_cause(
     with factory.create_connection() as connection:
         session = connection.create_session()
         session.create_producer(made).send("x")
+        written = other if made_before else f"topic:{other}"
         with pytest.raises(
-            errors.InvalidDestinationError, match=r"address '.*' cannot be used: .* and a name is either"
+            errors.InvalidDestinationError,
+            match=r"address '.*' cannot be used: .* and a name is either; "
+            rf"write dead_letter_address={re.escape(written)} where it is set, or: jbm-kafka settings set",
         ):
             session.create_consumer(orders)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pytest
 
 from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_admin import MemoryAdmin
 from jbm_kafka.memory.memory_kafka import MemoryCluster
@@ -113,6 +114,35 @@ def test_a_unit_that_is_held_for_an_operator_is_in_the_log(start: Start, caplog:
     assert lines(caplog, MESSAGES) == [
         ("WARNING", "orders[0] offset 0 failed 2 times and is held with its unit, as on_dead_letter='hold' asks")
     ]
+
+
+def test_messages_that_cannot_leave_for_an_address_are_one_line_with_the_remedy_and_then_a_count(
+    start: Start, cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each had a line a second for ever, in a form of its own, and the remedy was one for programmers."""
+    process = start("one", settings=AddressSettings(max_delivery_attempts=1, dead_letter_address="letters"))
+    link = process.attach("s")
+    process.run(lambda: "letters" in cluster.topics)
+    process.send("a", "b", headers=[("JMSMessageID", b"ID:c1:5")])
+    cluster.delete_topic("letters")
+    process.sidecar.destinations.topics.forget("letters")
+    process.sidecar.destinations.ensure(Topic("letters"))
+    refuse(process, link, 2)
+    process.run(lambda: bool(lines(caplog, MESSAGES)))
+    assert lines(caplog, MESSAGES) == [
+        (
+            "WARNING",
+            "orders[0] offset 0 cannot leave for letters: 'letters' is a topic, and a name is either; write "
+            "dead_letter_address=topic:letters where it is set, or: jbm-kafka settings set 'orders' "
+            "dead_letter_address=topic:letters; its unit waits, and it is tried again every 1 s; id ID:c1:5",
+        )
+    ]
+    process.run_for(10_500)
+    _, *counts = lines(caplog, MESSAGES)
+    assert len(counts) == 2
+    for _, text in counts:
+        assert text.startswith("orders: messages cannot leave for letters still, tried ")
+        assert text.endswith("; their units wait")
 
 
 def test_a_flood_of_dead_letters_is_a_few_lines_and_a_count(start: Start, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,39 @@
+"""Addresses that are to be recorded, held against the queues and topics that are there."""
+
+from __future__ import annotations
+
+from jbm_kafka.admin.found_destinations import FoundDestinations
+from jbm_kafka.core.address_settings import ADDRESSES, AddressSettings
+from jbm_kafka.core.addresses import destination_at, kind_remedy
+from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.sidecar.registry import Registry
+
+
+def check_kinds(pattern: str, settings: AddressSettings, found: FoundDestinations, registry: Registry) -> None:
+    """Return when no address names a queue where there is a topic, or a topic where there is a queue.
+
+    Recorded, it would have every process refuse a receiver there. What is made later is not seen here.
+
+    Raises:
+        InvalidSettingError: one does.
+        KafkaClientError: no answer.
+    """
+    given = settings.given()
+    for setting in ADDRESSES:
+        address = given.get(setting)
+        if isinstance(address, str) and _is_other_kind(destination_at(address), found, registry):
+            raise InvalidSettingError(
+                f"{setting} is {address!r}: {kind_remedy(address, setting=setting, of=pattern)}", setting=setting
+            )
+
+
+def _is_other_kind(wanted: Queue | Topic, found: FoundDestinations, registry: Registry) -> bool:
+    described = found.described(wanted)
+    if described is None:
+        return False
+    registry.refresh()
+    is_topic = registry.is_topic(wanted.name, described.topic_id)
+    if isinstance(wanted, Queue):
+        return is_topic
+    return not is_topic and registry.recorded(wanted.name, described.topic_id) is not None
