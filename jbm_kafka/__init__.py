@@ -111,20 +111,22 @@ if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
 
             return version()
         if name not in _HOME:
-            raise AttributeError(_unknown(name))
+            from jbm_kafka.core.missing_name import missing_name
+
+            raise missing_name("jbm_kafka", name, _where_it_is(name), sys._getframe(1))
         value = getattr(import_module(f"jbm_kafka.{_HOME[name]}"), name)
         globals()[name] = value
         return value
 
-    def _unknown(name: str) -> str:
+    def _where_it_is(name: str) -> str:
+        """What is said behind the name; nothing of one that nobody knows."""
         from jbm_kafka.core.likely_name import with_likely_name
 
-        text = f"module 'jbm_kafka' has no attribute {name!r}"
         if name in _ELSEWHERE:
-            return f"{text}: it is in {_ELSEWHERE[name]}"
+            return f": it is in {_ELSEWHERE[name]}"
         if not name.startswith("_") and name in import_module("jbm_kafka.errors").__all__:
-            return f"{text}: it is in jbm_kafka.errors"
-        return text if name.startswith("_") else with_likely_name(text, name, __all__)
+            return ": it is in jbm_kafka.errors"
+        return "" if name.startswith("_") else with_likely_name("", name, __all__)
 
     def __dir__() -> list[str]:
         """The public names, also those that nobody has asked for yet."""

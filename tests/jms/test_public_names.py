@@ -10,7 +10,7 @@ import tomllib
 import pytest
 
 import jbm_kafka
-from jbm_kafka import version
+from jbm_kafka import errors, version
 from jbm_kafka.admin import Admin
 from tests.house.sources import ROOT
 
@@ -36,6 +36,36 @@ def test_a_name_that_is_elsewhere_or_misspelt_says_so(name: str, told: str) -> N
     with pytest.raises(AttributeError) as refused:
         getattr(jbm_kafka, name)
     assert str(refused.value) == f"module 'jbm_kafka' has no attribute {name!r}{told}"
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("from jbm_kafka import JMSError", "'JMSError' from 'jbm_kafka': it is in jbm_kafka.errors"),
+        ("from jbm_kafka import Admin", "'Admin' from 'jbm_kafka': it is in jbm_kafka.admin"),
+        ("from jbm_kafka import Sesion", "'Sesion' from 'jbm_kafka'; 'Session' is meant, probably"),
+        (
+            "from jbm_kafka.errors import JMSException",
+            "'JMSException' from 'jbm_kafka.errors'; 'JMSError' is meant, probably",
+        ),
+        ("from jbm_kafka.errors import JMSErorr", "'JMSErorr' from 'jbm_kafka.errors'; 'JMSError' is meant, probably"),
+    ],
+)
+def test_an_import_of_a_name_that_is_elsewhere_says_no_more_than_that_it_is_not_here(statement: str, told: str) -> None:
+    """It did; Python's own ImportError knows nothing of where it is."""
+    with pytest.raises(ImportError) as refused:
+        exec(statement)
+    assert str(refused.value) == f"cannot import name {told}"
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error_for_who_asks_whether_it_is() -> None:
+    assert not hasattr(jbm_kafka, "JMSError")
+    assert not hasattr(errors, "JMSException")
+    with pytest.raises(AttributeError, match="has no attribute 'JMSException'; 'JMSError' is meant"):
+        _ = errors.JMSException  # type: ignore[attr-defined]
+    from jbm_kafka import cli  # a folder that may not be loaded yet is asked for by the same way
+
+    assert cli.__name__ == "jbm_kafka.cli"
 
 
 def test_the_codec_of_a_spark_job_loads_neither_rocksdb_nor_a_kafka_client() -> None:
