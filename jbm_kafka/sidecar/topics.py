@@ -438,6 +438,17 @@ def gone(topic: str, *, about: str) -> InvalidDestinationError:
     )
 
 
+def gone_while_received(destination: Destination, topic: str, *, about: str) -> InvalidDestinationError:
+    """What is said to who receives from a destination whose topic is not there any more."""
+    option, kind = (" --topic", "topic") if isinstance(destination, Topic) else ("", "queue")
+    return InvalidDestinationError(
+        f"{about}: its Kafka topic {topic!r} was deleted, and what it held is gone. Make a consumer again, which creates "
+        f"it unless auto_create is False, or create it first (jbm-kafka create {destination.name}{option}, or "
+        f"Admin.create_{kind})",
+        destination=destination.name,
+    )
+
+
 def _info(found: TopicDescription, recorded_partitions: int = 0, places: UnitPlaces | None = None) -> TopicInfo:
     is_log_append_time = found.config.get("message.timestamp.type") == "LogAppendTime"
     keeps_compression = found.config.get("compression.type", "producer") in ("producer", *TRUSTED_COMPRESSION)

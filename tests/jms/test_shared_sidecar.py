@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from jbm_kafka import AddressSettings, ConnectionFactory
-from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
+from jbm_kafka import AddressSettings, ConnectionFactory, Queue
+from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError, JMSError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.providers.sidecar_provider import SidecarProvider
 from tests.jms.support import SOON_S, Aside
@@ -55,6 +55,22 @@ def test_what_a_second_factory_does_not_give_it_takes_from_the_first(bootstrap: 
             assert provider_of(adopted).sidecar is provider_of(one).sidecar
         with ConnectionFactory(bootstrap, namespace=kafka_name, session_timeout_ms=5_000).create_connection() as same:
             assert provider_of(same).sidecar is provider_of(one).sidecar
+
+
+def test_a_second_factory_is_refused_a_queue_without_a_word_on_the_first_ones_auto_create(
+    bootstrap: str, kafka_name: str
+) -> None:
+    """It was: it says nothing of `auto_create` itself, and its programs never set it."""
+    missing = Queue(f"{kafka_name}.missing")
+    first = ConnectionFactory(bootstrap, namespace=kafka_name, auto_create=False)
+    second = ConnectionFactory(bootstrap, namespace=kafka_name)
+    with first.create_connection(), second.create_connection() as refused:
+        session = refused.create_session()
+        for call in (session.create_producer, session.create_consumer):
+            with pytest.raises(InvalidDestinationError, match=r"another one .* was made with auto_create=False$"):
+                call(missing)
+    with second.create_connection() as alone:
+        assert alone.create_session().create_producer(missing).send("a").message_id
 
 
 @pytest.mark.kafka_only
