@@ -18,6 +18,8 @@ from jbm_kafka.core.wrong_values import shown
 C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_DESTINATIONS = {"Destination": "Queue", "Queue": "Queue", "Topic": "Topic"}
+"""Types of arguments for which people give a name, with what is made of the name."""
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -66,12 +68,19 @@ def _translating(function: Callable[..., Any], name: str, of_object: int = 1) ->
             return function(*arguments, **named)
         except TypeError as error:
             called = type(arguments[0]).__name__ if name == "__init__" else name
-            fault = _fault(called, _parameters(function, of_object), arguments[of_object:], named)
+            made_by = _made_by(type(arguments[0])) if name == "__init__" else ""
+            fault = _fault(called, _parameters(function, of_object), arguments[of_object:], named, made_by)
             if fault is None or isinstance(error, InvalidTypeError):
                 raise
         raise fault
 
     return call
+
+
+def _made_by(cls: type) -> str:
+    """Behind what is said to who makes one himself of what another object makes: its class's text tells which."""
+    found = re.search(r"[Mm]ade by `([\w.]+)", cls.__doc__ or "")
+    return "" if found is None else f"; it is made by {found[1]}()"
 
 
 def _parameters(function: Callable[..., Any], of_object: int = 1) -> list[inspect.Parameter]:
@@ -81,7 +90,11 @@ def _parameters(function: Callable[..., Any], of_object: int = 1) -> list[inspec
 
 
 def _fault(
-    name: str, parameters: Sequence[inspect.Parameter], given: Sequence[object], named: Mapping[str, object]
+    name: str,
+    parameters: Sequence[inspect.Parameter],
+    given: Sequence[object],
+    named: Mapping[str, object],
+    made_by: str = "",
 ) -> InvalidTypeError | None:
     """Why the function cannot be called so; None when it can, and the TypeError is another's."""
     by_name = [each.name for each in parameters if each.kind in _BY_NAME]
@@ -111,8 +124,12 @@ def _fault(
     if missing:
         what = " and ".join(repr(each) for each in missing)
         is_other = bool(given) and not _fits(given[0], parameters[0])
+        kind = _DESTINATIONS.get(str(parameters[0].annotation))
+        if is_other and kind is not None and isinstance(given[0], str) and not set(missing) & set(by_position):
+            its = f"{by_position[0]} is {shown(given[0])}: it is a {kind}, not its name; use {kind}({shown(given[0])})"
+            return InvalidTypeError(f"{its}. And {name}() needs {what}", setting=by_position[0])
         took = f": {shown(given[0])} was taken as {by_position[0]!r}, which comes first" if is_other else ""
-        return InvalidTypeError(f"{name}() needs {what}{took}", setting=missing[0])
+        return InvalidTypeError(f"{name}() needs {what}{took}{made_by}", setting=missing[0])
     return None
 
 

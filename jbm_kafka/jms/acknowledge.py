@@ -331,23 +331,20 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
         """Raises IllegalStateError when the session is closed, with what became of the message."""
         if self._session.is_closed:
             self._session.connection.check_process()
-            raise after_close(call, item.delivery.place, comes_again=item.was_returned or self._held.has(item))
+            raise after_close(call, _named(item), comes_again=item.was_returned or self._held.has(item))
 
     def _too_late(self, item: Unacknowledged) -> IllegalStateError:
-        partition, offset = item.delivery.place
         return IllegalStateError(
-            f"the message at partition {partition}, offset {offset} was given back (nack or recover) before it was "
-            f"acknowledged; it is delivered again"
+            f"{_named(item)} was given back (nack or recover) before it was acknowledged; it is delivered again"
         )
 
     def _settled_before(self, item: Unacknowledged) -> IllegalStateError:
-        partition, offset = item.delivery.place
         became = (
             "given back already; it is delivered again"
             if item.was_returned
             else ("settled already; it cannot be given back")
         )
-        return IllegalStateError(f"the message at partition {partition}, offset {offset} was {became}")
+        return IllegalStateError(f"{_named(item)} was {became}")
 
 
 class IndividualAcknowledge(ExplicitAcknowledge):
@@ -409,6 +406,12 @@ class ClientAcknowledge(ExplicitAcknowledge):
     def acknowledge_all(self) -> None:
         self._record(self._take_all())
         self._settled()
+
+
+def _named(item: Unacknowledged) -> str:
+    """The message, for people: a program that receives from several queues does not know it by its place alone."""
+    partition, offset = item.delivery.place
+    return f"the message of Kafka topic {item.delivery.lease.channel.topic!r} at partition {partition}, offset {offset}"
 
 
 def give_back_present(items: Sequence[Unacknowledged], delay_ms: int | None = None) -> None:

@@ -21,13 +21,9 @@ def not_needed(call: str, mode: AcknowledgeMode) -> IllegalStateError:
     return IllegalStateError(f"{call}(): the {mode.name} session is closed; {_ENDS[mode]}", mode=mode.name)
 
 
-def after_close(call: str, place: tuple[int, int], *, comes_again: bool) -> IllegalStateError:
-    """Of CLIENT and INDIVIDUAL."""
-    partition, offset = place
+def after_close(call: str, message: str, *, comes_again: bool) -> IllegalStateError:
+    """Of CLIENT and INDIVIDUAL; `message` names it."""
     fate = "it comes again" if comes_again else "it had been acknowledged before"
     return IllegalStateError(
-        f"{call}(): the session of the message at partition {partition}, offset {offset} is closed; {fate}. Settle "
-        f"messages before their session closes",
-        partition=partition,
-        offset=offset,
+        f"{call}(): the session of {message} is closed; {fate}. Settle messages before their session closes"
     )

@@ -1,6 +1,6 @@
 """Mistakes in what is done with the objects: the row, the class and the text of each."""
 
-from jbm_kafka import BytesMessage, Queue, TextMessage, errors
+from jbm_kafka import BytesMessage, Queue, Session, TextMessage, errors
 from jbm_kafka.admin import Admin
 from jbm_kafka.core.wrong_values import UTF8_REMEDY
 from jbm_kafka.testing.memory_world import MemoryWorld
@@ -23,6 +23,10 @@ SENDS: Mistakes = [
      "send() takes its message first and its destination by name: send('text', destination=Queue(name='orders'))"),
     (call("session", "request", QUEUE, "text"), errors.InvalidTypeError,
      "request() needs 'timeout'"),
+    (call("session", "request", "nobody", "text"), errors.InvalidTypeError,
+     "destination is 'nobody': it is a Queue, not its name; use Queue('nobody'). And request() needs 'timeout'"),
+    (new(Session), errors.InvalidTypeError,
+     "Session() needs 'connection' and 'mode'; it is made by connection.create_session()"),
     (call("producer", "send", "a\ud800"), errors.MessageFormatError,
      "body: '\\ud800' at position 1 has no UTF-8 form: " + UTF8_REMEDY + ", or send bytes"),
     (call("producer", "send", "b", partition=3), errors.InvalidTypeError,
@@ -196,15 +200,15 @@ RECEIVES: Mistakes = [
     (call("made", "acknowledge"), errors.IllegalStateError,
      "this message was not received by a consumer; there is nothing to settle"),
     (call("of_closed", "acknowledge"), errors.IllegalStateError,
-     "acknowledge(): the session of the message at …, offset 1 is closed; it comes again. Settle messages before "
-     "their session closes"),
+     "acknowledge(): the session of the message of Kafka topic 'sent.CLIENT' at …, offset 1 is closed; it comes "
+     "again. Settle messages before their session closes"),
     (call("settled", "nack"), errors.IllegalStateError,
-     "the message at …, offset 0 was settled already; it cannot be given back"),
+     "the message of Kafka topic 'sent.INDIVIDUAL' at …, offset 0 was settled already; it cannot be given back"),
     (call("given_back", "nack"), errors.IllegalStateError,
-     "the message at …, offset 1 was given back already; it is delivered again"),
+     "the message of Kafka topic 'sent.INDIVIDUAL' at …, offset 1 was given back already; it is delivered again"),
     (call("given_back", "acknowledge"), errors.IllegalStateError,
-     "the message at …, offset 1 was given back (nack or recover) before it was acknowledged; it is "
-     "delivered again"),
+     "the message of Kafka topic 'sent.INDIVIDUAL' at …, offset 1 was given back (nack or recover) before it was "
+     "acknowledged; it is delivered again"),
 ]
 
 MESSAGES: Mistakes = [
