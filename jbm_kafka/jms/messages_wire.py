@@ -125,7 +125,7 @@ def to_record(
     if not core._properties_are_read_only:
         own = cast(Mapping[str, Property], core._properties)
     if properties:
-        given = _checked(properties)
+        given = checked_given(properties)
         own = {**own, **given}
         carried = [header for header in carried if property_of_header(header[0])[1] not in given]
     try:
@@ -168,7 +168,12 @@ def _body_codec(message: Message) -> bytes | None:
     return None if body.data is None or body.codec == JSON else body.codec.encode()
 
 
-def _checked(properties: Mapping[str, object]) -> dict[str, Property]:
+def checked_given(properties: Mapping[str, object]) -> dict[str, Property]:
+    """The properties that a send was given.
+
+    Raises:
+        MessageFormatError: a name or a value cannot be one of a property.
+    """
     for name in cast(Mapping[object, object], properties):  # else compiled code refuses one that is not a str, tersely
         check_property_name(name)
     given = {name: property_of(name, value) for name, value in properties.items()}

@@ -14,7 +14,7 @@ from jbm_kafka.core.destination import Destination, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageTooLargeError
 from jbm_kafka.core.temporary_name import TEMPORARY_HEADER, TemporaryName, parse_temporary_name
 from jbm_kafka.jms.message import Message
-from jbm_kafka.jms.messages_wire import to_record
+from jbm_kafka.jms.messages_wire import checked_given, to_record
 from jbm_kafka.jms.routing import Routing
 from jbm_kafka.jms.send_reports import CallbackReport, SendError, WaitedReport
 from jbm_kafka.jms.session_core import SessionCore
@@ -97,6 +97,8 @@ class Sending:
         now_ms = self._now_ms()
         message_id = None if disable_message_id else self._next_id()
         stamp(sent, options, destination=target, now_ms=now_ms, message_id=message_id, unit=unit.name)
+        if given and sent is not message:  # made here, so that they change nothing that the application sends again
+            sent._properties, given = checked_given(given), {}
         has_timestamp = not disable_message_timestamp
         encoded = to_record(
             sent,

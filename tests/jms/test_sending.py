@@ -52,6 +52,25 @@ def _sender_threads() -> int:
     return sum(thread.name == "jbm-sender" for thread in threading.enumerate())
 
 
+def test_the_message_of_a_send_does_not_show_the_properties_that_it_was_sent_with(
+    session: Session, orders: Queue
+) -> None:
+    """It did not, though it showed the correlation id. A Message that was given keeps its own, for its next send."""
+    producer, consumer = session.create_producer(orders), session.create_consumer(orders)
+    for body in ("a", b"a", {"a": 1}):
+        sent = producer.send(body, properties={"region": "EU", "n": 1}, unit_of_order="joe")
+        assert dict(sent.properties) == {"region": "EU", "n": 1} == dict(receive(consumer).properties)
+        assert sent.get_int_property("n") == 1
+    given = TextMessage("a")
+    given.properties["own"] = 1
+    assert producer.send(given, properties={"n": 2}, unit_of_order="joe") is given
+    assert dict(receive(consumer).properties) == {"own": 1, "n": 2}
+    producer.send(given, unit_of_order="joe")
+    assert dict(receive(consumer).properties) == {"own": 1} == dict(given.properties)
+    with pytest.raises(errors.MessageFormatError, match=r"property n is \[1\]"):
+        producer.send("a", properties={"n": [1]})
+
+
 def test_completion_callbacks_come_in_send_order_on_another_thread(session: Session, orders: Queue) -> None:
     """SEND-1, SEND-9: over partitions and units."""
     seen: list[tuple[object, Exception | None, threading.Thread]] = []
