@@ -128,18 +128,8 @@ def admit(
         add(partitions)
         used.change(lambda _: UnitPlaces(partitions))
         return before.partitions, partitions
-    if named := ", ".join(repr(each) if each else "that without a name" for each in others):
-        raise IllegalStateError(
-            f"{used.destination}: its Kafka topic is used in other namespaces too ({named}), whose senders go by a "
-            f"count of their own: stop them all, let it run empty, and admit its partitions with force in each",
-            destination=used.destination.name,
-        )
-    mark = used.change(lambda places: places.admitting(partitions, _mark())).admission
-    if before.next_partitions == partitions:
-        tell(
-            f"{used.destination}: an admission of {partitions} partitions has begun already, and runs still or was "
-            f"killed; this one goes on with it"
-        )
+    _check_one_namespace(used, others)
+    mark = _begun(used, partitions, tell)
     _wait(used, wait_s, tell)
     try:
         held = frozenset(used.units_held())
@@ -193,6 +183,25 @@ def _wait(used: DestinationInUse, wait_s: float, tell: Tell) -> None:
             f"it"
         )
         time.sleep(wait_s)
+
+
+def _check_one_namespace(used: DestinationInUse, others: Iterable[str]) -> None:
+    if named := ", ".join(repr(each) if each else "that without a name" for each in others):
+        raise IllegalStateError(
+            f"{used.destination}: its Kafka topic is used in other namespaces too ({named}), whose senders go by a "
+            f"count of their own: stop them all, let it run empty, and admit its partitions with force in each",
+            destination=used.destination.name,
+        )
+
+
+def _begun(used: DestinationInUse, partitions: int, tell: Tell) -> str:
+    """Record that an admission of so many has begun; its mark, which is an earlier one's that has not ended."""
+    if used.now().next_partitions == partitions:
+        tell(
+            f"{used.destination}: an admission of {partitions} partitions has begun already, and runs still or was "
+            f"killed; this one goes on with it"
+        )
+    return used.change(lambda places: places.admitting(partitions, _mark())).admission
 
 
 def _check_few(used: DestinationInUse, held: frozenset[bytes], partitions: int) -> None:
