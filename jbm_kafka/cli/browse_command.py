@@ -1,6 +1,7 @@
 """`jbm-kafka browse`: looks at messages and leaves them where they are."""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TypeVar
 
 import click
@@ -8,7 +9,7 @@ import click
 from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import json_option, selector_option, subscription_options
+from jbm_kafka.cli.command_options import count_option, json_option, selector_option, subscription_options
 from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.redelivery import FOREVER_MS
@@ -16,8 +17,11 @@ from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
 
 T = TypeVar("T")
-ROWS_MAX = 1000
-"""A table is laid out as a whole; who wants more takes --json, which has no end."""
+SHOW_MORE = "--count N shows so many, --json without it all"
+ROWS = 100
+"""Of a table, unless told: it is laid out as a whole, and read by people."""
+COUNTED_MAX = 50_000
+"""So many of those behind it are counted: a second's work."""
 
 
 @click.command(epilog="Example: jbm-kafka browse orders --all")
@@ -25,6 +29,7 @@ ROWS_MAX = 1000
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
 @subscription_options
 @selector_option
+@count_option
 @cluster_options
 @json_option
 def browse(
@@ -33,6 +38,7 @@ def browse(
     subscription: str | None,
     client_id: str,
     selector: str | None,
+    count: int | None,
     cluster: Cluster,
     as_json: bool,
 ) -> None:
@@ -51,10 +57,10 @@ def browse(
             include="all" if is_all else "deliverable",
         )
         if as_json:
-            _print_json(messages)
-            _print_not_shown(messages)
+            _print_json(messages if count is None else islice(messages, count))
+            _print_rest(messages, counted(messages))
             return
-        rows, more = first_rows(messages)
+        rows, more = first_rows(messages, count)
     if not rows:
         where = looked_into(destination, subscription)
         of = "" if selector is None else " of what the selector chooses"
@@ -67,9 +73,13 @@ def browse(
         for m in rows
     ]  # fmt: skip
     table(("partition", "offset", "unit", "tries", "sent (UTC)", "not before", "body"), cells)
-    if more:
-        print_more(more)
-    else:
+    _print_rest(messages, more)
+
+
+def _print_rest(messages: QueueLook, more: int) -> None:
+    """What is not shown, so much of it as was looked at."""
+    print_more(more, SHOW_MORE)
+    if more <= COUNTED_MAX:
         _print_not_shown(messages)
 
 
@@ -94,20 +104,22 @@ def _print_json(messages: Iterable[Message]) -> None:
         click.echo(json_line(as_values(message)))
 
 
-def first_rows(messages: Iterator[T]) -> tuple[list[T], bool]:
-    """The first of them, and whether there are more."""
-    rows: list[T] = []
-    for message in messages:
-        if len(rows) == ROWS_MAX:
-            return rows, True
-        rows.append(message)
-    return rows, False
+def first_rows(messages: Iterator[T], count: int | None = None) -> tuple[list[T], int]:
+    """The first so many of them, and how many come behind, as `counted`."""
+    rows = list(islice(messages, count or ROWS))
+    return rows, counted(messages)
 
 
-def print_more(more: bool) -> None:
-    """Say that a table does not have all, if so."""
+def counted(messages: Iterator[object]) -> int:
+    """How many are left; one more than `COUNTED_MAX` for more than that, and then there are some to come."""
+    return sum(1 for _ in islice(messages, COUNTED_MAX + 1))
+
+
+def print_more(more: int, how: str) -> None:
+    """Say how many a table has not, if any, and how they are seen; on standard error, for that is none of them."""
     if more:
-        click.echo(f"... and more than these {ROWS_MAX}; --json shows all")
+        number = f"more than {COUNTED_MAX}" if more > COUNTED_MAX else str(more)
+        click.echo(f"{number} more {'is' if more == 1 else 'are'} not shown; {how}", err=True)
 
 
 def _text(value: object) -> str | None:

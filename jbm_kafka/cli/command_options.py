@@ -138,6 +138,11 @@ def selector_option(function: Function) -> Function:
     return option(function)
 
 
+def count_option(function: Function) -> Function:
+    """`--count N` of what is only looked at; passed as `count`."""
+    return click.option("--count", type=Whole(1), metavar="N", help="So many at most. [100; with --json all]")(function)
+
+
 def answer_timeout_option(*, least: float, default: float) -> Callable[[Function], Function]:
     """How many seconds those who receive may take, at least `least`."""
     return click.option(

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, TypeVar
 
 import click
 
 from jbm_kafka.admin import Admin, DeadLetter, KeptLetter, RetryReport
 from jbm_kafka.admin.letters import REASONS, reason_fault
-from jbm_kafka.cli.browse_command import first_rows, print_more
+from jbm_kafka.cli.browse_command import COUNTED_MAX, SHOW_MORE, counted, first_rows, print_more
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
@@ -16,6 +17,7 @@ from jbm_kafka.cli.command_options import (
     Whole,
     check_id,
     check_unit,
+    count_option,
     json_option,
     selector_option,
     with_id_form,
@@ -67,6 +69,7 @@ def dead_letters() -> None:
 
 @dead_letters.command(name="list")
 @_filters
+@count_option
 @cluster_options
 @json_option
 def list_dead_letters(
@@ -76,6 +79,7 @@ def list_dead_letters(
     unit: str | None,
     message_id: str | None,
     selector: str | None,
+    count: int | None,
     cluster: Cluster,
     as_json: bool,
 ) -> None:
@@ -94,17 +98,22 @@ def list_dead_letters(
                 others += 1
 
     with admin_of(cluster) as admin:
-        found = admin.dead_letters(
-            source, origin=origin, reason=reason, unit=unit, message_id=message_id, selector=selector
+        found = letters(
+            admin.dead_letters(
+                source, origin=origin, reason=reason, unit=unit, message_id=message_id, selector=selector
+            )
         )
         if as_json:
-            for letter, message in letters(found):
+            for letter, message in islice(found, count):
                 click.echo(json_line({**as_values(message), "dead_letter": _values(letter)}))
+            more = counted(found)
+            print_more(more, SHOW_MORE)
+        else:
+            rows, more = first_rows(found, count)
+        if more <= COUNTED_MAX:  # else there are more than were looked at
             _tell_of_others(source, others)
+        if as_json:
             return
-        rows, more = first_rows(letters(found))
-        if not more:  # else there are more than were looked at
-            _tell_of_others(source, others)
         if not rows:
             click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector)))
             return
@@ -114,7 +123,7 @@ def list_dead_letters(
         for letter, message in rows
     ]  # fmt: skip
     table(("died (UTC)", "from", "reason", "attempts", "last error", "unit", "message", "body"), cells)
-    print_more(more)
+    print_more(more, SHOW_MORE)
 
 
 @dead_letters.command(short_help="Send dead letters again, to where they came from.")
@@ -206,7 +215,7 @@ def _print_report(report: RetryReport) -> None:
             for letter in rows
         ]  # fmt: skip
         table(("to", "unit", "message", "reason", "attempts", "died (UTC)"), cells)
-        print_more(more)
+        print_more(more, "--json shows all")
     for warning in report.warnings:
         click.echo(f"warning: {printable(warning)}", err=True)
     for why, letters in _by_reason(report.kept).items():

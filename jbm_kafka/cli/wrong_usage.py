@@ -1,5 +1,6 @@
 """Wrong usage as one line: which command, what is wrong, what to do; click's own way is four lines and no remedy."""
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 import click
@@ -17,7 +18,7 @@ def _what_is_wrong(error: click.UsageError, context: click.Context | None, progr
     if isinstance(error, click.NoSuchOption):
         told = f"there is no option {error.option_name!r}"
         is_program = context is not None and context.parent is None
-        likely = get_close_matches(error.option_name, error.possibilities or (), cutoff=0.8 if is_program else 0.6)
+        likely = _close(error.option_name, error.possibilities or (), cutoff=0.8 if is_program else 0.6)
         if likely:
             return f"{told}; {' or '.join(map(repr, likely))} is meant, probably"
         if is_program:
@@ -25,6 +26,12 @@ def _what_is_wrong(error: click.UsageError, context: click.Context | None, progr
     if _is_of_click(error, told) and context is not None:
         return f"{told}; see {context.command_path} --help"
     return told
+
+
+def _close(name: str, options: Sequence[str], *, cutoff: float) -> list[str]:
+    """Those that are like it by their letters: the dashes that all have in front make any two of them alike."""
+    by_word = {option.lstrip("-"): option for option in options}
+    return [by_word[word] for word in get_close_matches(name.lstrip("-"), by_word, cutoff=cutoff)]
 
 
 def _is_of_click(error: click.UsageError, told: str) -> bool:

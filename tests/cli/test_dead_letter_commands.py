@@ -60,6 +60,7 @@ def of_unit(rows: Iterable[Any], unit: str) -> list[str]:
 def test_dead_letters_are_listed_by_where_they_came_from(kafka: Run, queue: str, dead: str, bootstrap: str) -> None:
     kafka("send", queue, "--text", "poison", "--unit", "joe")
     give_up(bootstrap, queue, dead, 2, attempts=2)
+    assert kafka("dead-letters", "list", "--from", dead, "--count", "1").err == ""
     said = kafka("dead-letters", "list", "--from", dead, "--origin", queue, "--json")
     (row,) = _rows(said.out)
     assert (row["body"], row["unit_of_order"]) == ("poison", "joe")
@@ -165,6 +166,16 @@ def test_a_letter_that_tells_no_origin_is_kept_with_the_reason(
     )
     (row,) = received(kafka, dead)
     assert (row["body_base64"], row["delivery_count"], row["redelivered"]) == ("YnkgaGFuZA==", 1, False)
+
+
+def test_many_dead_letters_do_not_fill_the_terminal(kafka: Run, queue: str, dead: str, bootstrap: str) -> None:
+    """--count was no option of `list`, only of `retry`."""
+    kafka("send", queue, "--text", "poison", "--unit", "joe", "--count", "2")
+    give_up(bootstrap, queue, dead, 2)
+    for options in ((), ("--json",)):
+        said = kafka("dead-letters", "list", "--from", dead, "--count", "1", *options)
+        assert said.out.count("poison") == 1
+        assert said.err == "1 more is not shown; --count N shows so many, --json without it all\n"
 
 
 def test_messages_of_a_work_queue_are_not_listed_as_dead_letters(

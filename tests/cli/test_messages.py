@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Producer
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
+from jbm_kafka.cli import browse_command
 from jbm_kafka.cli.render import body_text
 from tests.cli.conftest import Run, Said
 
@@ -147,6 +148,28 @@ def test_what_a_browser_does_not_show_is_counted_with_why(kafka: Run, queue: str
     assert kafka("browse", queue, "--selector", "x = 1") == Said(
         0, f"queue:{queue}: no messages of what the selector chooses\n", ""
     )
+
+
+def test_a_long_queue_does_not_fill_the_terminal(kafka: Run, queue: str) -> None:
+    """A thousand rows stood there, and --count was no option: '--config' or '--json' was meant, probably."""
+    kafka("send", queue, "--text", "row-", "--count", "103")
+    said = kafka("browse", queue)
+    assert said.out.count("row-") == 100
+    assert said.err == "3 more are not shown; --count N shows so many, --json without it all\n"
+    said = kafka("browse", queue, "--count", "102")
+    assert (said.out.count("row-"), said.err.startswith("1 more is not shown; ")) == (102, True)
+    assert (kafka("browse", queue, "--count", "103").err, kafka("browse", queue, "--json").err) == ("", "")
+    assert kafka("browse", queue, "--json").out.count("row-") == 103
+    said = kafka("browse", queue, "--json", "--count", "2")
+    assert (said.out.count("row-"), said.err.startswith("101 more are not shown; ")) == (2, True)
+
+
+def test_the_end_of_a_very_long_queue_is_not_waited_for(
+    kafka: Run, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browse_command, "COUNTED_MAX", 3)
+    kafka("send", queue, "--text", "x", "--count", "5")
+    assert kafka("browse", queue, "--count", "1").err.startswith("more than 3 more are not shown; ")
 
 
 def test_a_message_on_hold_is_shown_as_such(kafka: Run, queue: str, bootstrap: str) -> None:

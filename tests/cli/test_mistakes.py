@@ -330,3 +330,11 @@ def test_an_empty_selector_does_not_mean_all(run: Run, command: tuple[str, ...],
 def test_a_misspelt_option_of_the_program_is_not_taken_for_one_of_a_command(run: Run) -> None:
     """`--verson` was to stand behind a command."""
     assert run("--verson").err == "jbm-kafka: there is no option '--verson'; '--version' is meant, probably\n"
+
+
+def test_an_option_is_not_guessed_by_the_dashes_in_front(run: Run) -> None:
+    """For --count '--config' or '--json' was meant, probably."""
+    said = run("list", "--count", "3").err
+    assert said == "jbm-kafka list: there is no option '--count'; see jbm-kafka list --help\n"
+    said = run("list", "--namspace", "a").err
+    assert said.endswith("there is no option '--namspace'; '--namespace' is meant, probably\n")
