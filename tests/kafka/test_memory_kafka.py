@@ -156,6 +156,20 @@ def test_a_frozen_member_is_told_of_its_loss_and_joins_anew(cluster: MemoryClust
     assert listener.told == [("assigned", (0, 1)), ("lost", (0, 1)), ("assigned", (0, 1))]
 
 
+def test_a_member_that_is_closed_before_it_heard_of_its_loss_is_told_so_then(
+    cluster: MemoryCluster, clock: ManualClock
+) -> None:
+    """Of LOG-6: that they were taken, and not that it gives them up."""
+    kafka, listener = MemoryKafka(cluster), Listener()
+    consumer = member(kafka, "g", "t", listener)
+    consumer.consume(1, 0)
+    kafka.freeze()
+    clock.advance(SESSION_TIMEOUT_MS + 1)
+    kafka.thaw()
+    consumer.close()
+    assert listener.told == [("assigned", (0, 1)), ("lost", (0, 1))]
+
+
 def test_a_step_can_be_made_the_last(cluster: MemoryCluster) -> None:
     kafka = MemoryKafka(cluster)
     transaction = producer(kafka, "id")

@@ -237,3 +237,15 @@ def test_acceptance_is_only_advice() -> None:
     assert receiver.accept(bench.queue.browse()[0])
     assert not bench.queue.deliver()
     assert bench.queue.state.state_of("m") is NEW
+
+
+def test_who_acknowledges_a_message_and_then_breaks_has_acknowledged_it() -> None:
+    """STATE-6, of STATE-3: at once, and nobody else is offered it."""
+    bench = Bench()
+    hands = [bench.receiver("r1"), bench.receiver("r2")]
+    for hand in hands:
+        hand.answer = BrokenError()
+        hand.meanwhile = lambda _, by=hand.receiver_id: bench.queue.acknowledge("m", by)  # type: ignore[misc]
+    bench.send("m")
+    assert [each for hand in hands for each in hand.ids] == ["m"]
+    assert bench.queue.browse() == []

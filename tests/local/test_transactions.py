@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 
 from jbm_kafka.contract import MessageState, TransactionResource
+from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.jms_errors import (
     IllegalStateError,
     TransactionInDoubtError,
@@ -154,6 +155,33 @@ def test_a_receiver_may_acknowledge_in_a_transaction_of_its_own_inside_handle() 
     bench.send("m")
     assert bench.queue.deliver()
     assert bench.queue.browse() == []
+
+
+def test_a_receiver_that_is_asked_again_acknowledges_in_the_transaction_and_says_so_too() -> None:
+    """STATE-7, of STATE-9: its answer is the same acknowledgement once more, and `redeliver` was refused for it."""
+    bench = Bench()
+    bench.send("m")
+    receiver = bench.receiver()
+    assert bench.queue.deliver()
+    receiver.answer, receiver.meanwhile = True, lambda _: bench.queue.acknowledge("m", "r1")
+    bench.transactions.begin()
+    assert not bench.queue.redeliver(receiver), "it is owed until the commit"
+    bench.transactions.commit()
+    assert bench.queue.browse() == []
+
+
+def test_a_hand_over_whose_acknowledgement_was_rolled_back_is_an_attempt() -> None:
+    """Of REDELIVER-1, STATE-7: a message that fails in its transaction every time would come for ever."""
+    bench = Bench(AddressSettings(max_delivery_attempts=2))
+    bench.send("m")
+    receiver = bench.receiver()
+    assert bench.queue.deliver()
+    receiver.answer = True
+    bench.transactions.begin()
+    assert not bench.queue.redeliver(receiver)
+    bench.transactions.rollback()
+    bench.queue.remove_receiver("r1")
+    assert (receiver.ids, bench.queue.browse()) == (["m", "m"], [])
 
 
 @pytest.mark.parametrize("commits", [True, False])

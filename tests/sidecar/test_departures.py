@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
-from tests.sidecar.stepped import SteppedSidecar
+from tests.sidecar.parts import link_of
+from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
 DLQ = "DLQ"
@@ -76,3 +79,28 @@ def test_a_dead_letter_topic_deleted_again_and_again_is_made_anew_as_large_as_it
         records, _ = letters.read(letters.begin, 3, committed_only=True)
         assert [record.value() for record in records] == [body]
     assert int(cluster.topics[DLQ].config["max.message.bytes"]) == LARGE
+
+
+def test_what_could_not_be_moved_goes_to_the_receiver_whose_selector_chooses_it(cluster: MemoryCluster) -> None:
+    """Of SEL-2, UNIT-14: it waited again without anybody having been asked, and nobody ever got it."""
+    process = SteppedSidecar("one", cluster)
+    link = link_of("s", parse_selector("region = 'EU'"))
+    process.sidecar.claims.selector_sets.use(QUEUE, "region = 'EU'")
+    link.group_worker = process.sidecar.sources.attach(QUEUE, link)
+    link.is_attached = True
+    process.run(lambda: 0 in process.group_worker.data.channels)
+    process.send("a", headers=[("jms.string.region", b"EU")])
+    process.send("b", headers=[("jms.string.region", b"US")])
+    process.run(lambda: len(process.group_worker.data.channels[0].state.unsettled) == 2)
+    cluster.create_topic("parked", 1, {})
+    cluster.faults.refuse = lambda record: "Invalid record" if record.topic == "parked" else None
+    answers: list[Answer] = []
+    command = Command("id", QUEUE.group_id(), 0, "move", {"offsets": [0, 1], "to": "parked"})
+    process.group_worker.command(command, answers.append)
+    process.run(lambda: bool(answers))
+    assert "Invalid record" in answers[0].error
+    assert process.receive(link, 1) == [0]
+    link.demand.credit = 1
+    process.run_for(500)
+    assert not link.buffer, "the other is chosen by nobody"
+    process.crash()

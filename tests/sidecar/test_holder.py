@@ -7,8 +7,12 @@ import pytest
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidDestinationError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
+from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.ports import KafkaClientError
 from tests.jms.support import eventually
 from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
+from tests.sidecar.stepped import SteppedSidecar
+from tests.support.manual_clock import ManualClock
 
 PRICES = Topic("prices")
 
@@ -74,3 +78,29 @@ def test_a_durable_subscription_of_a_topic_that_deletes_messages_is_refused(proc
     with pytest.raises(InvalidDestinationError, match=r"retention.ms=604800000.*kafka-configs.sh --alter"):
         mine.sources.subscribe(Subscription(PRICES, SubscriptionKind.SHARED_DURABLE, "audit"))
     mine.sources.subscribe(Subscription(PRICES, SubscriptionKind.SHARED, "audit"))
+
+
+def test_what_a_holder_has_to_look_for_is_looked_for_until_kafka_answers(processes: Processes) -> None:
+    """Of CONN-2, TOPIC-2: others took what it held while it was thought dead, and it was not told."""
+    _, mine = processes.start()
+    looks: list[int] = []
+
+    def look() -> None:
+        looks.append(len(looks))
+        if len(looks) < 3:
+            raise KafkaClientError("no answer")
+
+    mine.claims.holder.when_back(look)
+    mine.claims.client_ids.hold("billing", "c1", never)
+    eventually(lambda: len(looks) >= 3, "it is not looked for again")
+
+
+def test_what_a_process_held_is_free_when_its_closing_has_returned() -> None:
+    """Of CONN-2: the next process with its client id was refused, for a while."""
+    cluster = MemoryCluster(ManualClock(), waits=False)
+    process = SteppedSidecar("one", cluster)
+    process.sidecar.claims.client_ids.hold("billing", "c1", never)
+    group = process.sidecar.claims.holder.name
+    assert cluster.group(group).members
+    process.sidecar.close()
+    assert not cluster.group(group).members

@@ -10,12 +10,15 @@ import pytest
 from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, encode_selectors, selectors_key
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.selector_sets import LEAVE_MS
 from jbm_kafka.sidecar.sidecar import Sidecar
 from tests.jms.support import eventually
 from tests.sidecar.parts import link_of
 from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
+from tests.sidecar.stepped import SteppedSidecar
+from tests.support.manual_clock import ManualClock
 
 ORDERS = Queue("orders")
 EU, US = "region = 'EU'", "region = 'US'"
@@ -223,3 +226,24 @@ def test_a_process_that_comes_back_beside_one_without_selectors_hears_so(process
     assert "and other processes receive with no selector" in str(consumer.link.notices.failure)
     assert recorded(other) is None
     assert plain.link.notices.failure is None
+
+
+def test_who_joins_without_selectors_while_another_claims_his_is_seen_by_him() -> None:
+    """Of SEL-2: it looked before the record was there, and both received: what either selects waited in the other."""
+    cluster = MemoryCluster(ManualClock(), waits=False)
+    one, other = SteppedSidecar("one", cluster), SteppedSidecar("other", cluster)
+    members = cluster.group(ORDERS.group_id()).members
+    sets = one.sidecar.claims.selector_sets
+    one.sidecar.claims.client_ids.hold("billing", "c1", lambda _: None)  # the holder is there, and the registry
+
+    def join(_: str, step: str) -> None:
+        if step == "begin" and not members:
+            other.attach("s")
+            other.run(lambda: bool(members) and other.group_worker.is_settled)
+
+    cluster.faults.step = join
+    sets.use(ORDERS, EU)
+    with pytest.raises(IllegalStateError, match="other processes receive with no selector"):
+        sets.claim(ORDERS, is_joining=True)
+    cluster.faults.step = None
+    assert recorded(one.sidecar) is None, "nobody is bound by what was refused"

@@ -177,6 +177,25 @@ def test_a_client_id_that_was_thought_free_is_had_again(processes: Processes) ->
     assert not told
 
 
+def test_a_client_id_that_is_let_go_while_others_are_looked_for_stays_free(processes: Processes) -> None:
+    """Of CONN-2: an application that hears of one loss closes all; the id was then nobody's, and in use for good."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    mine, told = one.claims.client_ids, list[InvalidClientIDError]()
+
+    def close_all(error: InvalidClientIDError) -> None:
+        mine.release("orders", "c2")
+        told.append(error)
+
+    mine.hold("billing", "c1", close_all)
+    mine.hold("orders", "c2", told.append)
+    theirs = encode_client(ClientRecord(other.claims.holder.ensure(), "c3"))
+    registry_of(other).write({client_key("billing"): theirs})
+    forget(processes, one.claims.holder.name)
+    eventually(lambda: bool(told) and not one.claims.holder._membership.is_new, "nobody tells it")
+    registry_of(other).refresh()
+    assert registry_of(other).get(client_key("orders")) is None
+
+
 def test_closing_one_of_several_shared_consumers_waits_for_nobody(
     processes: Processes, caplog: pytest.LogCaptureFixture
 ) -> None:
