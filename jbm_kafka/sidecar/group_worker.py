@@ -19,6 +19,7 @@ from jbm_kafka.ports import (
     KafkaClientError,
     Outgoing,
     SettingRefused,
+    UnknownTopic,
 )
 from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.completion import Completion
@@ -44,6 +45,7 @@ from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
 from jbm_kafka.sidecar.steps import Steps, Worker, Workers
 from jbm_kafka.sidecar.targets import TargetTopics
+from jbm_kafka.sidecar.topics import gone_while_received
 from jbm_kafka.sidecar.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -230,6 +232,8 @@ class GroupWorker:
                 self.data.notify_links()
         except SettingRefused as error:
             self._fail(InvalidSettingError(f"{self.data.group}: {error}", setting=error.setting, value=error.value))
+        except UnknownTopic as error:
+            self._fail(self._gone(error))
         except KafkaClientError as error:
             self._fail(as_jms_error(error, str(self.data.group), destination=str(self.data.group)))
         except Exception as error:  # a bug: nothing here can be trusted; links must not wait for ever
@@ -239,6 +243,12 @@ class GroupWorker:
             self._fail(JMSError(f"{self.data.group}: the sidecar failed: {error}", destination=str(self.data.group)))
         self.assignment.end()
         self.turn.departures.lines.end(self.data.clock.monotonic_ms())
+
+    def _gone(self, error: UnknownTopic) -> JMSError:
+        group = self.data.group
+        if group.is_temporary:
+            return as_jms_error(error, str(group), destination=str(group))
+        return gone_while_received(group.destination, group.topic, about=str(group))
 
     def _fail(self, error: Exception) -> None:
         self._is_stopping = True

@@ -42,7 +42,7 @@ def log_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int) 
     """Others may have them already."""
     log.warning(
         "%s: %s lost: their group and this process did not hear of each other for session_timeout_ms=%d, and others "
-        "may have them; what was not recorded is delivered again",
+        "may have them, or their topic was deleted; what was not recorded and is there still is delivered again",
         queue,
         named(partitions),
         session_timeout_ms,

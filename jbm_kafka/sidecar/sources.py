@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping
 
 from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.link import Link
@@ -60,6 +61,9 @@ class Sources:
         """
         self._lifetime.check()
         destination = destination_of(source)
+        before = None if destination.is_temporary else self.group_worker_of(source)
+        if before is not None and isinstance(before.failure, InvalidDestinationError):
+            self._destinations.topics.forget(destination.name)  # it was deleted: it is looked for again, and made
         info = self._destinations.ensure(destination)
         self._destinations.targets.ensure_of(destination, info)
         self._lifetime.begin()

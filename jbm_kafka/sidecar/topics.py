@@ -442,8 +442,8 @@ def gone_while_received(destination: Destination, topic: str, *, about: str) -> 
     """What is said to who receives from a destination whose topic is not there any more."""
     option, kind = (" --topic", "topic") if isinstance(destination, Topic) else ("", "queue")
     return InvalidDestinationError(
-        f"{about}: its Kafka topic {topic!r} was deleted, and what it held is gone. Make a consumer again, which creates "
-        f"it unless auto_create is False, or create it first (jbm-kafka create {destination.name}{option}, or "
+        f"{about}: its Kafka topic {topic!r} was deleted, and what it held is gone. Make a consumer again, which "
+        f"creates it unless auto_create is False, or create it first (jbm-kafka create {destination.name}{option}, or "
         f"Admin.create_{kind})",
         destination=destination.name,
     )

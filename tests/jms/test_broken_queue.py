@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from jbm_kafka import AcknowledgeMode, Queue
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 from jbm_kafka.jms.connection import Connection
 from tests.jms.support import SOON_S, receive, send
 
@@ -34,3 +34,22 @@ def test_what_one_queue_lacks_stops_no_other(
             assert received.body == "b"
         with pytest.raises(JMSError, match=f"{topic} does not exist any more.*create it again or connect anew"):
             consumer.receive(SOON_S)
+
+
+def test_who_receives_from_a_deleted_topic_is_told_the_remedy_and_it_works(
+    bootstrap: str, connect: Callable[..., Connection], kafka_name: str
+) -> None:
+    """It was a bare JMSError in Kafka's words, and each further consumer of the process had it again."""
+    connection, queue = connect(namespace=kafka_name), Queue(kafka_name)
+    with connection.create_session() as session:
+        session.create_producer(queue).send("a")
+        admin = AdminClient({"bootstrap.servers": bootstrap})
+        admin.delete_topics([queue.name])[queue.name].result()
+        with pytest.raises(
+            InvalidDestinationError,
+            match=rf"topic '{queue.name}' was deleted.*Make a consumer again, which creates it.*create {queue.name},",
+        ):
+            session.create_consumer(queue).receive(SOON_S)
+        again = session.create_consumer(queue)
+        send(session, queue, "b")
+        assert receive(again).body == "b"

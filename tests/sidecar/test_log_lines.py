@@ -215,6 +215,7 @@ def test_partitions_that_others_have_already_are_in_the_log_and_what_sessions_lo
     assert lost[1].startswith(
         "queue:orders: partitions 0-1 lost: their group and this process did not hear of each other for "
     )
+    assert "or their topic was deleted" in lost[1]
     assert taken == (
         "INFO",
         "orders[0]: 2 messages that a session holds are taken from it, offsets 0 to 1; they are delivered again",
