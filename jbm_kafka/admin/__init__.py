@@ -5,6 +5,7 @@ from jbm_kafka.admin.chosen_messages import ChosenMessage
 from jbm_kafka.admin.counts import PartitionCounts, QueueCounts
 from jbm_kafka.admin.deletion import DeletionReport
 from jbm_kafka.admin.explanation import (
+    Asks,
     ExplainedMessage,
     ExplainedPartition,
     ExplainedReceiver,
@@ -23,6 +24,7 @@ from jbm_kafka.core.standing import Rule
 
 __all__ = [
     "Admin",
+    "Asks",
     "ChosenMessage",
     "DeadLetter",
     "DeletionReport",

@@ -13,10 +13,10 @@ from typing import Any
 
 from jbm_kafka.admin import commands, reasons
 from jbm_kafka.admin.asking_present import PresentOwners, Told
+from jbm_kafka.admin.explained_receivers import process_of, receivers_of, why_none_asks
 from jbm_kafka.admin.explanation import (
     ExplainedMessage,
     ExplainedPartition,
-    ExplainedReceiver,
     Explanation,
     Reason,
 )
@@ -121,7 +121,7 @@ class _Explaining:
             reasons=(*self._of_all(held, seen), *whole),
             messages=tuple(messages),
             partitions=tuple(self._partitions(held, messages, told, seen)),
-            receivers=tuple(_receivers(told)),
+            receivers=tuple(receivers_of(told.results.values())),
             misplaced=held.misplaced,
             is_whole=held.is_whole,
         )
@@ -255,7 +255,7 @@ class _Explaining:
         """What the owner says of one message."""
         rule = _rule(mine.get("rule"))
         holder = mine.get("holder")
-        process = _process(answer)
+        process = process_of(answer)
         who = None if holder is None else reasons.holder_of(holder, process)
         offset = mine.get("offset")
         is_in_store = rule not in (Rule.IN_HAND, Rule.IN_DOUBT, Rule.LEAVING, Rule.SETTLED, Rule.NOT_READ)
@@ -265,6 +265,8 @@ class _Explaining:
             return reasons.in_hand(who, holder.get("since_ms"))
         if rule is Rule.NOT_READ:
             return _not_read(answer)
+        if rule is Rule.RECEIVERS_BUSY:
+            return reasons.busy(*why_none_asks(list(receivers_of([answer]))))
         if rule is Rule.PAUSED and self._pause.consumption is not None:
             return reasons.paused(self._pause.consumption)
         if rule is Rule.ON_HOLD and "last_error" in mine:
@@ -314,7 +316,7 @@ class _Explaining:
             if not (count or found) and self._asked.is_all:
                 continue
             member, answer = seen.owners.get(partition), told.results.get(partition)
-            who_answers = "" if answer is None else _process(answer)
+            who_answers = "" if answer is None else process_of(answer)
             yield ExplainedPartition(
                 partition=partition,
                 owner=who_answers if member is None else _name(member),
@@ -353,34 +355,6 @@ def _message(row: HeldMessageRow, why: tuple[Reason, ...]) -> ExplainedMessage:
         behind=row.behind,
         reasons=why,
     )
-
-
-def _receivers(told: Told) -> Iterable[ExplainedReceiver]:
-    """Each once, though its process tells of it with each of its partitions."""
-    known: dict[tuple[str, str], ExplainedReceiver] = {}
-    for answer in told.results.values():
-        process = _process(answer)
-        for each in answer.get("receivers", ()):
-            known[process, str(each.get("receiver"))] = ExplainedReceiver(
-                process=process,
-                client_id=str(each.get("client_id", "")),
-                session=str(each.get("session", "")),
-                receiver=str(each.get("receiver", "")),
-                mode=str(each.get("mode", "")),
-                selector=str(each.get("selector", "")),
-                prefetch=int(each.get("prefetch", 0)),
-                in_hand=int(each.get("in_hand", 0)),
-                unread=int(each.get("unread", 0)),
-                is_asking=bool(each.get("is_asking")),
-                is_stopped=bool(each.get("is_stopped")),
-                is_idle=bool(each.get("is_idle")),
-            )
-    return known.values()
-
-
-def _process(answer: Mapping[str, Any]) -> str:
-    process = answer.get("process", {})
-    return f"process {process.get('id', '?')} at {process.get('host', '?')}"
 
 
 def _name(member: GroupMember) -> str:

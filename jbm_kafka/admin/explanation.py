@@ -93,6 +93,24 @@ class ExplainedPartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asks:
+    """How a consumer asks for messages. Of one that hangs, or that nobody receives from, it tells since when."""
+
+    is_asking: bool = False
+    """It would take more now: it waits for a message, or its session has asked ahead."""
+    is_waiting: bool = False
+    """A receive waits now, or the thread that looks for its listener does."""
+    has_listener: bool = False
+    """It is asked by its session's thread, not by calls of `receive`."""
+    is_in_listener: bool = False
+    """Its listener has a message and has not returned."""
+    has_asked: bool = True
+    """Its application has asked for a message at least once."""
+    ago_ms: int | None = None
+    """How long ago it asked last, or, where it never did, since it is there; None: its process cannot say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedReceiver:
     """A consumer, as its process describes it."""
 
@@ -114,12 +132,17 @@ class ExplainedReceiver:
     """What its session has, with what is unread."""
     unread: int
     """Of those in hand, what lies in its buffer."""
-    is_asking: bool
-    """It would take more now."""
+    asks: Asks
+    """Whether and when it asks for messages."""
     is_stopped: bool
     """Its connection is not started."""
     is_idle: bool
-    """It asks, and nothing of its process's partitions may go to it: for want of messages, or of units."""
+    """It waits, and nothing of its process's partitions may go to it: for want of messages, or of units."""
+
+    @property
+    def is_asking(self) -> bool:
+        """It would take more now: it waits for a message, or its session has asked ahead."""
+        return self.asks.is_asking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.NOT_READ: "it lies behind what the owner of its partition has read",
     Rule.SETTLED: "it is finished: acknowledged, given up or expired; or it was never there",
     Rule.READY: "nothing keeps it: it goes to the next receiver that asks",
-    Rule.RECEIVERS_BUSY: "it could go, but no receiver asks for one now: all work on what they have",
+    Rule.RECEIVERS_BUSY: "it could go, but no receiver asks for one now",
     Rule.RECORDING: "it goes when the next checkpoint is written",
     Rule.NOBODY_RECEIVES: "nobody receives",
     Rule.NO_OWNER: "no process says that it has its partition: the group is about to give it to one",
@@ -63,6 +63,12 @@ def reason(rule: Rule, *, text: str = "", since_ms: int | None = None, until_ms:
 def failed_on_hold(last_error: str) -> Reason:
     """It is on hold, and its owner knows why the last attempt failed."""
     return reason(Rule.ON_HOLD, text=f"{_TEXTS[Rule.ON_HOLD]}; its last attempt failed with {last_error}")
+
+
+def busy(why: str, remedy: str) -> Reason:
+    """It could go, and no receiver asks, for that reason."""
+    text = _TEXTS[Rule.RECEIVERS_BUSY]
+    return replace(reason(Rule.RECEIVERS_BUSY, text=f"{text}: {why}" if why else text), remedy=remedy)
 
 
 def in_hand(holder: Holder, since_ms: int | None) -> Reason:
@@ -144,7 +150,8 @@ def _open(what: str, transaction: OpenTransaction, bootstrap: str) -> Reason:
         until_ms=ends_at_ms,
         remedy=f"its producer ends it, or its coordinator some seconds after its timeout of "
         f"{transaction.timeout_ms / 1000:g} s; kafka-transactions.sh --bootstrap-server {bootstrap} describe "
-        f"--transactional-id {transaction.transactional_id} tells more",
+        f"--transactional-id {transaction.transactional_id} tells more, and forceTerminateTransaction "
+        f"--transactionalId {transaction.transactional_id} ends it now, in all its partitions",
     )
 
 

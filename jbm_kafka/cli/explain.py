@@ -6,6 +6,7 @@ from enum import Enum
 import click
 
 from jbm_kafka.admin import ExplainedMessage, ExplainedPartition, ExplainedReceiver, Explanation, Reason
+from jbm_kafka.admin.explained_receivers import does
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
@@ -131,12 +132,11 @@ def _show_partition(partition: ExplainedPartition, *, is_all: bool) -> None:
 
 def _show_receiver(each: ExplainedReceiver) -> None:
     client = f" of client {each.client_id}" if each.client_id else ""
-    does = "idle, for there is nothing for it" if each.is_idle else "asks for more" if each.is_asking else "is busy"
-    if each.is_stopped:
-        does = "its connection is not started"
+    messages = "1 message" if each.in_hand == 1 else f"{each.in_hand} messages"
+    unread = f", {each.unread} of them unread" if each.in_hand or each.unread else ""
     click.echo(
         printable(f"receiver {each.receiver} ({each.mode}){client} in {each.process}: ")
-        + f"{each.in_hand} in hand, {each.unread} of them unread, {does}"
+        + f"{messages} in hand{unread}; {does(each)}"
     )
 
 

@@ -78,6 +78,7 @@ class Listening:
     def _note(self, inbox: Inbox, listener: MessageListener | None) -> None:
         with self._session.lock:
             inbox.listener = listener
+            inbox.link.demand.has_listener = listener is not None
             self._inboxes = [each for each in self._inboxes if each is not inbox and not each.link.is_closed]
             if listener is not None:
                 self._inboxes.append(inbox)
@@ -131,6 +132,7 @@ class Listening:
                 if delivery is None:
                     self._ends()
             if delivery is not None:
+                inbox.link.demand.is_in_listener = True
                 self._served = inbox
                 return inbox, delivery
         session.filled.sleep_unless(
@@ -200,7 +202,9 @@ class Listening:
     def _ends(self) -> None:
         """Nothing is on its way to the listener any more, and it does not run."""
         link, self._state.taking_for = self._state.taking_for, None
-        if link is not None and link.is_closed:
-            self._strategy.let_go_closed()
+        if link is not None:
+            link.demand.is_in_listener = False
+            if link.is_closed:
+                self._strategy.let_go_closed()
         self._state.is_idle = True
         self._session.wake()

@@ -15,7 +15,12 @@ class Demand:
         """A receive waits, or a listener is set: the link counts as started however long nothing comes."""
         self.receives = 0
         """How often the application asked for a message; the group worker looks whether it changes."""
+        self.has_listener = False
+        """A listener is set: its session's thread asks, again and again."""
+        self.is_in_listener = False
+        """A message was taken for the listener, which has not returned: it waits for nothing until then."""
         self._receives_seen, self._active_at_ms = -1, 0
+        self._asked_at_ms = 0
 
     @property
     def is_called(self) -> bool:
@@ -24,11 +29,20 @@ class Demand:
 
     def is_recent(self, now_ms: int, idle_ms: int) -> bool:
         """A receive or listener waits or was there within `idle_ms` (monotonic times)."""
-        if self.is_called:
-            self._receives_seen = self.receives
+        self._look(now_ms)
+        if self.is_waiting:
             self._active_at_ms = now_ms
-            return True
         return now_ms - self._active_at_ms <= idle_ms
+
+    def asked_ms_ago(self, now_ms: int) -> int:
+        """How long ago the application asked last, or since the link is there: as exact as it was looked at."""
+        self._look(now_ms)
+        return now_ms - self._asked_at_ms
+
+    def _look(self, now_ms: int) -> None:
+        if self.receives != self._receives_seen:
+            self._receives_seen = self.receives
+            self._active_at_ms = self._asked_at_ms = now_ms
 
     def granted(self, count: int) -> None:
         """So many of what was asked for are in the buffer, or announced."""

@@ -143,7 +143,10 @@ class OwnerQuestions:
         }
 
     def _receiver(self, link: Link, has_some: bool) -> dict[str, Any]:
-        asks = link.demand.credit > 0 or link.demand.is_waiting
+        demand = link.demand
+        # The thread of its session takes messages for all its listeners, and for none while it is in one of them.
+        is_kept = any(each.demand.is_in_listener for each in self._data.links_of(link.terms.session_id))
+        waits = demand.is_waiting and not is_kept
         held = sum(len(c.state.in_hand.get(link.terms.session_id, ())) for c in self._data.channels.values())
         return {
             "receiver": link.terms.link_id,
@@ -154,9 +157,14 @@ class OwnerQuestions:
             "prefetch": link.terms.prefetch,
             "in_hand": held,
             "unread": len(link.buffer),
-            "is_asking": asks,
+            "is_asking": demand.credit > 0 or waits,
             "is_stopped": link.is_stopped,
-            "is_idle": asks and not link.is_stopped and not has_some,
+            "is_idle": waits and not link.is_stopped and not has_some,
+            "is_waiting": waits,
+            "has_listener": demand.has_listener,
+            "is_in_listener": demand.is_in_listener,
+            "has_asked": demand.receives > 0,
+            "asked_ms_ago": demand.asked_ms_ago(self._data.clock.monotonic_ms()),
         }
 
     def _has_some_ready(self) -> Callable[[Link], bool]:

@@ -1,0 +1,127 @@
+"""What receivers of a queue or subscription do, in words: who waits, who works or hangs, and who is never called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from jbm_kafka.admin.explanation import Asks, ExplainedReceiver
+
+LOOKS_MS: Final = 2_000
+"""A session's thread looks for messages of its listeners ten times a second, and its process notes that a bit later:
+one that has not looked for so long is in another listener."""
+NEVER_CALLED: Final = "nobody calls its receive"
+
+
+def receivers_of(answers: Iterable[Mapping[str, Any]]) -> Iterable[ExplainedReceiver]:
+    """Each once, though its process tells of it with each of its partitions."""
+    known: dict[tuple[str, str], ExplainedReceiver] = {}
+    for answer in answers:
+        process = process_of(answer)
+        for each in answer.get("receivers", ()):
+            known[process, str(each.get("receiver"))] = _receiver(process, each)
+    return known.values()
+
+
+def process_of(answer: Mapping[str, Any]) -> str:
+    """`process 4711 at worker-3`, as its answer says."""
+    process = answer.get("process", {})
+    return f"process {process.get('id', '?')} at {process.get('host', '?')}"
+
+
+def _receiver(process: str, told: Mapping[str, Any]) -> ExplainedReceiver:
+    return ExplainedReceiver(
+        process=process,
+        client_id=str(told.get("client_id", "")),
+        session=str(told.get("session", "")),
+        receiver=str(told.get("receiver", "")),
+        mode=str(told.get("mode", "")),
+        selector=str(told.get("selector", "")),
+        prefetch=int(told.get("prefetch", 0)),
+        in_hand=int(told.get("in_hand", 0)),
+        unread=int(told.get("unread", 0)),
+        asks=_asks(told),
+        is_stopped=bool(told.get("is_stopped")),
+        is_idle=bool(told.get("is_idle")),
+    )
+
+
+def _asks(told: Mapping[str, Any]) -> Asks:
+    ago_ms = told.get("asked_ms_ago")
+    return Asks(
+        is_asking=bool(told.get("is_asking")),
+        is_waiting=bool(told.get("is_waiting")),
+        has_listener=bool(told.get("has_listener")),
+        is_in_listener=bool(told.get("is_in_listener")),
+        has_asked=bool(told.get("has_asked", True)),
+        ago_ms=None if ago_ms is None else int(ago_ms),
+    )
+
+
+def does(each: ExplainedReceiver) -> str:
+    """What it does now, as the end of a sentence about it."""
+    asks = each.asks
+    if each.is_stopped:
+        return "its connection is not started"
+    if asks.ago_ms is None:  # of an older version: it knows no more
+        return "idle, for there is nothing for it" if each.is_idle else "asks for more" if asks.is_asking else "is busy"
+    ago = duration(asks.ago_ms)
+    if asks.is_in_listener:
+        return f"its listener has been in one message for {ago}"
+    if asks.has_listener and asks.ago_ms > LOOKS_MS:
+        return f"its session has been in another of its listeners for {ago}"
+    if asks.is_waiting:
+        return "idle, for there is nothing for it" if each.is_idle else "asks for more"
+    if asks.has_listener:
+        return "its session is in another of its listeners"
+    if not asks.has_asked:
+        return f"has not asked for a message in the {ago} since it is there: {NEVER_CALLED}"
+    if each.in_hand > each.unread:
+        return f"works on what it has; last asked {ago} ago"
+    return f"has not asked for a message for {ago}: {NEVER_CALLED} meanwhile"
+
+
+def why_none_asks(receivers: Sequence[ExplainedReceiver]) -> tuple[str, str]:
+    """Of a message that could go: what the receivers do instead of asking, and what can be done; both may be empty."""
+    known = [each for each in receivers if each.asks.ago_ms is not None and not each.is_stopped]
+    stopped = sum(each.is_stopped for each in receivers)
+    waiting = sum(each.asks.is_waiting for each in known)
+    listening = [each for each in known if each.asks.has_listener and not each.asks.is_waiting]
+    called = [each for each in known if not (each.asks.has_listener or each.asks.is_waiting)]
+    unasked = sum(not each.asks.has_asked for each in called)
+    working = [each for each in called if each.asks.has_asked and each.in_hand > each.unread]
+    left = [each for each in called if each.asks.has_asked and each.in_hand <= each.unread]
+    told = [
+        f"{_are(len(listening), 'in a listener')}, for {_longest(listening)}" if listening else "",
+        f"{_are(len(working), 'at work')}, and asked {_shortest(working)} ago" if working else "",
+        f"{_are(len(left), 'not called any more')}, and asked {_shortest(left)} ago" if left else "",
+        f"{unasked} never asked: {NEVER_CALLED}" if unasked else "",
+        f"{_are(waiting, 'waiting')} with as much in hand as the prefetch allows" if waiting else "",
+        _are(stopped, "of a connection that is not started") if stopped else "",
+    ]
+    remedy = "call receive of those that never asked, or close them" if unasked else ""
+    return "; ".join(each for each in told if each), remedy
+
+
+def duration(ms: int) -> str:
+    """A time that has passed, for people."""
+    seconds = ms // 1_000
+    if seconds < 1:
+        return "less than 1 s"
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 7_200 else f"{seconds // 3_600} h"
+
+
+def _are(count: int, what: str) -> str:
+    return f"{count} {'is' if count == 1 else 'are'} {what}"
+
+
+def _longest(some: Sequence[ExplainedReceiver]) -> str:
+    longest = duration(max(each.asks.ago_ms or 0 for each in some))
+    return longest if len(some) == 1 else f"{longest} at most"
+
+
+def _shortest(some: Sequence[ExplainedReceiver]) -> str:
+    shortest = duration(min(each.asks.ago_ms or 0 for each in some))
+    return shortest if len(some) == 1 else f"{shortest} or more"

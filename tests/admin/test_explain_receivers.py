@@ -1,0 +1,166 @@
+"""What `explain` says of receivers that hang, work, wait, or are never called: over one world in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
+from jbm_kafka.admin import Admin, ExplainedReceiver, Explanation, Rule
+from jbm_kafka.admin.explained_receivers import does, duration, receivers_of, why_none_asks
+from jbm_kafka.jms.connection import Connection
+from tests.admin.test_explain import rules, until
+from tests.jms.support import receive
+
+HUNG_MS = 1_000
+"""A hung listener is looked at after so long."""
+
+
+@pytest.fixture
+def url(kafka_name: str) -> str:
+    return f"memory://{kafka_name}"
+
+
+@pytest.fixture
+def orders(admin: Admin, kafka_name: str) -> Queue:
+    admin.create_queue(kafka_name, partitions=1)
+    return Queue(kafka_name)
+
+
+@pytest.fixture
+def connection(url: str, kafka_name: str, admin: Admin) -> Iterator[Connection]:
+    with ConnectionFactory(url, namespace=kafka_name).create_connection() as made:
+        yield made
+
+
+@pytest.fixture
+def hanging() -> Iterator[threading.Event]:
+    """What a listener waits for that hangs; its test ends it."""
+    end = threading.Event()
+    yield end
+    end.set()
+
+
+def send_units(connection: Connection, queue: Queue) -> None:
+    producer = connection.create_session().create_producer(queue)
+    for unit in "aaabbbccc":
+        producer.send(unit, unit_of_order=unit)
+
+
+def of_mode(found: Explanation, mode: str) -> ExplainedReceiver:
+    return next(each for each in found.receivers if each.mode == mode)
+
+
+def is_hung(found: Explanation) -> bool:
+    return any(each.asks.is_in_listener and (each.asks.ago_ms or 0) >= HUNG_MS for each in found.receivers)
+
+
+def test_a_hung_listener_was_said_to_ask_for_more(
+    admin: Admin, connection: Connection, orders: Queue, hanging: threading.Event
+) -> None:
+    """UNIT-17: it is told that it has been in one message, for how long, and that units wait for that."""
+    send_units(connection, orders)
+    connection.create_session(AcknowledgeMode.AUTO).create_consumer(orders).set_listener(lambda m: hanging.wait(60))
+    found = until(lambda: admin.explain(orders), is_hung)
+    (receiver,) = found.receivers
+    assert (receiver.asks.is_waiting, receiver.is_idle, found.idle_receivers) == (False, False, 0)
+    assert does(receiver).startswith("its listener has been in one message for 1 s")
+    busy = [reason for each in found.messages for reason in each.reasons if reason.rule is Rule.RECEIVERS_BUSY]
+    assert all(each.text.startswith("it could go, but no receiver asks for one now: 1 is in a listener, for ")
+               for each in busy)  # fmt: skip
+
+
+def test_a_hung_listener_beside_one_that_never_receives_was_told_the_wrong_way_round(
+    admin: Admin, connection: Connection, orders: Queue, hanging: threading.Event
+) -> None:
+    """UNIT-17: the one was "idle, for there is nothing for it", and the other "busy"."""
+    send_units(connection, orders)
+    never = connection.create_session(AcknowledgeMode.CLIENT).create_consumer(orders)
+    hung = connection.create_session(AcknowledgeMode.INDIVIDUAL).create_consumer(orders)
+    hung.set_listener(lambda message: hanging.wait(60))
+    found = until(lambda: admin.explain(orders), is_hung)
+    assert not of_mode(found, "INDIVIDUAL").is_idle
+    assert does(of_mode(found, "INDIVIDUAL")).startswith("its listener has been in one message for ")
+    assert not of_mode(found, "CLIENT").asks.has_asked
+    assert does(of_mode(found, "CLIENT")).startswith("has not asked for a message in the ")
+    never.close()
+
+
+def test_a_program_that_never_receives_was_called_busy(admin: Admin, connection: Connection, orders: Queue) -> None:
+    """UNIT-17: who creates a consumer and forgets to receive is told so, and what to do."""
+    send_units(connection, orders)
+    consumer = connection.create_session(AcknowledgeMode.AUTO).create_consumer(orders)
+    found = until(lambda: admin.explain(orders), lambda found: found.receivers)
+    (receiver,) = found.receivers
+    assert does(receiver).endswith("since it is there: nobody calls its receive")
+    (first, *_) = found.messages
+    assert rules(first) == [Rule.RECEIVERS_BUSY]
+    assert first.reasons[0].text.endswith("asks for one now: 1 never asked: nobody calls its receive")
+    assert first.reasons[0].remedy == "call receive of those that never asked, or close them"
+    consumer.close()
+
+
+def test_who_works_on_a_message_is_told_apart_from_who_waits(
+    admin: Admin, connection: Connection, orders: Queue
+) -> None:
+    """UNIT-17: the same after an acknowledgement, when nobody has called it again."""
+    producer, session = (
+        connection.create_session().create_producer(orders),
+        connection.create_session(AcknowledgeMode.CLIENT),
+    )
+    producer.send("1", unit_of_order="a")
+    consumer = session.create_consumer(orders, prefetch=1)
+    message = receive(consumer)
+    (receiver,) = until(lambda: admin.explain(orders), lambda found: found.receivers).receivers
+    assert does(receiver).startswith("works on what it has; last asked ")
+    message.acknowledge()
+    (receiver,) = until(lambda: admin.explain(orders), lambda found: not found.receivers[0].in_hand).receivers
+    assert does(receiver).endswith(": nobody calls its receive meanwhile")
+    waiting = threading.Thread(target=consumer.receive, args=(60,))
+    waiting.start()
+    (receiver,) = until(lambda: admin.explain(orders), lambda found: found.receivers[0].asks.is_waiting).receivers
+    assert does(receiver) == "idle, for there is nothing for it"
+    producer.send("2", unit_of_order="a")
+    waiting.join(60)
+
+
+def told_by(**fields: object) -> ExplainedReceiver:
+    """A receiver as its process tells it."""
+    (found,) = receivers_of([{"process": {"id": 1, "host": "h"}, "receivers": [{"receiver": "r", **fields}]}])
+    return found
+
+
+def test_what_a_process_of_an_older_version_says_is_told_as_before() -> None:
+    old = told_by(is_asking=True)
+    assert [does(old), does(told_by()), does(replace(old, is_idle=True))] == [
+        "asks for more", "is busy", "idle, for there is nothing for it",
+    ]  # fmt: skip
+    assert why_none_asks([old]) == ("", "")
+
+
+def test_a_listener_whose_session_is_in_another_of_its_listeners() -> None:
+    assert does(told_by(has_listener=True, is_waiting=True, asked_ms_ago=9_000, is_idle=True)) == (
+        "its session has been in another of its listeners for 9 s"
+    )
+    assert does(told_by(has_listener=True, asked_ms_ago=10)) == "its session is in another of its listeners"
+
+
+def test_why_none_asks_counts_each_kind_once() -> None:
+    some = [
+        told_by(is_in_listener=True, has_listener=True, asked_ms_ago=9_000),
+        told_by(is_in_listener=True, has_listener=True, asked_ms_ago=200_000),
+        told_by(has_asked=True, in_hand=1, asked_ms_ago=10),
+        told_by(has_asked=True, asked_ms_ago=8_000_000),
+        told_by(has_asked=False, asked_ms_ago=5_000),
+        told_by(has_listener=True, is_waiting=True, asked_ms_ago=5),
+        told_by(is_stopped=True, asked_ms_ago=5),
+    ]
+    assert why_none_asks(some)[0] == (
+        "2 are in a listener, for 3 min at most; 1 is at work, and asked less than 1 s ago; 1 is not called any more, "
+        "and asked 2 h ago; 1 never asked: nobody calls its receive; 1 is waiting with as much in hand as the prefetch "
+        "allows; 1 is of a connection that is not started"
+    )
+    assert duration(119_999) == "119 s"
