@@ -39,8 +39,11 @@ class DeletionReport:
     """Messages that nobody has received, gone with it; None: they could not be counted."""
     receivers: int
     """Processes that received from it when it was looked at; 0 unless it was forced."""
+    in_use: Sequence[str]
+    """Subscriptions that are left, by their full names, for processes receive from them: stop those, and delete again
+    with force. Empty unless it was forced."""
     kept: Sequence[str]
-    """What looks as if it belonged to the queue and is left, each with the reason."""
+    """What looks as if it belonged to the queue and is left, each with the reason; not what is in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class Belongings:
     """Of this namespace by consumer group, also such as are ending, but for those in use: they go with their topic."""
     names: Sequence[str]
     """Of all subscriptions that are not ending. Then it is a JMS topic."""
+    in_use: Sequence[str]
+    """Of subscriptions that processes receive from."""
     kept: Sequence[str]
 
     @property
@@ -90,9 +95,6 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
     subscriptions = _subscriptions(queue, described, namespace, registry)
     in_use = [each for each in subscriptions if each in groups and admin.group_members(each)]
     full_names = {group: record.subscription.full_name for group, record in subscriptions.items()}
-    kept += [
-        f"subscription {full_names[each]!r}: processes receive from it; stop them, and delete again" for each in in_use
-    ]
     names_of = sorted(full_names[group] for group, record in subscriptions.items() if not record.is_ending)
     is_topic = bool(names_of) or (described is not None and registry.is_topic(queue.name, described.topic_id))
     return Belongings(
@@ -105,6 +107,7 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
         others=sorted({*_by_groups(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
         subscriptions={group: record for group, record in subscriptions.items() if group not in in_use},
         names=names_of,
+        in_use=sorted(full_names[each] for each in in_use),
         kept=kept,
     )
 
@@ -150,7 +153,7 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
             destination=queue.name,
             namespaces=found.others,
         )
-    if found.topic is not None and found.changelog is None and not found.kept:
+    if found.topic is not None and found.changelog is None and not (found.kept or found.in_use):
         raise InvalidDestinationError(
             f"{queue}: the Kafka topic {queue.name!r} has no {queue.changelog_topic(namespace)} beside it, so it is "
             f"not a queue that jbm-kafka made or received from; delete it with force if it is meant all the same",
@@ -225,5 +228,6 @@ def deletion_report(found: Belongings, held: int | None, registry: str, *, is_dr
         registry=registry if found.is_recorded else None,
         held=held,
         receivers=found.receivers,
+        in_use=found.in_use,
         kept=found.kept,
     )

@@ -28,7 +28,8 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
     """Delete a queue or topic with all its messages, for good, after asking: its Kafka topic, and what is kept of it.
 
     With it go its changelog, its consumer group and its record in the registry, in this namespace. A queue that is made
-    anew under the name knows nothing of it. Processes with auto_create that go on make it again.
+    anew under the name knows nothing of it. Processes with auto_create that go on make it again. What they receive from
+    is left of it while they do: then the exit code is 1.
     """
     with admin_of(cluster) as admin:
         try:
@@ -49,16 +50,33 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
             report = _deleted(admin, destination, force=force, dry_run=False)
     if as_json:
         click.echo(json_line(_values(report)))
-        return
-    if dry_run:
+    else:
+        _print(report)
+    in_use = _in_use(report)
+    if in_use and not report.is_dry_run:
+        raise JMSError(
+            f"{report.queue}: left is {', '.join(in_use)}, for processes receive from it still; stop them, then give "
+            f"the same command again, with --force"
+        )
+
+
+def _print(report: DeletionReport) -> None:
+    if report.is_dry_run:
         for line in _listed(report):
             click.echo(line)
     for kept in report.kept:
         click.echo(f"left: {kept}")
-    if report.receivers and not report.is_dry_run:
-        click.echo("its consumer group is left: processes receive from it still", err=True)
+    if report.is_dry_run:
+        for each in _in_use(report):
+            click.echo(f"left: {each}, while processes receive from it")
     verb = "would be deleted" if report.is_dry_run else "deleted"
     click.echo(f"{report.queue} {verb}, {_messages(report)}")
+
+
+def _in_use(report: DeletionReport) -> list[str]:
+    """What is left of it as long as processes receive from it."""
+    group = ["its consumer group"] if report.receivers else []
+    return group + [f"subscription {each!r}" for each in report.in_use]
 
 
 def _deleted(admin: Admin, destination: Named, *, force: bool, dry_run: bool) -> DeletionReport:
@@ -91,5 +109,6 @@ def _values(report: DeletionReport) -> dict[str, object]:
         "registry": report.registry,
         "held": report.held,
         "receivers": report.receivers,
+        "in_use": list(report.in_use),
         "kept": list(report.kept),
     }

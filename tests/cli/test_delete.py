@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from jbm_kafka import ConnectionFactory, Queue
+from jbm_kafka import ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
 from tests.cli.conftest import Run
 
@@ -64,6 +64,9 @@ def test_without_a_terminal_it_wants_yes(kafka: Run, queue: str) -> None:
     assert told["topics"] == [queue, f"{queue}.jbm-changelog"]
 
 
+STILL = "receive from it still; stop them, then give the same command again, with --force"
+
+
 def test_a_queue_somebody_receives_from_is_deleted_by_force_only(kafka: Run, queue: str, bootstrap: str) -> None:
     with ConnectionFactory(bootstrap, auto_create=False).create_connection() as connection:
         consumer = connection.create_session().create_consumer(Queue(queue))
@@ -75,7 +78,27 @@ def test_a_queue_somebody_receives_from_is_deleted_by_force_only(kafka: Run, que
         assert said.err.count("\n") == 1
         assert kafka("delete", queue, "--dry-run").code == 1
         said = kafka("delete", queue, "--yes", "--force")
-        assert (said.code, said.err) == (0, "its consumer group is left: processes receive from it still\n")
+        assert (said.code, said.out.startswith(f"queue:{queue} deleted, with ")) == (1, True)
+        assert said.err == f"jbm-kafka: queue:{queue}: left is its consumer group, for processes {STILL}\n"
+
+
+def test_what_is_left_of_a_topic_in_use_is_a_failure_whose_advice_works(
+    kafka: Run, bootstrap: str, kafka_name: str
+) -> None:
+    """The exit code was 0, and the advice was refused with another one."""
+    topic, here = f"{kafka_name}.news", ("--namespace", kafka_name)
+    assert kafka("create", topic, "--topic", *here).code == 0
+    factory = ConnectionFactory(bootstrap, namespace=kafka_name, auto_create=False, client_id="desk")
+    with factory.create_connection() as connection:
+        consumer = connection.create_session().create_durable_consumer(Topic(topic), "d")
+        consumer.receive(timeout=0)
+        dry = kafka("delete", topic, "--force", "--dry-run", *here)
+        assert (dry.code, "left: subscription 'desk/d', while processes receive from it" in dry.out) == (0, True)
+        said = kafka("delete", topic, "--force", "--yes", *here)
+        assert (said.code, said.out) == (1, f"topic:{topic} deleted, with all that is in it\n")
+        assert said.err == f"jbm-kafka: topic:{topic}: left is subscription 'desk/d', for processes {STILL}\n"
+    assert kafka("delete", topic, "--force", "--yes", *here).code == 0
+    assert "nothing is left of one" in kafka("delete", topic, "--force", "--yes", *here).err
 
 
 def test_a_queue_is_deleted_in_its_namespace(kafka: Run, queue: str) -> None:
