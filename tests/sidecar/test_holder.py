@@ -10,11 +10,13 @@ from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import KafkaClientError
 from tests.jms.support import eventually
+from tests.sidecar.parts import link_of
 from tests.sidecar.processes import SESSION_TIMEOUT_MS, Processes
 from tests.sidecar.stepped import SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
 PRICES = Topic("prices")
+SWEEP = "jbm-sweep"
 
 
 def never(error: InvalidClientIDError) -> None:
@@ -44,10 +46,10 @@ def test_the_client_id_of_a_killed_process_is_free_after_its_session_timeout(pro
     mine.claims.client_ids.hold("billing", "c3", never)
 
 
-def names_of(processes: Processes) -> set[bytes]:
+def names_of(cluster: MemoryCluster) -> set[bytes]:
     """Subscriptions that the registry still has."""
     latest: dict[bytes, bytes | None] = {}
-    for record in processes.cluster.log("jbm.registry", 0).read(0, 10_000, committed_only=True)[0]:
+    for record in cluster.log("jbm.registry", 0).read(0, 10_000, committed_only=True)[0]:
         latest[record.key() or b""] = record.value()
     return {key for key, value in latest.items() if value is not None and key.startswith(b"subscription|")}
 
@@ -65,10 +67,10 @@ def test_what_a_killed_process_subscribed_to_goes_with_it_unless_it_is_durable(
     mine.sources.subscribe(Subscription(PRICES, SubscriptionKind.SHARED, "new"))
     new, old = b"subscription|jbm.shared..new", f"subscription|jbm.{kind.value}..old".encode()
     left = {new, old} if kind is SubscriptionKind.SHARED_DURABLE else {new}
-    eventually(lambda: names_of(processes) == left, "what the killed process left is there still")
+    eventually(lambda: names_of(processes.cluster) == left, "what the killed process left is there still")
     if kind is SubscriptionKind.SHARED_DURABLE:
         mine.sources.unsubscribe("", "old")
-        assert names_of(processes) == {new}
+        assert names_of(processes.cluster) == {new}
 
 
 def test_a_durable_subscription_of_a_topic_that_deletes_messages_is_refused(processes: Processes) -> None:
@@ -104,3 +106,30 @@ def test_what_a_process_held_is_free_when_its_closing_has_returned() -> None:
     assert cluster.group(group).members
     process.sidecar.close()
     assert not cluster.group(group).members
+
+
+def test_a_subscription_made_anew_while_its_leavings_are_swept_keeps_its_consumer() -> None:
+    """TOPIC-1: the sweep had read that it was ended, and took its new consumer for one of the old, without a word."""
+    cluster = MemoryCluster(ManualClock(), waits=False)
+    killed, process = SteppedSidecar("killed", cluster), SteppedSidecar("one", cluster)
+    workers = Subscription(PRICES, SubscriptionKind.SHARED, "workers")
+    killed.sidecar.claims.holder.name = "jbm.holder.killed"
+    killed.sidecar.sources.subscribe(workers)
+    killed.crash()
+    process.clock.advance(60_000)
+    process.held.add(SWEEP)
+    process.sidecar.sources.subscribe(Subscription(PRICES, SubscriptionKind.SHARED, "another"))
+    (sweep,) = [each for each in process.workers.ready() if each.name == SWEEP]
+    for _ in range(2):  # it has read what there is
+        sweep.step()
+    process.sidecar.sources.subscribe(workers)
+    link = link_of("s")
+    worker = link.group_worker = process.sidecar.sources.attach(workers, link)
+    link.is_attached = True
+    process.run(lambda: worker.is_settled)
+    process.held.clear()
+    process.run(lambda: not sweep.is_alive)
+    process.run_for(1_000)
+    assert (worker.is_running, link.notices.failure) == (True, None)
+    assert b"subscription|" + workers.group_id().encode() in names_of(cluster)
+    process.crash()

@@ -196,6 +196,17 @@ def test_a_client_id_that_is_let_go_while_others_are_looked_for_stays_free(proce
     assert registry_of(other).get(client_key("orders")) is None
 
 
+def test_who_is_given_a_partition_after_its_last_consumer_closed_holds_nothing_again(processes: Processes) -> None:
+    """Of TOPIC-2: the subscription could not be changed or ended before this process was."""
+    (_, one), (_, other) = processes.start(), processes.start()
+    one.sources.subscribe(DURABLE)
+    found = recorded(one, DURABLE)
+    one.sources.end_use(DURABLE)
+    one.claims.subscriptions.check(DURABLE.group_id(), found.incarnation)
+    assert recorded(one, DURABLE).holders == ()
+    other.sources.unsubscribe("billing", "audit")
+
+
 def test_closing_one_of_several_shared_consumers_waits_for_nobody(
     processes: Processes, caplog: pytest.LogCaptureFixture
 ) -> None:
