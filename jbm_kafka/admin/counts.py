@@ -108,6 +108,11 @@ class QueueCounts:
         return sum(part.misplaced for part in self.partitions)
 
     @property
+    def uncommitted(self) -> int:
+        """Records that nobody reads before a Kafka transaction ends, and not counted as held; of any producer."""
+        return sum(part.uncommitted for part in self.partitions)
+
+    @property
     def without_owner(self) -> tuple[int, ...]:
         """Partitions that hold something and that the group gives to nobody now, though some receive.
 

@@ -86,6 +86,9 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
     for name, pause in [*((c.name, c.pause) for c in found), *((t.name, p) for t, p in topics.items())]:
         if pause != NOTHING:
             click.echo(f"{name}: {pause_text(pause)}")
+    for counts in found:
+        if counts.uncommitted:
+            click.echo(f"{counts.name}: {_waiting(counts.uncommitted)}; {_whose(counts)}")
 
 
 @click.command()
@@ -124,8 +127,9 @@ def show(
     click.echo(f"consumer group {counts.group}")
     if counts.pause != NOTHING:
         click.echo(f"{pause_text(counts.pause)}; it goes on with: jbm-kafka resume {counts.name}")
-    _show_set_aside(counts, "" if subscription is None else of_subscription(subscription, client_id))
-    _show_shares(counts, "" if subscription is None else of_subscription(subscription, client_id))
+    of = "" if subscription is None else of_subscription(subscription, client_id)
+    _show_set_aside(counts, of)
+    _show_shares(counts, of)
     if counts.misplaced:
         are = "is" if counts.misplaced == 1 else "are"
         click.echo(
@@ -136,11 +140,8 @@ def show(
     _show_partitions(counts.partitions if all_partitions else [p for p in counts.partitions if p.held_at_most], counts)
     for part in counts.partitions:
         if part.uncommitted:
-            records, wait = ("1 record", "waits") if part.uncommitted == 1 else (f"{part.uncommitted} records", "wait")
-            click.echo(
-                f"partition {part.partition}: {records} from offset {part.end} on {wait} for the end of a Kafka "
-                f"transaction; if for long: kafka-transactions.sh find-hanging (docs/topics.md)"
-            )
+            told = _waiting(part.uncommitted, f" from offset {part.end} on")
+            click.echo(f"partition {part.partition}: {told}; {_whose(counts, of)}")
     if counts.held and subscription is None:
         click.echo(f"why they wait: jbm-kafka explain {counts.name}")
 
@@ -207,6 +208,16 @@ def _show_partitions(shown: Sequence[PartitionCounts], counts: QueueCounts) -> N
         click.echo(f"{which} nothing (--all-partitions shows all)")
 
 
+def _waiting(uncommitted: int, where: str = "") -> str:
+    """So many records are not held yet, for they cannot be read."""
+    records, wait = ("1 record", "waits") if uncommitted == 1 else (f"{uncommitted} records", "wait")
+    return f"{records}{where} {wait} for the end of a Kafka transaction"
+
+
+def _whose(counts: QueueCounts, of: str = "") -> str:
+    return f"if for long: jbm-kafka explain {counts.name}{of} tells whose it is and what ends it"
+
+
 def _held(counts: QueueCounts) -> str:
     return str(counts.held) if counts.is_exact else at_most(counts.held)
 
@@ -223,6 +234,7 @@ def _summary(counts: QueueCounts) -> dict[str, object]:
         "for_operator": counts.for_operator,
         "expired": counts.expired,
         "misplaced": counts.misplaced,
+        "uncommitted": counts.uncommitted,
         "ready": counts.ready,
         "idle_receivers": counts.idle_members,
         "without_owner": list(counts.without_owner),

@@ -85,7 +85,12 @@ def test_what_waits_for_the_end_of_a_transaction_is_told_until_it_ends(kafka: Ru
         if open_one["uncommitted"] == 1
         else (f"{open_one['uncommitted']} records from offset 0 on wait")
     )
-    assert told[0].startswith(f"partition 1: {records} for the end")
+    who = f"jbm-kafka explain {queue} tells whose it is and what ends it"
+    ends = f"for the end of a Kafka transaction; if for long: {who}"
+    assert told == [f"partition 1: {records} {ends}"]
+    listed = {each["name"]: each for each in json.loads(kafka("list", "--json").out)}
+    assert listed[queue]["uncommitted"] == open_one["uncommitted"], "held is 0, and nothing told of an open transaction"
+    assert f"{queue}: {records.replace(' from offset 0 on', '')} {ends}" in kafka("list").out.splitlines()
     foreigner.abort_transaction(20)
     assert [part["uncommitted"] for part in _shown(kafka, queue)["by_partition"]] == [0, 0]
     assert "Kafka transaction" not in kafka("show", queue).out
