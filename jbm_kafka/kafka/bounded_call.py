@@ -24,6 +24,6 @@ def bounded(call: Callable[[], object], timeout_s: float) -> None:
     thread.start()
     thread.join(timeout_s)
     if thread.is_alive():
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"the client did not return within {timeout_s:g} s"))
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"the client did not return within {timeout_s:.3g} s"))
     if raised:
         raise raised[0]

@@ -1,8 +1,11 @@
 """One Kafka cluster, as the maker of the parts the ports name."""
 
+import os
+import platform
 from collections.abc import Mapping
 from typing import Any
 
+from jbm_kafka.core.process_names import member_client_id
 from jbm_kafka.kafka import forks
 from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
 from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
@@ -18,7 +21,7 @@ from jbm_kafka.kafka.profiles import (
 )
 from jbm_kafka.kafka.sender import ConfluentSender
 from jbm_kafka.kafka.session_limits import refused_session_timeout
-from jbm_kafka.kafka.settings import check_client_settings, common_settings
+from jbm_kafka.kafka.settings import ClientLog, check_client_settings, common_settings
 from jbm_kafka.kafka.tail_reader import ConfluentTailReader
 from jbm_kafka.kafka.transaction_log import ConfluentTransactionLog
 from jbm_kafka.kafka.transactional_producer import ConfluentTransactionalProducer
@@ -79,6 +82,8 @@ class ConfluentKafka:
         )
         settings = self._settings(ours)
         settings[_REFRESH] = self._client_settings.get(_REFRESH, GROUP_REFRESH_MS)
+        if "client.id" not in self._client_settings:  # else it is the user's, maybe for a quota: left as it is
+            settings["client.id"] = member_client_id(platform.node(), os.getpid())
         return ConfluentGroupConsumer(
             settings,
             group=group,
@@ -91,10 +96,11 @@ class ConfluentKafka:
         )
 
     def transactional_producer(
-        self, transactional_id: str, *, transaction_timeout_ms: int
+        self, transactional_id: str, *, transaction_timeout_ms: int, is_contended: bool = False
     ) -> ConfluentTransactionalProducer:
         ours = transactional_settings(transactional_id, transaction_timeout_ms, self._memory_bytes)
-        return ConfluentTransactionalProducer(self._settings(ours), bootstrap=self._bootstrap)
+        settings = {**self._settings(ours), "logger": ClientLog(is_contended=is_contended)}
+        return ConfluentTransactionalProducer(settings, bootstrap=self._bootstrap)
 
     def sender(self, *, linger_ms: int = 0) -> ConfluentSender:
         settings = self._settings(sender_settings(self._memory_bytes, linger_ms))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
+from jbm_kafka.kafka.outage_lines import OUTAGE
 from jbm_kafka.kafka.shielded_call import shielded
 from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause, trouble
 from jbm_kafka.ports import KafkaClientError, Unreachable
@@ -30,6 +31,8 @@ _PASSING = UNREACHABLE | {
     KafkaError._WAIT_CACHE,
 }
 """A coordinator that loads, a leader that moves or is new, a transaction that has not ended: another answer follows."""
+_SILENCE = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
+"""Of those that do not pass in time: nobody was there."""
 
 
 class Deadline:
@@ -98,6 +101,7 @@ class Questions:
                     raise self._translated(error, about) from None
             else:
                 self._faults.note_answer()
+                OUTAGE.answered()
                 return answer
             time.sleep(min(pause_s, deadline.remaining_s()))
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
@@ -118,6 +122,8 @@ class Questions:
             text = f"{about}: a transaction on them is still open after {self._timeout_s:g} s"
             return Unreachable(f"{text} (Kafka at {self._bootstrap})")
         if error.code() in UNREACHABLE:
+            if error.code() in _SILENCE:
+                OUTAGE.silent()
             self._poll(0)
             fault = self._faults.fault
             if fault is not None and fault.is_refusal:

@@ -2,7 +2,6 @@
 
 import logging
 import re
-import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +12,7 @@ from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.given_numbers import number_fault
+from jbm_kafka.kafka.outage_lines import OUTAGE
 from jbm_kafka.kafka.security_settings import MECHANISMS, content_fault, security_fault
 
 LOG = logging.getLogger("jbm_kafka.kafka")
@@ -94,35 +94,31 @@ _COVERED = ("TXNERR", "SESSTMOUT", "REQTMOUT", "ADDOFFSETS", "GETPID")
 """Of an ordinary deploy or outage: it tries again, or its caller is told, and a line of ours says what follows."""
 
 
+_CONTENDED = ("FATAL", "ADDPARTS", "TXNERR", "GETPID")
+"""Of a producer whose transactional id others take from it: who lost begins anew."""
+
+
 class ClientLog:
     """What confluent-kafka calls as its logger: librdkafka's levels are our levels, but for what is no news."""
+
+    def __init__(self, *, is_contended: bool = False) -> None:
+        """`is_contended`: others use the same transactional id, and who comes later fences who was before."""
+        self._no_news = (*_NO_NEWS, *_CONTENDED) if is_contended else _NO_NEWS
 
     def log(self, level: int, message: str, *values: object) -> None:
         text = message % values if values else message
         # Each client is told all settings, also those for its siblings, and says so. And each says of each broker,
         # several times a second, that it cannot connect: `_log_client_error` says that once.
-        most = logging.DEBUG if text.startswith(_NO_NEWS) else logging.WARNING
+        most = logging.DEBUG if text.startswith(self._no_news) else logging.WARNING
         if text.startswith(_COVERED):
             most = logging.INFO
         LOG.log(most if most == logging.DEBUG else min(level, most), "%s", text)
 
 
-class _Outage:
-    """When a cluster that does not answer was told of last; all clients of the process share it."""
-
-    told_at_s = float("-inf")
-
-
-OUTAGE_SILENCE_S = 30.0
-"""One line in so long while no broker answers."""
-
-
 def _log_client_error(error: KafkaError) -> None:
     # librdkafka goes on trying, and whoever waits for an answer gets a proper error; an operator wants one line.
-    now_s = time.monotonic()
-    if error.code() == KafkaError._ALL_BROKERS_DOWN and now_s - _Outage.told_at_s > OUTAGE_SILENCE_S:
-        _Outage.told_at_s = now_s
-        LOG.warning("no Kafka broker answers; clients keep trying (%s)", error)
+    if error.code() == KafkaError._ALL_BROKERS_DOWN:
+        OUTAGE.down(error)
     else:
         LOG.debug("Kafka client: %s; it keeps trying", error)
 

@@ -48,7 +48,7 @@ class MemoryKafka:
         )
 
     def transactional_producer(
-        self, transactional_id: str, *, transaction_timeout_ms: int
+        self, transactional_id: str, *, transaction_timeout_ms: int, is_contended: bool = False
     ) -> MemoryTransactionalProducer:
         self._process.check()
         return MemoryTransactionalProducer(

@@ -462,8 +462,10 @@ class Kafka(GroupConsumers, Protocol):
     """Makes the parts above for one cluster (`bootstrap` and client settings are the implementation's)."""
 
     def transactional_producer(
-        self, transactional_id: str, *, transaction_timeout_ms: int
-    ) -> TransactionalProducer: ...
+        self, transactional_id: str, *, transaction_timeout_ms: int, is_contended: bool = False
+    ) -> TransactionalProducer:
+        """`is_contended`: others use the same id on purpose, and to be fenced by them is no news for the log."""
+
     def sender(self, *, linger_ms: int = 0) -> Sender:
         """`linger_ms`: how long a record may wait for others to go with; a flush waits for none."""
 

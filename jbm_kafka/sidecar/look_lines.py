@@ -50,4 +50,5 @@ class LookLines:
         if self._silent_since_ms is not None:
             silent_ms = self._clock.monotonic_ms() - self._silent_since_ms
             self._silent_since_ms = None
-            connections.info("Kafka answers again, after %.1f s", silent_ms / 1000)
+            # At the level of the loss: who logs warnings alone is to see that it is over.
+            connections.warning("Kafka answers again, after %.1f s", silent_ms / 1000)

@@ -286,7 +286,9 @@ class _Writer:
         Raises:
             KafkaClientError: it cannot be read or written.
         """
-        producer = self._kafka.transactional_producer(self._topic, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS)
+        producer = self._kafka.transactional_producer(
+            self._topic, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS, is_contended=True
+        )
         try:
             # From here on who began before us can write nothing more, and what he committed has its marks.
             producer.initialise(TIMEOUT_S, known_topic=self._topic)

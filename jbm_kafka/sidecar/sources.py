@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Mapping
 
@@ -15,14 +14,13 @@ from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.claims import Claims
 from jbm_kafka.sidecar.command_watch import CommandWatch
+from jbm_kafka.sidecar.connection_lines import EndLines
 from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
 from jbm_kafka.sidecar.group_workers import GroupWorkers
 from jbm_kafka.sidecar.idleness import wait_idle
 from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S, Leaving
 from jbm_kafka.sidecar.lifetime import Lifetime
-
-log = logging.getLogger(__name__)
 
 
 class Sources:
@@ -47,6 +45,7 @@ class Sources:
         self._parts = parts
         self._commands = commands
         self._admin = admin
+        self._end_lines = EndLines(parts.clock)
         self._lock = threading.Lock()
         """Held while a receiver gets its group worker: two must not start two of them."""
 
@@ -104,7 +103,7 @@ class Sources:
                 group_worker.data.group.topic, partitions, stable=True, timeout_s=timeout_s
             )
         except KafkaClientError as error:
-            log.info("%s: the end of the log is not known: %s", group_worker.data.group, error)
+            self._end_lines.unknown(group_worker.data.group, error)
             return {}
 
     def wait_idle(self, timeout_s: float) -> bool:

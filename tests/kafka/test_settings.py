@@ -14,6 +14,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.kafka.outage_lines import OUTAGE_SILENCE_S, OutageLines
 from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS, sender_settings
 from jbm_kafka.kafka.settings import CONTROLLED, ClientLog
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaClientError, Outgoing, Unreachable
@@ -270,6 +271,45 @@ def test_an_ordinary_deploy_or_outage_has_no_warnings_of_librdkafkas(
     caplog.set_level(logging.DEBUG, logger="jbm_kafka.kafka")
     ClientLog().log(logging.ERROR, line)
     assert [(record.levelno, record.message) for record in caplog.records] == [(level, line)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "FATAL [c] [thrd:main]: Fatal error: Local: Fatal error: This instance has been fenced by a newer instance",
+        "ADDPARTS [c] [thrd:main]: Failed to add partitions: Broker: Producer attempted an operation with an old epoch",
+    ],
+)
+def test_a_producer_fenced_by_another_that_changes_the_registry_too_is_no_news(
+    caplog: pytest.LogCaptureFixture, line: str
+) -> None:
+    """Three workers that started at once warned of a fatal error, and nothing was wrong."""
+    caplog.set_level(logging.DEBUG, logger="jbm_kafka.kafka")
+    ClientLog(is_contended=True).log(logging.CRITICAL, line)
+    ClientLog().log(logging.CRITICAL, line)
+    assert [record.levelno for record in caplog.records] == [logging.DEBUG, logging.WARNING]
+
+
+def test_a_client_that_saw_an_outage_does_not_tell_of_it_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
+    """`no Kafka broker answers` came a millisecond after `Kafka answers again`, and was the last word for ever."""
+    caplog.set_level(logging.INFO, logger="jbm_kafka.kafka")
+    now_s = 100.0
+    lines = OutageLines(lambda: now_s)
+    lines.answered()
+    lines.silent()
+    lines.answered()
+    lines.down("of a client that was idle meanwhile")
+    assert caplog.messages == []
+    now_s += OUTAGE_SILENCE_S
+    for _ in range(3):
+        lines.down("all are down")
+    lines.answered()
+    lines.down("of a client that was idle meanwhile")
+    lines.answered()
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", "no Kafka broker answers; clients keep trying (all are down)"),
+        ("WARNING", "a Kafka broker answers again"),
+    ]
 
 
 def _in_fork(kafka: ConfluentKafka, answers: "multiprocessing.SimpleQueue[str]") -> None:

@@ -15,6 +15,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
 from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.connection_lines import EndLines
 from jbm_kafka.sidecar.partition_lines import FenceLines, log_revoked, named
 from jbm_kafka.sidecar.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
 from jbm_kafka.sidecar.topics import Topics
@@ -279,6 +280,22 @@ def test_lost_connections_are_one_line_in_half_a_minute(
     ]
 
 
+def test_ends_of_logs_that_are_not_known_are_one_line_and_a_count(
+    cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In an outage it was a line every two seconds for each queue."""
+    clock = cluster.clock
+    assert isinstance(clock, ManualClock)
+    ends = EndLines(clock)
+    for _ in range(31):
+        ends.unknown("queue:orders", Unreachable("no answer"))
+        clock.advance(1_000)
+    assert lines(caplog, CONNECTIONS) == [
+        ("INFO", "queue:orders: the end of the log is not known: no answer"),
+        ("INFO", "queue:orders: the end of the log was not known 29 more times within 30.0 s"),
+    ]
+
+
 def test_a_checkpoint_refused_in_a_rebalance_is_no_warning_and_many_in_a_row_are(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -350,7 +367,7 @@ def test_a_kafka_that_is_silent_and_back_is_two_lines(cluster: MemoryCluster, ca
         pass_ms(2_000)
     assert len(lines(caplog, CONNECTIONS)) == 4, "and not each time"
     (lost, why), (back, after), *_ = lines(caplog, CONNECTIONS)
-    assert (lost, back) == ("WARNING", "INFO")
+    assert (lost, back) == ("WARNING", "WARNING"), "who logs warnings alone had the loss as the last word"
     assert why.startswith("Kafka does not answer: no answer from Kafka at localhost:9092; it is asked again")
     assert after.startswith("Kafka answers again, after ")
 

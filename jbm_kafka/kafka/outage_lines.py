@@ -1,0 +1,54 @@
+"""What the log says of brokers none of which answers: one line for all clients of the process, and one when it is over.
+
+docs/logging.md lists the lines.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+LOG = logging.getLogger("jbm_kafka.kafka")
+
+OUTAGE_SILENCE_S = 30.0
+"""One line in so long while no broker answers, and none in so long after one does: a client tells what it saw only when
+it is used next, which may be after the outage."""
+
+
+class OutageLines:
+    """Any thread."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._quiet_until_s = float("-inf")
+        self._is_told = False
+        """The latest line says that no broker answers."""
+        self._is_silent = False
+        """The latest question had no answer."""
+
+    def down(self, error: object) -> None:
+        """A client has lost all its brokers, now or before it was last used."""
+        now_s = self._now_s()
+        if now_s < self._quiet_until_s:
+            LOG.debug("Kafka client: %s; it keeps trying", error)
+            return
+        self._quiet_until_s, self._is_told = now_s + OUTAGE_SILENCE_S, True
+        LOG.warning("no Kafka broker answers; clients keep trying (%s)", error)
+
+    def silent(self) -> None:
+        """A question had no answer."""
+        self._is_silent = True
+
+    def answered(self) -> None:
+        """A question was answered."""
+        if not (self._is_told or self._is_silent):
+            return
+        is_told, self._is_told, self._is_silent = self._is_told, False, False
+        self._quiet_until_s = self._now_s() + OUTAGE_SILENCE_S
+        if is_told:  # at the level of the loss: who sees that it began is to see that it ended
+            LOG.warning("a Kafka broker answers again")
+
+
+OUTAGE = OutageLines()
+"""That of all clients of this process."""
