@@ -241,3 +241,28 @@ def test_a_plain_send_to_a_partition_without_a_leader_says_so_when_it_is_given_u
     cluster.faults.leaderless = frozenset()
     kafka.deliver()
     assert cluster.log("t", 0).end == 0
+
+
+def test_a_committed_offset_is_not_told_before_its_transaction_is_marked(
+    cluster: MemoryCluster, clock: ManualClock
+) -> None:
+    """As brokers do: who takes a partition over in between would begin where the transaction began."""
+    kafka = MemoryKafka(cluster)
+    cluster.faults.marks_ms = lambda: 50
+    transaction = producer(kafka)
+    transaction.begin()
+    transaction.send_offsets(None, "g", "t", {0: CommittedOffset(7, "")})
+    transaction.commit(1)
+    with pytest.raises(Unreachable, match="a transaction on them is still open"):
+        kafka.admin().committed("g", "t", [0])
+    clock.advance(50)
+    assert kafka.admin().committed("g", "t", [0]) == {0: CommittedOffset(7, "")}
+
+
+def test_the_offsets_of_a_deleted_topic_go_with_it(cluster: MemoryCluster) -> None:
+    """Of LOG-2: a topic made anew would begin behind messages that nobody has received."""
+    admin = MemoryKafka(cluster).admin()
+    admin.alter_offsets("g", "t", {0: CommittedOffset(7, "")})
+    admin.delete_topics(["t"])
+    admin.create_topic("t", partitions=2, config={})
+    assert admin.committed("g", "t", [0]) == {}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from jbm_kafka.codec.command_records import Answer, Command
+from jbm_kafka.codec.dead_letter import origin_of
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.settlement import Modified
@@ -103,4 +104,25 @@ def test_what_could_not_be_moved_goes_to_the_receiver_whose_selector_chooses_it(
     link.demand.credit = 1
     process.run_for(500)
     assert not link.buffer, "the other is chosen by nobody"
+    process.crash()
+
+
+def test_a_letter_that_an_operator_made_tells_how_often_its_message_was_tried(cluster: MemoryCluster) -> None:
+    """Of REDELIVER-4."""
+    process = SteppedSidecar("one", cluster)
+    link = process.attach("s")
+    process.send("a")
+    link.demand.credit = 1
+    process.run(lambda: bool(link.buffer))
+    failed = link.pop()
+    assert failed is not None
+    link.give_back([(failed, Modified(0, counted=True))])
+    answers: list[Answer] = []
+    process.run(lambda: not process.group_worker.data.channels[0].state.in_hand)
+    command = Command("id", QUEUE.group_id(), 0, "dead-letter", {"offsets": [0]})
+    process.group_worker.command(command, answers.append)
+    process.run(lambda: bool(answers))
+    assert answers[0].result["done"] == [0]
+    ((record,), _) = cluster.log(DLQ, 0).read(0, 1, committed_only=True)
+    assert origin_of(record.headers()).delivery_count == 1
     process.crash()
