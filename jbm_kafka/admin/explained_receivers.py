@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from jbm_kafka.admin.explanation import Asks, ExplainedReceiver
+from jbm_kafka.core.process_names import process_name
 
 LOOKS_MS: Final = 2_000
 """A session's thread looks for messages of its listeners ten times a second, and its process notes that a bit later:
@@ -26,7 +27,7 @@ def receivers_of(answers: Iterable[Mapping[str, Any]]) -> Iterable[ExplainedRece
 def process_of(answer: Mapping[str, Any]) -> str:
     """`process 4711 at worker-3`, as its answer says."""
     process = answer.get("process", {})
-    return f"process {process.get('id', '?')} at {process.get('host', '?')}"
+    return process_name(process.get("host", "?"), process.get("id", "?"))
 
 
 def _receiver(process: str, told: Mapping[str, Any]) -> ExplainedReceiver:

@@ -13,6 +13,7 @@ from typing import Any
 
 from jbm_kafka.admin import commands, reasons
 from jbm_kafka.admin.asking_present import PresentOwners, Told
+from jbm_kafka.admin.explained_members import being_shared, name_of, not_answering, silent_members, silent_owner
 from jbm_kafka.admin.explained_receivers import process_of, receivers_of, why_none_asks
 from jbm_kafka.admin.explanation import (
     ExplainedMessage,
@@ -117,8 +118,8 @@ class _Explaining:
             name=str(self._group),
             group=self._group.group_id,
             members=len(seen.members),
-            idle_members=tuple(_name(each) for each in seen.members if not each.partitions),
-            reasons=(*self._of_all(held, seen), *whole),
+            idle_members=tuple(name_of(each) for each in seen.members if not each.partitions),
+            reasons=(*self._of_all(held, seen), *self._of_members(told, seen), *whole),
             messages=tuple(messages),
             partitions=tuple(self._partitions(held, messages, told, seen)),
             receivers=tuple(receivers_of(told.results.values())),
@@ -226,6 +227,17 @@ class _Explaining:
             nobody = reasons.reason(Rule.NOBODY_RECEIVES)
             yield nobody if held.by_partition else replace(nobody, remedy="")  # nothing is held: nobody need receive
 
+    def _of_members(self, told: Told, seen: FromKafka) -> Iterable[Reason]:
+        """Of processes that did not answer: what they hold is not known, also where others have their partitions."""
+        asked = told.results.keys() | told.silent.keys()
+        refused = {partition for partition, why in told.silent.items() if why}
+        silent = silent_members(seen.members, asked - refused, told.results)
+        if silent:
+            present = self._cluster.admin.members(self._group.group_id, self._group.topic)
+            there = {each.member_id for each in present}
+            for member in silent:
+                yield not_answering(member, is_gone=member.member_id not in there)
+
     def _explained(self, row: HeldMessageRow, held: Held, told: Told, seen: FromKafka) -> ExplainedMessage:
         first = self._first_of(row, held)
         found = [self._why(row, first, told, seen)]
@@ -282,17 +294,17 @@ class _Explaining:
         if answer is not None:
             return self._of_partition(partition, told, seen)[0]
         if partition not in seen.owners:
-            return reasons.reason(Rule.NO_OWNER)
-        return _silent(seen.owners[partition], told.silent.get(partition, ""))
+            return being_shared(seen.members, told.results)
+        return silent_owner(seen.owners[partition], told.silent.get(partition, ""))
 
     def _of_partition(self, partition: int, told: Told, seen: FromKafka) -> list[Reason]:
         """What keeps all of a partition."""
         found = list(seen.transactions.get(partition, ()))
         answer = told.results.get(partition)
         if seen.members and partition not in seen.owners and answer is None:
-            found.append(reasons.reason(Rule.NO_OWNER))
+            found.append(being_shared(seen.members, told.results))
         elif partition in told.silent and partition in seen.owners:
-            found.append(_silent(seen.owners[partition], told.silent[partition]))
+            found.append(silent_owner(seen.owners[partition], told.silent[partition]))
         if answer is not None:
             if answer.get("closed"):
                 found.append(reasons.reason(Rule.CLOSED, text=str(answer["closed"])))
@@ -319,7 +331,7 @@ class _Explaining:
             who_answers = "" if answer is None else process_of(answer)
             yield ExplainedPartition(
                 partition=partition,
-                owner=who_answers if member is None else _name(member),
+                owner=who_answers or ("" if member is None else name_of(member)),
                 held=count,
                 units=dict((answer or {}).get("units", {})),
                 reasons=tuple(found),
@@ -357,10 +369,6 @@ def _message(row: HeldMessageRow, why: tuple[Reason, ...]) -> ExplainedMessage:
     )
 
 
-def _name(member: GroupMember) -> str:
-    return f"{member.member_id} at {member.host}" if member.host else member.member_id
-
-
 def _rule(value: object) -> Rule:
     """A newer owner may have rules that are not known here."""
     try:
@@ -371,11 +379,6 @@ def _rule(value: object) -> Rule:
 
 def _until(row: HeldMessageRow) -> int | None:
     return row.due_at_ms if row.rule in (Rule.DELAYED, Rule.NOT_YET_DUE) else None
-
-
-def _silent(member: GroupMember, why: str) -> Reason:
-    text = f"the process that has its partition did not say: member {_name(member)}"
-    return reasons.reason(Rule.OWNER_SILENT, text=f"{text}; {why}" if why else text)
 
 
 def _not_read(answer: Mapping[str, Any]) -> Reason:

@@ -83,7 +83,7 @@ class ExplainedPartition:
 
     partition: int
     owner: str
-    """The member of the group that has it, by its address and id; empty: none."""
+    """The process that has it, `process 4711 at worker-3`, or its member of the group; empty: none."""
     held: int
     """Messages not settled, as far as was looked."""
     units: Mapping[str, int] = field(default_factory=dict)

@@ -38,6 +38,9 @@ _REMEDIES: Final[Mapping[Rule, str]] = {
     Rule.IN_HAND: "a receiver that hangs keeps it as long as its process lives: stop that",
     Rule.NOT_SELECTED: "receive with a selector that chooses it, or with none",
     Rule.NOBODY_RECEIVES: "start a receiver",
+    Rule.NO_OWNER: "wait some seconds. If it stays so, a member hangs or is stopped: the others wait for it until its "
+    "session timeout is over (session_timeout_ms), or, if it lives, until it says what it gives up. Look at those that "
+    "are not heard of, and end the one that hangs",
     Rule.OWNER_SILENT: "it may just have died: the group notices that after its session timeout, 10 s unless set, and "
     "others get its partitions. Else see its log: one of an older version cannot say; stop one that hangs",
     Rule.CLOSED: "see the log of that process",

@@ -1,0 +1,74 @@
+"""Members of a consumer group as `explain` names them, and which of them answered nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jbm_kafka.admin import reasons
+from jbm_kafka.admin.explained_receivers import process_of
+from jbm_kafka.admin.explanation import Reason
+from jbm_kafka.core.process_names import named_process
+from jbm_kafka.core.standing import Rule
+from jbm_kafka.ports import GroupMember
+
+NAMES_MAX = 5
+"""So many members are named in one sentence."""
+
+
+def name_of(member: GroupMember) -> str:
+    """`process 4711 at worker-3`; of one whose `client.id` is its application's its id in the group and its address."""
+    process = named_process(member.client_id)
+    if process is not None:
+        return process
+    return f"member {member.member_id} at {member.host}" if member.host else member.member_id
+
+
+def silent_members(
+    members: Sequence[GroupMember], asked: Collection[int], answers: Mapping[int, Mapping[str, Any]]
+) -> Sequence[GroupMember]:
+    """Those that have a partition that was asked about, and did not answer: nobody did, or another process."""
+    return [
+        member
+        for member in members
+        if (mine := member.partitions & set(asked))
+        and not any(_is_by(member, answers[partition]) for partition in mine if partition in answers)
+    ]
+
+
+def not_answering(member: GroupMember, *, is_gone: bool) -> Reason:
+    """Of all that it has; `is_gone`: the group has put it out while it was asked."""
+    text = f"{name_of(member)} did not answer: what it has in hand is not known"
+    found = reasons.reason(Rule.OWNER_SILENT, text=text)
+    if not is_gone:
+        return found
+    gone = f"{text}; the group has put it out meanwhile, and others get what it had"
+    return replace(found, text=gone, remedy="if it still lives it hangs, or was stopped: end it")
+
+
+def being_shared(members: Sequence[GroupMember], answers: Mapping[int, Mapping[str, Any]]) -> Reason:
+    """Of a partition that no member has: the group shares its partitions anew, and waits for each of them."""
+    heard = {process_of(answer) for answer in answers.values()}
+    unheard = [name_of(each) for each in members if not _is_heard(each, heard)]
+    text = reasons.reason(Rule.NO_OWNER).text
+    if unheard:
+        more = f" and {len(unheard) - NAMES_MAX} more" if len(unheard) > NAMES_MAX else ""
+        text += f", and waits for its members; not heard of: {', '.join(unheard[:NAMES_MAX])}{more}"
+    return reasons.reason(Rule.NO_OWNER, text=text)
+
+
+def silent_owner(member: GroupMember, why: str) -> Reason:
+    """Of what it has the partition of; `why`: as far as that is known."""
+    text = f"the process that has its partition did not say: {name_of(member)}"
+    return reasons.reason(Rule.OWNER_SILENT, text=f"{text}; {why}" if why else text)
+
+
+def _is_heard(member: GroupMember, heard: Collection[str]) -> bool:
+    name = named_process(member.client_id)
+    return bool(heard) if name is None else name in heard
+
+
+def _is_by(member: GroupMember, answer: Mapping[str, Any]) -> bool:
+    """A member whose process cannot be told by its name is taken for the one that answered."""
+    return named_process(member.client_id) in (None, process_of(answer))

@@ -1,0 +1,74 @@
+"""Members of a group are told by host and process, so that an operator finds them, and those that say nothing too."""
+
+from __future__ import annotations
+
+import os
+import platform
+
+from jbm_kafka.admin.explained_members import being_shared, name_of, not_answering, silent_members
+from jbm_kafka.admin.explained_receivers import process_of
+from jbm_kafka.core.process_names import member_client_id, named_process
+from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import GroupMember
+from tests.conftest import MakeTopic
+from tests.kafka.world import consume_until, member
+
+
+def of_process(number: int, *partitions: int) -> GroupMember:
+    client_id = member_client_id("worker-3", number)
+    return GroupMember(f"{client_id}-6b98a310", client_id, "10.0.0.7", frozenset(partitions))
+
+
+def answer_of(number: int) -> dict[str, object]:
+    return {"process": {"host": "worker-3", "id": number}}
+
+
+STRANGER = GroupMember("mine-6b98a310", "mine", "10.0.0.8", frozenset({2}))
+
+
+def test_a_frozen_process_was_not_named_and_receivers_could_not_be_matched_with_owners() -> None:
+    """UNIT-17: the group's list of members and what processes say of themselves have the same words."""
+    assert name_of(of_process(4711)) == process_of(answer_of(4711)) == "process 4711 at worker-3"
+    assert name_of(STRANGER) == "member mine-6b98a310 at 10.0.0.8"
+    assert name_of(GroupMember("m", "", "", frozenset())) == "m"
+    assert named_process(member_client_id("a/b", 7)) == "process 7 at a_b"
+    assert named_process(member_client_id("", 7)) == "process 7 at ?"
+
+
+def test_a_group_lists_its_members_by_host_and_process_unless_the_application_names_them(
+    bootstrap: str, kafka_name: str, make_topic: MakeTopic
+) -> None:
+    """UNIT-17: a `client.id` that the application gives, maybe for a quota, stays as it is."""
+    topic = make_topic(partitions=2)
+    ours = member(ConfluentKafka(bootstrap), kafka_name, topic, partitions=2)
+    theirs = member(ConfluentKafka(bootstrap, {"client.id": "mine"}), kafka_name, topic, partitions=2)
+    consume_until(lambda: bool(ours.assignment()) and bool(theirs.assignment()), ours, theirs)
+    found = ConfluentKafka(bootstrap).admin().members(kafka_name, topic)
+    assert {each.client_id for each in found} == {f"jbm-kafka@{platform.node()}/{os.getpid()}", "mine"}
+    ours.close()
+    theirs.close()
+
+
+def test_a_process_whose_partition_another_answers_for_was_not_told() -> None:
+    """UNIT-17: frozen past its session timeout; of what it holds its successor knows nothing."""
+    frozen, alive = of_process(1, 0), of_process(2, 1)
+    answers = {0: answer_of(2), 1: answer_of(2)}
+    assert silent_members([frozen, alive, STRANGER], [0, 1], answers) == [frozen]
+    assert silent_members([frozen, alive], [0, 1], {1: answer_of(2)}) == [frozen]
+    assert silent_members([frozen, alive], [1], {1: answer_of(2)}) == []
+    assert silent_members([STRANGER], [2], {2: answer_of(2)}) == []
+    told = not_answering(frozen, is_gone=False)
+    assert told.text == "process 1 at worker-3 did not answer: what it has in hand is not known"
+    assert "stop one that hangs" in told.remedy
+    gone = not_answering(frozen, is_gone=True)
+    assert gone.text.endswith("the group has put it out meanwhile, and others get what it had")
+
+
+def test_whom_a_group_that_shares_its_partitions_waits_for_was_not_told() -> None:
+    """UNIT-17: a worker that was frozen while it joined keeps the others waiting, for its session timeout."""
+    told = being_shared([of_process(1), of_process(2)], {0: answer_of(2)})
+    assert told.text.endswith("waits for its members; not heard of: process 1 at worker-3")
+    assert "session_timeout_ms" in told.remedy
+    assert "not heard of" not in being_shared([of_process(2), STRANGER], {0: answer_of(2)}).text
+    many = being_shared([of_process(number) for number in range(7)] + [STRANGER], {})
+    assert many.text.endswith("process 4 at worker-3 and 3 more")
