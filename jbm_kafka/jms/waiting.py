@@ -8,6 +8,7 @@ import time
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.closing import wait_handling_signals
 from jbm_kafka.jms.inbox import Inbox
+from jbm_kafka.jms.join_time import JoinTime
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
 
@@ -79,17 +80,17 @@ class Waiting:
         """
         inbox, link = self._inbox, self._link
         join_timeout_s = inbox.session.connection.provider.traits.join_timeout_s
-        deadline = time.monotonic() + join_timeout_s
+        joining = JoinTime(join_timeout_s)
         while link.is_attached and not inbox.is_over:
             inbox.stay_attached()
             if link.group_worker.is_settled:
                 return
-            if time.monotonic() > deadline:
+            if joining.is_over:
                 raise JMSError(
-                    f"{inbox.destination}: no partitions were assigned within {join_timeout_s:g} s; "
-                    f"is the cluster's group coordinator up?"
+                    f"{inbox.destination}: no partitions were assigned within {join_timeout_s:g} s (revoke_drain_ms and "
+                    f"60 s more); is the cluster's group coordinator up?"
                 )
-            self._filled.sleep_unless(lambda: False, LOOK_S)
+            joining.sleep(lambda: self._filled.sleep_unless(lambda: False, LOOK_S))
 
     def _wait_filled(self, deadline: float | None) -> Delivery | None:
         """Sleep until something happens to the link."""
