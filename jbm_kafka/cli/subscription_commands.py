@@ -52,7 +52,7 @@ def list_subscriptions(topic: Named | None, cluster: Cluster, as_json: bool) -> 
 @cluster_options
 @json_option
 def delete(name: str, client_id: str, yes: bool, dry_run: bool, cluster: Cluster, as_json: bool) -> None:
-    """End a durable subscription for good: what it had not received it never will. Nobody may receive from it."""
+    """End a durable subscription for good: it never gets what it has not received. Stop its receivers before."""
     with admin_of(cluster) as admin:
         meant = to_be_ended(admin.subscriptions(), name, client_id)
         if not (yes or dry_run):
