@@ -282,12 +282,14 @@ class OperatorDepartures:
         behind: list[int] = []
         stuck: set[bytes] = set()
         group, reason, past = self._data.group, REASONS[errand.verb], errand.channel.state.past
+        failures = errand.channel.hold_failures
         for reference in found.takeable:
             unit, offset = reference.unit, reference.offset
             if unit is not None and unit in stuck:
                 behind.append(offset)
                 continue
-            departure = Departure(reference, past[offset].attempts if offset in past else 0, reason)
+            failure = failures.last_of(offset)
+            departure = Departure(reference, past[offset].attempts if offset in past else 0, reason, failure)
             if target is not None:
                 _check_routes(target, unit)
                 copy, has_body = copy_of(
@@ -347,6 +349,7 @@ class OperatorDepartures:
         channel = errand.channel
         if error is None:
             for each in leaving:
+                channel.hold_failures.take(each.reference.offset)
                 self._departures.log_left(channel, each, route.address)
             self._answer(errand, Answer(errand.command.id, channel.partition, result))
         elif not channel.is_lost:

@@ -73,6 +73,25 @@ def test_why_it_failed_is_told_while_it_is_on_hold_and_in_its_letter(
             assert [letter.last_error for letter, _ in admin.dead_letters(origin=orders)] == ["KeyError: 'last'"]
 
 
+def test_what_an_operator_gives_up_while_it_is_on_hold_keeps_why_it_failed(
+    admin: Admin, factory: ConnectionFactory, orders: Queue
+) -> None:
+    """Its letter had no last error, though the process that counted the attempt still ran."""
+    with factory.create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
+        session.create_producer(orders).send("bad", unit_of_order="ann")
+        with session.create_consumer(orders) as consumer:
+            for why in ("first", "last"):
+                try:
+                    raise KeyError(why)
+                except KeyError:
+                    receive(consumer).nack()
+            eventually(lambda: admin.counts(orders).for_operator == 1, "it is on hold")
+            assert len(admin.send_to_dead_letter(orders, unit="ann").messages) == 1
+            assert letters(admin, orders) == [("bad", "operator", 2)]
+            assert [letter.last_error for letter, _ in admin.dead_letters(origin=orders)] == ["KeyError: 'last'"]
+
+
 def test_a_release_dead_letters_what_holds_the_unit_while_somebody_receives(
     admin: Admin, factory: ConnectionFactory, orders: Queue
 ) -> None:
