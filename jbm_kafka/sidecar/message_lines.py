@@ -6,12 +6,14 @@ docs/logging.md lists the lines.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
 from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.bursts import Burst, Bursts
 from jbm_kafka.core.departure import EXPIRED, MOVED, OPERATOR, Departure
+from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.sidecar.config import COPY_RETRY_MS
 
@@ -22,6 +24,8 @@ EACH_MAX = 5
 """So many of one queue, reason and address have a line of their own; more in an interval are one with a count."""
 
 REPEATED = "repeated"
+_TYPE = re.compile(r"(?P<name>[\w.<>]+)(?:: |$)")
+"""How a failure begins that an exception is the cause of: failure_text."""
 
 
 class _Kind(NamedTuple):
@@ -61,7 +65,7 @@ class MessageLines:
                 address,
                 why,
                 COPY_RETRY_MS / 1000,
-                _id(leaving, topic, partition),
+                _id(leaving.reference, topic, partition),
             )
 
     def left(self, topic: str, partition: int, leaving: Departure, address: str | None, now_ms: int) -> None:
@@ -74,8 +78,8 @@ class MessageLines:
                 topic,
                 partition,
                 leaving.reference.offset,
-                _fate(kind, leaving.attempts),
-                _id(leaving, topic, partition),
+                _fate(kind, leaving.attempts, leaving.last_error),
+                _id(leaving.reference, topic, partition),
             )
 
     def repeated(self, topic: str, partition: int, offset: int, first: int, now_ms: int) -> None:
@@ -86,14 +90,17 @@ class MessageLines:
                 _level(kind), "%s[%d] offset %d %s; the first is at %d", topic, partition, offset, _fate(kind), first
             )
 
-    def held(self, topic: str, partition: int, offset: int, attempts: int) -> None:
+    def held(self, topic: str, partition: int, reference: Reference, attempts: int, failure: str | None) -> None:
         """A message is out of attempts, and stays for an operator: seldom, for its unit sends no more after it."""
+        last = _type_of(failure)
         log.warning(
-            "%s[%d] offset %d failed %s and is held with its unit, as on_dead_letter='hold' asks",
+            "%s[%d] offset %d failed %s%s and is held with its unit, as on_dead_letter='hold' asks; id %s",
             topic,
             partition,
-            offset,
+            reference.offset,
             "once" if attempts == 1 else f"{attempts} times",
+            f" (the last with {last})" if last else "",
+            _id(reference, topic, partition),
         )
 
     def log_counts(self, now_ms: int) -> None:
@@ -134,26 +141,33 @@ def _level(kind: _Kind) -> int:
     return logging.INFO if kind.reason in (EXPIRED, REPEATED, MOVED, OPERATOR) else logging.WARNING
 
 
-def _fate(kind: _Kind, attempts: int = 0) -> str:
+def _fate(kind: _Kind, attempts: int = 0, failure: str | None = None) -> str:
     if kind.reason == REPEATED:
         return "repeats a duplicate id and is settled unseen"
     if kind.reason in (MOVED, OPERATOR):
         return "was removed by an operator" if kind.address is None else f"was moved to {kind.address} by an operator"
-    return f"{_why(kind.reason, attempts)} {_where(kind.address)}"
+    return f"{_why(kind.reason, attempts, failure)} {_where(kind.address)}"
 
 
-def _why(reason: str, attempts: int) -> str:
+def _why(reason: str, attempts: int, failure: str | None) -> str:
     if reason == EXPIRED:
         return "expired"
     times = f" after {attempts} {'attempt' if attempts == 1 else 'attempts'}" if attempts else ""
-    return f"given up{times} ({reason})"
+    last = _type_of(failure)
+    return f"given up{times} ({reason}{f', the last with {last}' if last else ''})"
+
+
+def _type_of(failure: str | None) -> str:
+    """The exception's type alone, which the log may have: its text may tell what is in the message. Empty: unknown."""
+    found = None if failure is None else _TYPE.match(failure)
+    return "" if found is None else found["name"]
 
 
 def _where(address: str | None) -> str:
     return "and removed, for there is no address for it" if address is None else f"and moved to {address}"
 
 
-def _id(leaving: Departure, topic: str, partition: int) -> str:
-    record = cast("KafkaRecord | None", leaving.reference.record)
+def _id(reference: Reference, topic: str, partition: int) -> str:
+    record = cast("KafkaRecord | None", reference.record)
     headers = None if record is None else record.headers()
-    return message_id_of(headers, topic, partition, leaving.reference.offset)
+    return message_id_of(headers, topic, partition, reference.offset)

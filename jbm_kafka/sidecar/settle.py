@@ -117,8 +117,8 @@ class Settle:
     def _note_held(self, channel: OwnedChannel, reference: Reference, attempts: int, rows: Sequence[Modified]) -> None:
         past = channel.state.past.get(reference.offset)
         if past is not None and past.reason == HELD_FOR_OPERATOR:
-            self._departures.lines.held(channel.topic, channel.partition, reference.offset, attempts)
             failure = next((row.last_error for row in rows if row.offset == reference.offset), None)
+            self._departures.lines.held(channel.topic, channel.partition, reference, attempts, failure)
             channel.hold_failures.note(reference.offset, failure)
 
     def return_uncounted(self, channel: OwnedChannel, session: SessionId, offsets: Iterable[int]) -> None:

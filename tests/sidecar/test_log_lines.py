@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
 
 import pytest
 
@@ -53,12 +54,12 @@ def all_lines(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "jbm_kafka")
 
 
-def refuse(process: SteppedSidecar, link: Link, count: int) -> None:
+def refuse(process: SteppedSidecar, link: Link, count: int, *, last_error: str | None = None) -> None:
     """Receive so many, and give each back as failed."""
     link.demand.credit = count
     process.run(lambda: len(link.buffer) >= count)
     taken = [delivery for delivery in (link.pop() for _ in range(count)) if delivery is not None]
-    link.give_back([(delivery, Modified(delivery.offset, counted=True)) for delivery in taken])
+    link.give_back([(delivery, Modified(delivery.offset, counted=True, last_error=last_error)) for delivery in taken])
 
 
 def lines(caplog: pytest.LogCaptureFixture, logger: str) -> list[tuple[str, str]]:
@@ -113,8 +114,35 @@ def test_a_unit_that_is_held_for_an_operator_is_in_the_log(start: Start, caplog:
     refuse(process, link, 1)
     process.run(lambda: bool(lines(caplog, MESSAGES)))
     assert lines(caplog, MESSAGES) == [
-        ("WARNING", "orders[0] offset 0 failed 2 times and is held with its unit, as on_dead_letter='hold' asks")
+        (
+            "WARNING",
+            "orders[0] offset 0 failed 2 times and is held with its unit, as on_dead_letter='hold' asks; "
+            "id ID:kafka:orders:0:0",
+        )
     ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (
+            "continue",
+            "given up after 1 attempt (max-delivery-attempts, the last with LookupError) and moved to DLQ; id ",
+        ),
+        ("hold", "failed once (the last with LookupError) and is held with its unit, as on_dead_letter='hold' asks; "),
+    ],
+)
+def test_what_failed_last_is_in_the_log_by_its_type_alone(
+    start: Start, caplog: pytest.LogCaptureFixture, outcome: Literal["continue", "hold"], told: str
+) -> None:
+    """Not even the exception's type was told, though it was known. Its text may be what the message holds."""
+    process = start("one", settings=AddressSettings(max_delivery_attempts=1, on_dead_letter=outcome))
+    link = process.attach("s")
+    process.send("x", "y", unit=b"joe")
+    refuse(process, link, 1, last_error="LookupError: no card 4711")
+    process.run(lambda: bool(lines(caplog, MESSAGES)))
+    assert told in lines(caplog, MESSAGES)[0][1]
+    assert "4711" not in caplog.text
 
 
 def test_messages_that_cannot_leave_for_an_address_are_one_line_with_the_remedy_and_then_a_count(
