@@ -87,8 +87,8 @@ class Waiting:
                 return
             if joining.is_over:
                 raise JMSError(
-                    f"{inbox.destination}: no partitions were assigned within {join_timeout_s:g} s (revoke_drain_ms and "
-                    f"60 s more); is the cluster's group coordinator up?"
+                    f"{inbox.destination}: no partitions were assigned within {join_timeout_s:g} s (revoke_drain_ms "
+                    f"and 60 s more); is the cluster's group coordinator up?"
                 )
             joining.sleep(lambda: self._filled.sleep_unless(lambda: False, LOOK_S))
 
