@@ -67,7 +67,7 @@ class FoundDestinations:
         found = self.described(queue)
         if found is None:
             raise self.missing(queue, is_target=is_target)
-        self._refuse_topic(queue, found)
+        self._refuse_topic(queue, found, is_target=is_target)
         return found
 
     def with_letters(self, queue: Queue) -> TopicDescription:
@@ -169,8 +169,14 @@ class FoundDestinations:
         topics = Topics(self._admin, namespace=self._namespace, registry=self._registry)
         return topics.ensure(destination, create=False, partitions=DEFAULT_PARTITIONS)
 
-    def _refuse_topic(self, queue: Queue, described: TopicDescription) -> None:
+    def _refuse_topic(self, queue: Queue, described: TopicDescription, *, is_target: bool) -> None:
         """A topic's messages are its subscriptions', and no queue's."""
         self._registry.refresh()
         if self._registry.is_topic(queue.name, described.topic_id):
+            if is_target:
+                raise InvalidDestinationError(
+                    f"topic:{queue.name}: {queue.name!r} is a topic, and messages are moved to queues only: name a "
+                    f"queue",
+                    destination=queue.name,
+                )
             raise which_subscription(Topic(queue.name))

@@ -43,15 +43,14 @@ def _made(kind: type[Kind], name: str, context: click.Context, parameter: click.
         raise click.BadParameter(str(error), context, parameter) from None
 
 
-def as_new(context: click.Context, parameter: click.Parameter, value: str) -> Queue:
-    """The name of what is to be made: a queue, unless an option says otherwise; wrong usage if it cannot be one."""
-    if value.startswith("topic:"):
-        name = value.removeprefix("topic:")
-        raise click.BadParameter(f"{value!r}: a topic is made by: jbm-kafka create {name} --topic", context, parameter)
+def as_new(context: click.Context, parameter: click.Parameter, value: str) -> Queue | Topic:
+    """What is to be made: a queue, unless `topic:` or an option says otherwise; wrong usage if it cannot be one."""
     if value.startswith("-"):
         fault = f"{value!r}: every command would take that for an option; choose a name that begins otherwise"
         raise click.BadParameter(fault, context, parameter)
     try:
+        if value.startswith("topic:"):
+            return Topic(value.removeprefix("topic:"))
         return Queue(value.removeprefix("queue:"))
     except InvalidDestinationError as error:
         raise click.BadParameter(str(error), context, parameter) from None
@@ -169,5 +168,6 @@ def contact(cluster: Cluster, *, remedy: str = LOCAL_REMEDY) -> None:
     except KafkaClientError as error:
         others = [] if cluster.is_named else [each.bootstrap for each in running_brokers()]
         if others:
-            remedy = f"brokers of this machine run at {' and '.join(others)}: name one with --bootstrap {others[0]}"
+            run = f"{'another' if len(others) == 1 else 'others'} of this machine, with data elsewhere, run"
+            remedy = f"{remedy}; {run}{'s' if len(others) == 1 else ''} at {' and '.join(others)}"
         raise JMSError(f"{error}; {remedy}", bootstrap=cluster.bootstrap) from None

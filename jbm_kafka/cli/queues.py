@@ -29,9 +29,13 @@ UNKNOWN = "?"
 @click.option("--topic", "is_topic", is_flag=True, help="A topic, whose subscriptions get each message.")
 @cluster_options
 @json_option
-def create(queue: Queue, partitions: int | None, is_topic: bool, cluster: Cluster, as_json: bool) -> None:
-    """Create a queue: a Kafka topic, and a changelog beside it. One that is there as asked is left alone."""
+def create(queue: Queue | Topic, partitions: int | None, is_topic: bool, cluster: Cluster, as_json: bool) -> None:
+    """Create a queue: a Kafka topic, and a changelog beside it. One that is there as asked is left alone.
+
+    `topic:NAME` is as NAME with --topic.
+    """
     made = Topic(queue.name) if is_topic else queue
+    is_topic = isinstance(made, Topic)
     with admin_of(cluster) as admin:
         make = admin.create_topic if is_topic else admin.create_queue
         with _of_another_kind(made):

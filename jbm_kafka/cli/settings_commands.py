@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any
 
 import click
@@ -86,7 +86,11 @@ def _wrong_is_wrong_usage() -> Iterator[None]:
         raise click.UsageError(str(error)) from None
 
 
-@click.group(cls=HintingGroup)
+class _SettingsGroup(HintingGroup):
+    other_words = MappingProxyType({"show": "list", "get": "list", "delete": "unset", "remove": "unset"})
+
+
+@click.group(cls=_SettingsGroup)
 def settings() -> None:
     """Settings of queues and topics by pattern, for all processes and while they run.
 

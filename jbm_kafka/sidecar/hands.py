@@ -102,7 +102,7 @@ class Hands:
         if silent:
             why = "; ".join(sorted(refusals)) or f"who has them did not answer within {OTHERS_TIMEOUT_S:g} s"
             log.warning(
-                "browse %s: what receivers have in hand of partition %s is not known, and is shown as if it waited: %s",
+                "%s: what receivers have in hand of partition %s is not known, and is shown as if it waited: %s",
                 group,
                 ", ".join(silent),
                 why,

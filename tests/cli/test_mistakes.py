@@ -38,8 +38,10 @@ MISTAKES: list[tuple[list[str], str]] = [
      "Invalid value for 'DEST': queue 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     (["move", "q", "--all", "--to", "topic:news"],
      "Invalid value for '--to': 'topic:news': this is for queues only"),
-    (["create", "topic:news"],
-     "Invalid value for 'NAME': 'topic:news': a topic is made by: jbm-kafka create news --topic"),
+    (["create", "topic:a b"],
+     "Invalid value for 'NAME': topic 'a b': ' ' at position 1 is not allowed; legal are A-Z a-z 0-9 . _ -"),
+    (["settings", "show"],
+     "there is no command 'show'; that is: jbm-kafka settings list"),
     (["create", "--", "-x"],
      "Invalid value for 'NAME': '-x': every command would take that for an option; choose a name that begins "
      "otherwise"),

@@ -101,6 +101,10 @@ def test_a_topic_is_named_with_and_without_its_kind(
     assert (
         kafka("create", topic).err == f"jbm-kafka: {topic!r} is there as a topic; choose another name for the queue\n"
     )
+    assert kafka("create", f"topic:{topic}").out.startswith(f"topic:{topic} exists already"), "with `topic:` refused"
+    said = kafka("move", queue, "--to", topic, "--all")
+    only = f"topic:{topic}: {topic!r} is a topic, and messages are moved to queues only: name a queue"
+    assert (said.code, said.err) == (1, f"jbm-kafka: {only}\n"), "--subscription was advised, which is of no use"
     said = kafka("create", queue, "--topic")
     assert said.err == f"jbm-kafka: {queue!r} is there as a queue; choose another name for the topic\n"
     told = f"jbm-kafka: topic:{queue}: {queue!r} is a queue, and only topics have subscriptions: name a topic, or "

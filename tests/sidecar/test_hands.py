@@ -103,7 +103,7 @@ def test_an_owner_who_does_not_answer_is_not_waited_for_for_ever(
     with caplog.at_level(logging.WARNING):
         assert shown(kafka) == AS_IF_IT_WAITED
     (line,) = caplog.messages
-    assert "browse queue:orders: what receivers have in hand of partition 0 is not known" in line
+    assert "queue:orders: what receivers have in hand of partition 0 is not known" in line
     assert "did not answer within 0.3 s" in line
 
 
