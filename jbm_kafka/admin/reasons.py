@@ -20,7 +20,7 @@ _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.LEAVING: "it is on its way to the dead-letter or expiry address",
     Rule.IN_DOUBT: "it is acknowledged in a commit or checkpoint whose end is not known yet",
     Rule.NOT_READ: "it lies behind what the owner of its partition has read",
-    Rule.SETTLED: "it is finished: acknowledged, given up or expired; or it was never there",
+    Rule.SETTLED: "it was finished a moment ago: acknowledged, given up or expired; what follows in its unit goes next",
     Rule.READY: "nothing keeps it: it goes to the next receiver that asks",
     Rule.RECEIVERS_BUSY: "it could go, but no receiver asks for one now",
     Rule.RECORDING: "it goes when the next checkpoint is written",

@@ -5,7 +5,7 @@ from enum import Enum
 
 import click
 
-from jbm_kafka.admin import ExplainedMessage, ExplainedPartition, ExplainedReceiver, Explanation, Reason
+from jbm_kafka.admin import ExplainedPartition, ExplainedReceiver, Explanation
 from jbm_kafka.admin.explained_receivers import does
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
@@ -19,7 +19,8 @@ from jbm_kafka.cli.command_options import (
     with_id_form,
 )
 from jbm_kafka.cli.connect import Named, admin_of, as_named
-from jbm_kafka.cli.render import json_line, printable, short, when
+from jbm_kafka.cli.reason_lines import ReasonLines
+from jbm_kafka.cli.render import json_line, printable
 from jbm_kafka.core.jms_errors import JMSError
 
 NOT_HELD = (
@@ -70,7 +71,7 @@ def explain(
         values = {**asdict(found), "starving": found.starving, "idle_receivers": found.idle_receivers}
         click.echo(json_line(_plain(values)))
     else:
-        _show(found, is_all=is_all)
+        _show(found, is_all=is_all, older_than_s=older_than)
     if not (found.messages or is_all):
         raise JMSError(f"{found.name}: {with_id_form(_not_held(found, older_than), message_id)}")
 
@@ -81,22 +82,22 @@ def _not_held(found: Explanation, older_than_s: float) -> str:
     return f"of what was sent more than {older_than_s:g} s ago, {NOT_HELD}" if older_than_s else NOT_HELD
 
 
-def _show(found: Explanation, *, is_all: bool) -> None:
+def _show(found: Explanation, *, is_all: bool, older_than_s: float) -> None:
     receivers = (
         f"{found.members} process{'' if found.members == 1 else 'es'} receive{'s' if found.members == 1 else ''}"
     )
     click.echo(f"{found.name}: {receivers}, consumer group {found.group}")
-    for reason in found.reasons:
-        _show_reason(reason, "")
+    lines = ReasonLines()
+    lines.of_all(found.reasons)
     is_shared_anew = len(found.idle_members) == found.members
     for name in () if is_shared_anew else found.idle_members:
         click.echo(f"without a partition: {printable(name)}")
-    for message in found.messages:
-        _show_message(message)
-    if is_all and not found.messages:
-        click.echo("nothing is held")
+    lines.of_messages(found.messages)
+    if is_all and not found.messages and found.is_whole:
+        held = sum(each.held for each in found.partitions)
+        click.echo(f"nothing that is held was sent more than {older_than_s:g} s ago" if held else "nothing is held")
     for partition in found.partitions:
-        _show_partition(partition, is_all=is_all)
+        _show_partition(partition, lines, is_all=is_all)
     if is_all:
         for receiver in found.receivers:
             _show_receiver(receiver)
@@ -107,27 +108,14 @@ def _show(found: Explanation, *, is_all: bool) -> None:
         click.echo("there is more than was looked at")
 
 
-def _show_message(message: ExplainedMessage) -> None:
-    unit = "a message without a unit" if message.unit is None else f"unit {short(printable(message.unit))}"
-    tries = f", delivered {message.attempts} time{'' if message.attempts == 1 else 's'}" if message.attempts else ""
-    behind = f", {message.behind} behind it" if message.behind else ""
-    click.echo(
-        f"{unit}: partition {message.partition} offset {message.offset}, {short(printable(message.message_id))}, "
-        f"sent {when(message.sent_at_ms)} UTC{tries}{behind}"
-    )
-    for reason in message.reasons:
-        _show_reason(reason, "  ")
-
-
-def _show_partition(partition: ExplainedPartition, *, is_all: bool) -> None:
+def _show_partition(partition: ExplainedPartition, lines: ReasonLines, *, is_all: bool) -> None:
     if not (partition.reasons or is_all):
         return
     owner = printable(partition.owner) or "nobody"
     units = ", ".join(f"{count} {rule}" for rule, count in sorted(partition.units.items()))
     told = f"; units: {units}" if units else ""
     click.echo(f"partition {partition.partition}: {partition.held} held, owner {owner}{told}")
-    for reason in partition.reasons:
-        _show_reason(reason, "  ")
+    lines.of_one(partition.reasons)
 
 
 def _show_receiver(each: ExplainedReceiver) -> None:
@@ -138,14 +126,6 @@ def _show_receiver(each: ExplainedReceiver) -> None:
         printable(f"receiver {each.receiver} ({each.mode}){client} in {each.process}: ")
         + f"{messages} in hand{unread}; {does(each)}"
     )
-
-
-def _show_reason(reason: Reason, indent: str) -> None:
-    since = "" if reason.since_ms is None else f", since {when(reason.since_ms)} UTC"
-    until = "" if reason.until_ms is None else f", until {when(reason.until_ms)} UTC"
-    click.echo(f"{indent}{printable(reason.text)}{since}{until}")
-    if reason.remedy:
-        click.echo(f"{indent}  {printable(reason.remedy)}")
 
 
 def _plain(value: object) -> object:

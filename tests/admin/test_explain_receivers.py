@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, ExplainedReceiver, Explanation, Rule
+from jbm_kafka.admin.asking_present import PresentOwners
 from jbm_kafka.admin.explained_receivers import does, duration, receivers_of, why_none_asks
 from jbm_kafka.jms.connection import Connection
 from tests.admin.test_explain import rules, until
@@ -164,3 +166,25 @@ def test_why_none_asks_counts_each_kind_once() -> None:
         "allows; 1 is of a connection that is not started"
     )
     assert duration(119_999) == "119 s"
+
+
+def test_the_first_of_a_unit_that_was_finished_meanwhile_was_told_for_the_next(
+    admin: Admin, connection: Connection, orders: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UNIT-17: "it is finished, or it was never there" was said of a unit with two messages behind it."""
+    send_units(connection, orders)
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    first = receive(session.create_consumer(orders, prefetch=1))
+    ask = PresentOwners.ask
+    asked: list[object] = []
+
+    def acknowledged_before(*values: Any, **named: Any) -> Any:
+        if not asked:
+            first.acknowledge()
+        asked.append(values)
+        return ask(*values, **named)
+
+    monkeypatch.setattr(PresentOwners, "ask", acknowledged_before)
+    (found,) = admin.explain(orders, unit="a").messages
+    assert Rule.SETTLED not in rules(found)
+    assert (found.behind, len(asked)) == (1, 2)

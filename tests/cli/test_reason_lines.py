@@ -1,0 +1,55 @@
+"""`explain` tells each cause once, with how many it keeps and what can be done, and then what it keeps."""
+
+from __future__ import annotations
+
+import pytest
+
+from jbm_kafka.admin import ExplainedMessage, Reason, Rule
+from jbm_kafka.admin.reasons import reason
+from jbm_kafka.cli.reason_lines import ReasonLines
+from tests.cli.conftest import Run
+
+
+def message(offset: int, *reasons: Reason, unit: str | None = None) -> ExplainedMessage:
+    return ExplainedMessage(
+        partition=0, offset=offset, message_id=f"ID:{offset}", unit=unit, sent_at_ms=1_000, attempts=0, behind=0,
+        reasons=reasons,
+    )  # fmt: skip
+
+
+def head(offset: int, who: str = "a message without a unit") -> str:
+    return f"{who}: partition 0 offset {offset}, ID:{offset}, sent 1970-01-01 00:00:01 UTC"
+
+
+def test_nobody_receives_was_told_of_each_message_again(capsys: pytest.CaptureFixture[str]) -> None:
+    nobody, lines = reason(Rule.NOBODY_RECEIVES), ReasonLines()
+    lines.of_all([nobody])
+    lines.of_messages([message(1, nobody), message(2, nobody)])
+    assert capsys.readouterr().out.splitlines() == ["nobody receives", "  start a receiver", head(1), head(2)]
+
+
+def test_what_keeps_several_alike_is_told_once_with_their_number(capsys: pytest.CaptureFixture[str]) -> None:
+    silent, delayed, lines = reason(Rule.OWNER_SILENT), reason(Rule.DELAYED), ReasonLines()
+    lines.of_messages([message(1, silent), message(2, delayed, unit="joe"), message(3, silent)])
+    lines.of_one([silent])
+    assert capsys.readouterr().out.splitlines() == [
+        "2 units or messages:",
+        f"  {silent.text}",
+        f"    {silent.remedy}",
+        f"    {head(1)}",
+        f"    {head(3)}",
+        head(2, "unit joe"),
+        f"  {delayed.text}",
+        f"  {silent.text}",
+    ]
+
+
+def test_nothing_is_held_was_told_of_a_queue_that_holds_what_is_younger(kafka: Run, queue: str) -> None:
+    """And what keeps the first of many was told of each of them."""
+    for text in "1234":
+        kafka("send", queue, "--text", text)
+    said = kafka("explain", queue, "--older-than", "1000")
+    assert "nothing that is held was sent more than 1000 s ago" in said.out.splitlines()
+    assert "nothing is held" not in said.out
+    said = kafka("explain", queue)
+    assert (said.out.count("nobody receives"), said.out.count("start a receiver")) == (1, 1)
