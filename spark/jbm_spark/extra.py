@@ -1,14 +1,30 @@
 """What to install, told in one line where PySpark is missing. Needs no PySpark, and imports nothing of it."""
 
+import re
+from importlib import metadata
+
 from jbm_spark.errors import PySparkMissingError
 
-INSTALL_HINT = "pip install 'jbm-kafka[spark]'"
+_NEEDED = re.compile(r"(pyspark)\s*\(?(==[^;)\s]+)")
+"""As in `pyspark==4.1.1; extra == "spark"`."""
+WITH_PACKAGE = "pip install 'jbm-kafka[spark]'"
+"""All that is known where the package was not installed."""
+
+
+def install_hint() -> str:
+    """What to type: PySpark alone, in the version of our jars, as the package may have come as a file."""
+    try:
+        requirements = metadata.requires("jbm-kafka") or []
+    except metadata.PackageNotFoundError:
+        requirements = []
+    found = (_NEEDED.match(each) for each in requirements)
+    return next((f"pip install '{each[1]}{each[2]}'" for each in found if each is not None), WITH_PACKAGE)
 
 
 def pyspark_missing(error: ModuleNotFoundError) -> ModuleNotFoundError:
     """What to raise instead; the same error when something else is missing."""
     if error.name is None or error.name.partition(".")[0] != "pyspark":
         return error
-    missing = PySparkMissingError(f"PySpark is not installed: {INSTALL_HINT}")
+    missing = PySparkMissingError(f"PySpark is not installed: {install_hint()}")
     missing.name = "pyspark"
     return missing

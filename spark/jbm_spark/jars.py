@@ -19,7 +19,7 @@ from jbm_kafka.devbroker.file_lock import locked
 from jbm_kafka.devbroker.folders import cache_folder
 from jbm_kafka.devbroker.maven import FETCH_TIMEOUT_S, MavenError, copy_jars
 from jbm_spark.errors import JarsError
-from jbm_spark.extra import INSTALL_HINT
+from jbm_spark.extra import install_hint
 
 JARS_FOLDER_VARIABLE = "JBM_SPARK_JARS"
 """Environment variable that names the jars folder when it is not the one in the user's cache."""
@@ -53,7 +53,7 @@ def installed_pyspark() -> str:
     try:
         return version("pyspark")
     except PackageNotFoundError:
-        raise JarsError(f"PySpark is not installed: {INSTALL_HINT}") from None
+        raise JarsError(f"PySpark is not installed: {install_hint()}") from None
 
 
 def listed(folder: Path) -> dict[str, str]:
@@ -159,7 +159,7 @@ def _check_connector(digests: Mapping[str, str], pyspark_version: str) -> None:
         found = ", ".join(connectors) or "none"
         raise JarsError(
             f"the Spark Kafka connector in {_LIST} ({found}) must be PySpark's version {pyspark_version}: "
-            f"{INSTALL_HINT} brings the PySpark of these jars; other jars: {JARS_FOLDER_VARIABLE}, see docs/spark.md"
+            f"{install_hint()} brings the PySpark of these jars; other jars: {JARS_FOLDER_VARIABLE}, see docs/spark.md"
         )
 
 

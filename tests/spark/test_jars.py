@@ -55,7 +55,7 @@ def test_a_second_connector_in_the_folder_is_refused(folder: Path) -> None:
 
 
 def test_a_connector_of_another_release_than_pyspark_is_refused(folder: Path) -> None:
-    with pytest.raises(JarsError, match=r"\(4\.1\.1\) must be PySpark's version 4\.2\.0.*pip install 'jbm-kafka\[sp"):
+    with pytest.raises(JarsError, match=r"\(4\.1\.1\) must be PySpark's version 4\.2\.0.*pip install 'pyspark==4"):
         jars.check(folder, pyspark_version="4.2.0")
 
 
@@ -120,7 +120,7 @@ def test_without_pyspark_it_is_told_before_anything_is_fetched(monkeypatch: pyte
 
     monkeypatch.setenv("JBM_CACHE", str(tmp_path))
     monkeypatch.setattr(jars, "version", missing)
-    with pytest.raises(JarsError, match=r"^PySpark is not installed: pip install 'jbm-kafka\[spark\]'$"):
+    with pytest.raises(JarsError, match=r"^PySpark is not installed: pip install 'pyspark==[0-9.]+'$"):
         jars.ready()
     assert list(tmp_path.iterdir()) == []
 

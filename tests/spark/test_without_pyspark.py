@@ -2,10 +2,16 @@
 
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
-TOLD = "PySpark is not installed: pip install 'jbm-kafka[spark]'"
+from tests.house.sources import ROOT
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PINNED = next(each for each in PYPROJECT["project"]["optional-dependencies"]["spark"] if each.startswith("pyspark"))
+TOLD = f"PySpark is not installed: pip install '{PINNED}'"
+"""An earlier text named the package, which pip does not find where it came as a file."""
 
 
 def run(code: str) -> "subprocess.CompletedProcess[str]":
