@@ -115,8 +115,7 @@ class MessageProducer:
 
         Without `on_completion` a persistent send returns when every in-sync replica has it (SEND-1), and one in
         PERSISTENT_GROUPACK at once; every n-th of those waits until all before it are confirmed (SEND-3). Returns the
-        message with its headers set; one made of a str, bytes or a dict has the `properties`, too, and a Message
-        that was given keeps its own.
+        message with its headers set, and with `properties` unless it is a Message that was given.
 
         Raises:
             SendTimeoutError: not confirmed within some 30 s. It may be in the queue or not: treat it as not sent

@@ -89,10 +89,7 @@ class Sending:
         set_headers(sent, correlation_id=correlation_id, type=type, reply_to=reply_to)
         info = self._info
         if info is None or target is not self._target or info is not self._provider.known_topic(target.name):
-            info = self._info = self._provider.ensure_to_send(target)
-            self._provider.check_sendable(target)
-            self._target = target
-            self._temporary = parse_temporary_name(target.name) if target.is_temporary else None
+            info = self._find(target)
         unit = self._routing.unit(unit_of_order, unit_of_producer, sent, given, target)
         now_ms = self._now_ms()
         message_id = None if disable_message_id else self._next_id()
@@ -118,6 +115,13 @@ class Sending:
         else:
             self._send(sent, record, target, on_completion)
         return sent
+
+    def _find(self, target: Destination) -> TopicInfo:
+        info = self._info = self._provider.ensure_to_send(target)
+        self._provider.check_sendable(target)
+        self._target = target
+        self._temporary = parse_temporary_name(target.name) if target.is_temporary else None
+        return info
 
     def _send(self, message: Message, record: Outgoing, target: Destination, on_completion: Any) -> None:
         try:
