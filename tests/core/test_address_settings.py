@@ -20,6 +20,7 @@ from jbm_kafka.core.address_settings import (
     changed_settings,
     settings_without,
 )
+from jbm_kafka.core.addresses import kind_remedy
 from jbm_kafka.core.destination import Queue, TemporaryTopic, Topic
 from jbm_kafka.core.markers import SYSTEM_GENERATED, UNSET, Unset
 from jbm_kafka.core.setting_rules import RULES, TYPES
@@ -348,3 +349,16 @@ def test_settings_are_shown_with_what_was_given_only() -> None:
         "AddressSettings(expiry_address=None, partitions=4)"
     )
     assert repr(AddressSettings()) == "AddressSettings()"
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "written"), [("letters", "topic", "topic:letters"), ("topic:letters", "queue", "letters")]
+)
+def test_an_address_of_the_other_kind_is_told_as_the_other_kind_is_written(
+    address: str, kind: str, written: str
+) -> None:
+    told = kind_remedy(address, setting="dead_letter_address", of="orders.#")
+    assert told == (
+        f"'letters' is a {kind}, and a name is either; write dead_letter_address={written} where it is set, or: "
+        f"jbm-kafka settings set 'orders.#' dead_letter_address={written}"
+    )

@@ -6,6 +6,7 @@ from typing import Any, Never
 import pytest
 
 from jbm_kafka.core.call_arguments import explained, explained_function, refuse_others
+from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.jms_errors import InvalidTypeError
 
 
@@ -43,6 +44,9 @@ class Example:
 
     def _private(self, one: int) -> int:
         return one
+
+    def asked(self, destination: "Destination", text: str, *, timeout: float) -> None:
+        """Asks."""
 
 
 class Further(Example):
@@ -133,3 +137,12 @@ def test_what_is_private_is_left_alone() -> None:
     with pytest.raises(TypeError) as raised:
         ONE._private()
     assert type(raised.value) is TypeError
+
+
+def test_a_text_for_a_destination_is_told_before_what_else_is_missing() -> None:
+    """It complained of the time-out alone."""
+    with pytest.raises(InvalidTypeError) as caught:
+        Example(1).asked("nobody", "hi")  # type: ignore[call-arg, arg-type]
+    assert str(caught.value) == (
+        "destination is 'nobody': it is a Queue, not its name; use Queue('nobody'). And asked() needs 'timeout'"
+    )
