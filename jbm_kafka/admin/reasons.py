@@ -154,7 +154,8 @@ def _open(what: str, transaction: OpenTransaction, bootstrap: str) -> Reason:
         remedy=f"its producer ends it, or its coordinator some seconds after its timeout of "
         f"{transaction.timeout_ms / 1000:g} s; kafka-transactions.sh --bootstrap-server {bootstrap} describe "
         f"--transactional-id {transaction.transactional_id} tells more, and forceTerminateTransaction "
-        f"--transactionalId {transaction.transactional_id} ends it now, in all its partitions",
+        f"--transactionalId {transaction.transactional_id} ends it now, in all its partitions: what "
+        "it wrote is thrown away",
     )
 
 
