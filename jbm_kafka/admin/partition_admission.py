@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
@@ -177,7 +177,7 @@ def unit_paths(places: UnitPlaces) -> Mapping[str, int]:
 
 def _wait(used: DestinationInUse, wait_s: float, tell: Tell) -> None:
     if wait_s > 0:
-        until = datetime.fromtimestamp(time.time() + wait_s, UTC)
+        until = datetime.now(UTC) + timedelta(seconds=wait_s)
         tell(
             f"{used.destination}: waiting until {until:%H:%M:%S} UTC ({wait_s:g} s), so that all senders have heard of "
             f"it"
