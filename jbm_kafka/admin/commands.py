@@ -12,6 +12,11 @@ def resume(group: ChannelGroup) -> str:
     return f"jbm-kafka resume {group.destination.name}"
 
 
+def admit(group: ChannelGroup) -> str:
+    """Routes units by all partitions of the topic."""
+    return f"jbm-kafka admit-partitions {group.destination.name}"
+
+
 def release(group: ChannelGroup, unit: str | None, message_id: str) -> str:
     """Lets go on what is on hold: the unit, or the message where it has none."""
     which = option("--id", message_id) if unit is None else option("--unit", unit)

@@ -69,6 +69,8 @@ class QueueCounts:
     """What of it is paused, by whom and since when."""
     next_partitions: int = 0
     """An admission of so many partitions has begun and not ended; 0: none has (`Admin.admit_partitions`)."""
+    unit_partitions: int = 0
+    """By so many partitions units are routed; fewer than there are: those that were added must be admitted first."""
     kept_units: int = 0
     """Units that keep the partition they had before more were admitted (`Admin.unit_paths`)."""
 
@@ -208,6 +210,7 @@ def count_group(
         ready=sum(tally.ready for tally in found.values()),
         pause=pause,
         next_partitions=places.next_partitions,
+        unit_partitions=places.partitions,
         kept_units=len(places.paths),
         partitions=tuple(
             counts_of(

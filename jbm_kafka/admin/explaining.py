@@ -227,6 +227,10 @@ class _Explaining:
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _of_all(self, held: Held, seen: FromKafka) -> Iterable[Reason]:
+        if self._pause.production is not None:
+            yield reasons.with_remedy(reasons.paused_sending(self._pause.production), commands.resume(self._group))
+        if self._group.partitions > self._places.partitions:
+            yield reasons.not_admitted(self._group.partitions, self._places.partitions, commands.admit(self._group))
         if self._pause.consumption is not None:
             yield reasons.with_remedy(reasons.paused(self._pause.consumption), commands.resume(self._group))
         if not seen.members:
@@ -254,7 +258,7 @@ class _Explaining:
     def _with_command(self, why: Reason, first: HeldMessageRow) -> Reason:
         """With the command that ends it, where there is one."""
         if why.rule is Rule.ON_HOLD:
-            return reasons.with_remedy(why, commands.release(self._group, first.unit, first.message_id))
+            return reasons.with_release(why, commands.release(self._group, first.unit, first.message_id))
         return reasons.with_remedy(why, commands.resume(self._group)) if why.rule is Rule.PAUSED else why
 
     def _why(self, row: HeldMessageRow, first: HeldMessageRow, told: Told, seen: FromKafka) -> Reason:

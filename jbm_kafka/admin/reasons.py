@@ -32,6 +32,7 @@ _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.MOVING: "its partition is about to go to another process; handlers that run are waited for, for "
     "revoke_drain_ms at most",
     Rule.PAUSED: "receiving is paused",
+    Rule.SENDING_PAUSED: "sending is paused",
     Rule.BEHIND: "earlier messages of its unit are not finished",
 }
 _REMEDIES: Final[Mapping[Rule, str]] = {
@@ -50,6 +51,12 @@ _REMEDIES: Final[Mapping[Rule, str]] = {
 def with_remedy(found: Reason, command: str) -> Reason:
     """The reason, with the command that ends it."""
     return replace(found, remedy=f"{command} lets it go on")
+
+
+def with_release(found: Reason, command: str) -> Reason:
+    """The reason, a hold, with the command that releases it, which does one of two things."""
+    remedy = f"{command} gives it up, to the dead-letter address, and its unit goes on; with --again it is tried anew"
+    return replace(found, remedy=remedy)
 
 
 def reason(rule: Rule, *, text: str = "", since_ms: int | None = None, until_ms: int | None = None) -> Reason:
@@ -108,6 +115,22 @@ def holder_of(told: Mapping[str, Any], process: str) -> Holder:
 def paused(halt: Halt) -> Reason:
     """An operator has paused receiving."""
     return reason(Rule.PAUSED, text=f"receiving is paused by {halt.by}", since_ms=halt.since_ms)
+
+
+def paused_sending(halt: Halt) -> Reason:
+    """An operator has paused sending."""
+    return reason(Rule.SENDING_PAUSED, text=f"sending is paused by {halt.by}", since_ms=halt.since_ms)
+
+
+def not_admitted(partitions: int, unit_partitions: int, command: str) -> Reason:
+    """Somebody added partitions, and senders of units wait for them to be admitted."""
+    text = (
+        f"its topic has {partitions} partitions, and its units are routed by {unit_partitions}: what is sent with a "
+        f"unit is refused"
+    )
+    return Reason(
+        rule=Rule.NOT_ADMITTED, text=text, remedy=f"{command} routes them anew, each when nothing of it is left"
+    )
 
 
 def open_transactions(

@@ -187,6 +187,11 @@ def _show_admission(counts: QueueCounts) -> None:
             f"an admission of {counts.next_partitions} partitions has begun and not ended; if nobody runs it now: "
             f"jbm-kafka admit-partitions {name} --partitions {counts.next_partitions} goes on with it"
         )
+    elif 0 < counts.unit_partitions < now:
+        click.echo(
+            f"it has {now} partitions, and its units are routed by {counts.unit_partitions}: what is sent with a unit "
+            f"is refused; jbm-kafka admit-partitions {name} routes them anew"
+        )
     if counts.kept_units:
         keep = (
             "1 unit keeps its partition"
@@ -244,6 +249,7 @@ def _summary(counts: QueueCounts) -> dict[str, object]:
         "without_owner": list(counts.without_owner),
         "in_hand": counts.in_hand,
         "next_partitions": counts.next_partitions,
+        "unit_partitions": counts.unit_partitions,
         "kept_units": counts.kept_units,
         "receivers": counts.members,
         "paused": pause_values(counts.name, counts.pause),

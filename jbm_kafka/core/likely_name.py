@@ -100,6 +100,9 @@ def with_likely_attribute(text: str, written: str, known: Collection[str]) -> st
     holder = next((_HOLDERS[name] for name in (in_python, _meant(in_python)) if name in _HOLDERS), None)
     if holder is not None and in_python not in known and _meant(in_python) not in known:
         return f"{text}: {holder}"
+    nearest = difflib.get_close_matches(in_python, [*known, *_HOLDERS], n=1)
+    if nearest and nearest[0] not in known and in_python not in _OTHER_WORDS:
+        return f"{text}; {nearest[0]!r} is meant, probably: {_HOLDERS[nearest[0]]}"
     return with_likely_name(text, written, known)
 
 

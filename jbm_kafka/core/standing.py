@@ -62,6 +62,10 @@ class Rule(Enum):
     """Its partition is about to go to another process."""
     PAUSED = "paused"
     """An operator has paused receiving."""
+    SENDING_PAUSED = "sending-paused"
+    """An operator has paused sending: nothing new comes."""
+    NOT_ADMITTED = "not-admitted"
+    """Its topic has got more partitions than its units are routed by: what has a unit is refused (UNIT-11)."""
     OPEN_TRANSACTION = "open-transaction"
     """It lies behind the first record of a Kafka transaction that has not ended."""
 

@@ -125,7 +125,10 @@ def test_a_unit_on_hold_tells_how_it_is_released(admin: Admin, connection: Conne
         receive(consumer).nack(delay_ms=0)
     found = only(until(lambda: admin.explain(orders, message_id=last.message_id), lambda found: True))
     assert rules(found) == [Rule.BEHIND, Rule.ON_HOLD]
-    assert found.reasons[1].remedy == f"jbm-kafka release {orders.name} --unit joe lets it go on"
+    assert found.reasons[1].remedy == (
+        f"jbm-kafka release {orders.name} --unit joe gives it up, to the dead-letter address, and its unit goes on; "
+        f"with --again it is tried anew"
+    )
     connection.close()
     assert rules(only(admin.explain(orders, message_id=last.message_id))) == [Rule.BEHIND, Rule.ON_HOLD]
 
@@ -147,6 +150,15 @@ def test_not_selected_and_paused(admin: Admin, connection: Connection, orders: Q
     for reason in (found.reasons[0], only(found).reasons[0]):
         assert (reason.rule, reason.text) == (Rule.PAUSED, "receiving is paused by night shift")
         assert reason.since_ms is not None
+
+
+def test_a_pause_of_sending_is_told_though_nothing_is_held(admin: Admin, orders: Queue) -> None:
+    """It said "nothing is held", and that the receiver is idle for there is nothing for it."""
+    admin.pause(orders, "production", by="night shift")
+    (first, *_) = admin.explain(orders).reasons
+    assert (first.rule, first.text) == (Rule.SENDING_PAUSED, "sending is paused by night shift")
+    assert first.remedy == f"jbm-kafka resume {orders.name} lets it go on"
+    assert first.since_ms is not None
 
 
 def test_without_receivers_topic_and_changelog_tell(admin: Admin, connection: Connection, orders: Queue) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
+from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
 from tests.jms.support import bodies, eventually, receive
 
@@ -49,6 +50,15 @@ def letters(admin: Admin, orders: Queue) -> list[tuple[object, str | None, int |
             return found
 
 
+def fail_twice(consumer: MessageConsumer) -> None:
+    """A handler that failed for another reason each time."""
+    for why in ("first", "last"):
+        try:
+            raise KeyError(why)
+        except KeyError:
+            receive(consumer).nack()
+
+
 def test_why_it_failed_is_told_while_it_is_on_hold_and_in_its_letter(
     admin: Admin, factory: ConnectionFactory, orders: Queue
 ) -> None:
@@ -62,11 +72,7 @@ def test_why_it_failed_is_told_while_it_is_on_hold_and_in_its_letter(
         session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
         session.create_producer(orders).send("bad", unit_of_order="joe")
         with session.create_consumer(orders) as consumer:
-            for why in ("first", "last"):
-                try:
-                    raise KeyError(why)
-                except KeyError:
-                    receive(consumer).nack()
+            fail_twice(consumer)
             eventually(lambda: told("KeyError: 'last'"), "explain tells why it failed")
             admin.release(orders, "joe")
             assert letters(admin, orders) == [("bad", "max-delivery-attempts", 2)]
@@ -81,11 +87,7 @@ def test_what_an_operator_gives_up_while_it_is_on_hold_keeps_why_it_failed(
         session = connection.create_session(AcknowledgeMode.INDIVIDUAL)
         session.create_producer(orders).send("bad", unit_of_order="ann")
         with session.create_consumer(orders) as consumer:
-            for why in ("first", "last"):
-                try:
-                    raise KeyError(why)
-                except KeyError:
-                    receive(consumer).nack()
+            fail_twice(consumer)
             eventually(lambda: admin.counts(orders).for_operator == 1, "it is on hold")
             assert len(admin.send_to_dead_letter(orders, unit="ann").messages) == 1
             assert letters(admin, orders) == [("bad", "operator", 2)]

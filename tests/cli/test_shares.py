@@ -1,9 +1,11 @@
 """What `show` says while partitions change hands, and of processes that have none."""
 
+from dataclasses import replace
+
 import pytest
 
 from jbm_kafka.admin import PartitionCounts, QueueCounts
-from jbm_kafka.cli.queues import _show_shares
+from jbm_kafka.cli.queues import _show_admission, _show_shares
 
 
 def counts(*, held: int, owned: int, idle: int) -> QueueCounts:
@@ -41,3 +43,18 @@ def test_partitions_that_move_are_not_denied_to_who_still_works_on_them(
     """`show` said "no process has them" while handlers ran, and "1 of the receivers have"."""
     _show_shares(found, " --subscription audit")
     assert capsys.readouterr().out == said
+
+
+def test_partitions_that_were_added_and_not_admitted_are_told_with_what_admits_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`show` said not a word of it, while senders were refused."""
+    found = counts(held=4, owned=4, idle=0)
+    _show_admission(replace(found, unit_partitions=2))
+    told = capsys.readouterr().out
+    assert told == (
+        "it has 4 partitions, and its units are routed by 2: what is sent with a unit is refused; "
+        "jbm-kafka admit-partitions orders routes them anew\n"
+    )
+    _show_admission(replace(found, unit_partitions=4))
+    assert capsys.readouterr().out == ""

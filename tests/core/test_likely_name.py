@@ -47,3 +47,11 @@ def test_what_another_object_has_was_taken_for_a_misspelt_name(written: str, sai
     known = ["create_consumer", "create_producer", "close"]
     assert with_likely_attribute("none", written, known) == f"none{said}"
     assert with_likely_attribute("none", "createReceiver", ["start"]) == "none: a session has it, and a context"
+
+
+def test_a_misspelt_name_of_another_object_was_taken_for_one_that_does_harm() -> None:
+    """`session.recieve()` was led to `recover`, which gives everything back."""
+    known = ["recover", "create_consumer", "close"]
+    told = with_likely_attribute("none", "recieve", known)
+    assert told == "none; 'receive' is meant, probably: a consumer has it"
+    assert with_likely_attribute("none", "recove", known) == "none; 'recover' is meant, probably"

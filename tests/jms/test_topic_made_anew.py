@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
 from jbm_kafka import AcknowledgeMode, Queue
-from jbm_kafka.admin import Admin
+from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.core.jms_errors import OrderError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.producer import MessageProducer
@@ -59,7 +59,12 @@ def test_partitions_added_with_kafkas_own_tool_split_no_unit_between_old_and_new
             producer.send("refused", unit_of_order="u")
         producer.send("without a unit")
         with Admin(bootstrap) as ours:
+            # `show` and `explain` said not a word.
+            assert ours.counts(orders).unit_partitions == 2
+            assert ours.explain(orders).reasons[0].rule is Rule.NOT_ADMITTED
             assert ours.admit_partitions(orders, wait_s=0) == (2, 5)
+            assert ours.counts(orders).unit_partitions == 5
+            assert all(reason.rule is not Rule.NOT_ADMITTED for reason in ours.explain(orders).reasons)
             wait_until(lambda: _is_sent(producer), about="a send that is not refused", timeout_s=SOON_S)
             assert ours.counts(orders).misplaced == 0
             consumer = session.create_consumer(orders)
