@@ -1,4 +1,4 @@
-"""What the log says of brokers none of which answers: one line for all clients of the process, and one when it is over.
+"""What the log says of brokers none of which answers: one line for all clients of a cluster, and one when it is over.
 
 docs/logging.md lists the lines.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import cache
 
 LOG = logging.getLogger("jbm_kafka.kafka")
 
@@ -17,7 +18,7 @@ it is used next, which may be after the outage."""
 
 
 class OutageLines:
-    """Any thread."""
+    """Of one cluster. Any thread."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = now_s
@@ -50,5 +51,7 @@ class OutageLines:
             LOG.warning("a Kafka broker answers again")
 
 
-OUTAGE = OutageLines()
-"""That of all clients of this process."""
+@cache
+def outage_at(bootstrap: str) -> OutageLines:
+    """That of all clients of this process with the address: what another cluster answers ends no outage of this one."""
+    return OutageLines()

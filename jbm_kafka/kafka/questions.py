@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
-from jbm_kafka.kafka.outage_lines import OUTAGE
+from jbm_kafka.kafka.outage_lines import outage_at
 from jbm_kafka.kafka.shielded_call import shielded
 from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause, trouble
 from jbm_kafka.ports import KafkaClientError, Unreachable
@@ -76,6 +76,7 @@ class Questions:
     ) -> None:
         """`poll` brings what the client has to say of its connections to `faults`."""
         self._bootstrap = bootstrap
+        self._outage = outage_at(bootstrap)
         self._timeout_s = timeout_s
         self._faults = faults
         self._poll = poll
@@ -101,7 +102,7 @@ class Questions:
                     raise self._translated(error, about) from None
             else:
                 self._faults.note_answer()
-                OUTAGE.answered()
+                self._outage.answered()
                 return answer
             time.sleep(min(pause_s, deadline.remaining_s()))
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
@@ -123,7 +124,7 @@ class Questions:
             return Unreachable(f"{text} (Kafka at {self._bootstrap})")
         if error.code() in UNREACHABLE:
             if error.code() in _SILENCE:
-                OUTAGE.silent()
+                self._outage.silent()
             self._poll(0)
             fault = self._faults.fault
             if fault is not None and fault.is_refusal:

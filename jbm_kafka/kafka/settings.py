@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,7 @@ from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.given_numbers import number_fault
-from jbm_kafka.kafka.outage_lines import OUTAGE
+from jbm_kafka.kafka.outage_lines import OutageLines, outage_at
 from jbm_kafka.kafka.security_settings import MECHANISMS, content_fault, security_fault
 
 LOG = logging.getLogger("jbm_kafka.kafka")
@@ -115,10 +116,10 @@ class ClientLog:
         LOG.log(most if most == logging.DEBUG else min(level, most), "%s", text)
 
 
-def _log_client_error(error: KafkaError) -> None:
+def _log_client_error(outage: OutageLines, error: KafkaError) -> None:
     # librdkafka goes on trying, and whoever waits for an answer gets a proper error; an operator wants one line.
     if error.code() == KafkaError._ALL_BROKERS_DOWN:
-        OUTAGE.down(error)
+        outage.down(error)
     else:
         LOG.debug("Kafka client: %s; it keeps trying", error)
 
@@ -139,7 +140,7 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
         # By default librdkafka's producers and admins let the broker make any topic they name, even in a question.
         "allow.auto.create.topics": False,
         "logger": ClientLog(),
-        "error_cb": _log_client_error,
+        "error_cb": partial(_log_client_error, outage_at(bootstrap)),
     }
 
 

@@ -9,14 +9,15 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from confluent_kafka import KafkaError
 
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.kafka.outage_lines import OUTAGE_SILENCE_S, OutageLines
+from jbm_kafka.kafka.outage_lines import OUTAGE_SILENCE_S, OutageLines, outage_at
 from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS, sender_settings
-from jbm_kafka.kafka.settings import CONTROLLED, ClientLog
+from jbm_kafka.kafka.settings import CONTROLLED, ClientLog, common_settings
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaClientError, Outgoing, Unreachable
 from tests.conftest import MakeTopic
 from tests.kafka.world import WAIT_S, Listener, consume_some, consume_until, member, send_all
@@ -310,6 +311,25 @@ def test_a_client_that_saw_an_outage_does_not_tell_of_it_when_it_is_over(caplog:
         ("WARNING", "no Kafka broker answers; clients keep trying (all are down)"),
         ("WARNING", "a Kafka broker answers again"),
     ]
+
+
+def test_another_cluster_that_answers_ends_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+    """In a process with two, the end of an outage was told every half minute while it lasted."""
+    caplog.set_level(logging.INFO, logger="jbm_kafka.kafka")
+    here, there = (
+        common_settings(bootstrap, {})["error_cb"] for bootstrap in ("here.invalid:9092", "there.invalid:9092")
+    )
+    for tell in (here, there):
+        tell(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    outage_at("there.invalid:9092").answered()
+    assert [record.message.partition(";")[0] for record in caplog.records] == [
+        "no Kafka broker answers",
+        "no Kafka broker answers",
+        "a Kafka broker answers again",
+    ]
+    outage_at("there.invalid:9092").answered()
+    outage_at("here.invalid:9092").answered()
+    assert [record.message for record in caplog.records[3:]] == ["a Kafka broker answers again"]
 
 
 def _in_fork(kafka: ConfluentKafka, answers: "multiprocessing.SimpleQueue[str]") -> None:
