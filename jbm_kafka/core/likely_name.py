@@ -82,6 +82,15 @@ _HOLDERS: Mapping[str, str] = {
 
 def likely_name(written: str, known: Collection[str]) -> str | None:
     """The one that is meant, probably; None when nothing is near."""
+    if (other := _other_word(written, known)) is not None:
+        return other
+    longer = [each for each in known if each.startswith(f"{written}_") or written.startswith(f"{each}_")]
+    likely = longer or difflib.get_close_matches(_in_python(written), known, n=1)
+    return likely[0] if likely else None
+
+
+def _other_word(written: str, known: Collection[str]) -> str | None:
+    """What is meant for sure: it is a name of it in Java, or in another system."""
     in_python = _in_python(written)
     for name in (in_python, _ACCESSOR.sub("", in_python, count=1)):
         if name in known and name != written:
@@ -89,19 +98,19 @@ def likely_name(written: str, known: Collection[str]) -> str | None:
         for other in _OTHER_WORDS.get(name, ()):
             if other in known:
                 return other
-    longer = [each for each in known if each.startswith(f"{written}_") or written.startswith(f"{each}_")]
-    likely = longer or difflib.get_close_matches(in_python, known, n=1)
-    return likely[0] if likely else None
+    return None
 
 
 def with_likely_attribute(text: str, written: str, known: Collection[str]) -> str:
     """The same of an attribute: one that something else has is not misspelt."""
+    if _other_word(written, known) is not None:
+        return with_likely_name(text, written, known)
     in_python = _in_python(written)
     holder = next((_HOLDERS[name] for name in (in_python, _meant(in_python)) if name in _HOLDERS), None)
-    if holder is not None and in_python not in known and _meant(in_python) not in known:
+    if holder is not None and in_python not in known:
         return f"{text}: {holder}"
     nearest = difflib.get_close_matches(in_python, [*known, *_HOLDERS], n=1)
-    if nearest and nearest[0] not in known and in_python not in _OTHER_WORDS:
+    if nearest and nearest[0] not in known:
         return f"{text}; {nearest[0]!r} is meant, probably: {_HOLDERS[nearest[0]]}"
     return with_likely_name(text, written, known)
 

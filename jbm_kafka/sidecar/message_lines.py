@@ -92,14 +92,14 @@ class MessageLines:
 
     def held(self, topic: str, partition: int, reference: Reference, attempts: int, failure: str | None) -> None:
         """A message is out of attempts, and stays for an operator: seldom, for its unit sends no more after it."""
-        last = _type_of(failure)
+        last = _last(attempts, failure)
         log.warning(
             "%s[%d] offset %d failed %s%s and is held with its unit, as on_dead_letter='hold' asks; id %s",
             topic,
             partition,
             reference.offset,
             "once" if attempts == 1 else f"{attempts} times",
-            f" (the last with {last})" if last else "",
+            f" ({last})" if last else "",
             _id(reference, topic, partition),
         )
 
@@ -153,8 +153,14 @@ def _why(reason: str, attempts: int, failure: str | None) -> str:
     if reason == EXPIRED:
         return "expired"
     times = f" after {attempts} {'attempt' if attempts == 1 else 'attempts'}" if attempts else ""
-    last = _type_of(failure)
-    return f"given up{times} ({reason}{f', the last with {last}' if last else ''})"
+    last = _last(attempts, failure)
+    return f"given up{times} ({reason}{f', {last}' if last else ''})"
+
+
+def _last(attempts: int, failure: str | None) -> str:
+    """What the last attempt failed with; empty when that is not known."""
+    kind = _type_of(failure)
+    return f"{'' if attempts == 1 else 'the last '}with {kind}" if kind else ""
 
 
 def _type_of(failure: str | None) -> str:

@@ -54,4 +54,5 @@ def test_a_misspelt_name_of_another_object_was_taken_for_one_that_does_harm() ->
     known = ["recover", "create_consumer", "close"]
     told = with_likely_attribute("none", "recieve", known)
     assert told == "none; 'receive' is meant, probably: a consumer has it"
+    assert with_likely_attribute("none", "getText", ["body", "priority"]) == "none; 'body' is meant, probably"
     assert with_likely_attribute("none", "recove", known) == "none; 'recover' is meant, probably"

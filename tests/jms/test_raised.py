@@ -65,4 +65,4 @@ def test_a_message_held_after_its_only_attempt_failed_once_and_not_1_times(caplo
     with ConnectionFactory("memory://raised", address_settings=settings).create_connection() as connection:
         connection.create_session().create_producer(ORDERS).send("an order")
         connection.create_session().create_consumer(ORDERS).set_listener(fail)
-        eventually(lambda: "failed once and is held" in caplog.text, "the line")
+        eventually(lambda: "failed once (with RuntimeError) and is held" in caplog.text, "the line")

@@ -127,9 +127,9 @@ def test_a_unit_that_is_held_for_an_operator_is_in_the_log(start: Start, caplog:
     [
         (
             "continue",
-            "given up after 1 attempt (max-delivery-attempts, the last with LookupError) and moved to DLQ; id ",
+            "given up after 1 attempt (max-delivery-attempts, with LookupError) and moved to DLQ; id ",
         ),
-        ("hold", "failed once (the last with LookupError) and is held with its unit, as on_dead_letter='hold' asks; "),
+        ("hold", "failed once (with LookupError) and is held with its unit, as on_dead_letter='hold' asks; "),
     ],
 )
 def test_what_failed_last_is_in_the_log_by_its_type_alone(
