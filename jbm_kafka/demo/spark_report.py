@@ -24,8 +24,12 @@ GRACE_S = 5.0
 
 def spark_needed() -> None:
     """Raises DemoError when the Spark part is not installed; told before the work, not after it."""
-    if importlib.util.find_spec("pyspark") is None or importlib.util.find_spec("jbm_spark") is None:
-        raise DemoError("Spark is not installed: pip install 'jbm-kafka[spark]', or leave it out with --no-spark")
+    if importlib.util.find_spec("jbm_spark") is None:
+        raise DemoError("jbm-kafka's Spark part is not installed: leave it out with --no-spark")
+    if importlib.util.find_spec("pyspark") is None:
+        from jbm_spark.extra import install_hint
+
+        raise DemoError(f"PySpark is not installed: {install_hint()}, or leave it out with --no-spark")
 
 
 def spark_report(cluster: Cluster, names: Names) -> dict[str, Any]:

@@ -28,6 +28,12 @@ def test_a_module_that_needs_pyspark_says_in_one_line_what_to_install(module: st
     assert done.stderr.count("Error") == 1, done.stderr
 
 
+def test_the_demo_says_before_its_work_what_to_install() -> None:
+    done = run("from jbm_kafka.cli.main import main; sys.exit(main(['demo', '--bootstrap', '127.0.0.1:1']))")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"jbm-kafka: {TOLD}, or leave it out with --no-spark\n"
+
+
 def test_it_is_an_import_error_that_names_the_module() -> None:
     done = run("\ntry:\n    import jbm_spark.messages\nexcept ImportError as error:\n    print(error.name, error)")
     assert (done.stdout, done.stderr) == (f"pyspark {TOLD}\n", "")
