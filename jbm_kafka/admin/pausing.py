@@ -17,15 +17,17 @@ FOLLOW_S = 3.0
 BY_MAX = 100
 """Characters of who paused: it stands in errors and logs of every process."""
 BOTH = ("production", "consumption")
+PARTS = {"sending": "production", "receiving": "consumption"}
+"""What people call them, as the command does, and what JBoss does: both are taken."""
 
 
 def parts_of(what: object) -> tuple[str, ...]:
-    """What is meant by "production", "consumption" or "both"."""
+    """What is meant by "production", "consumption", "both", or by what people call them."""
     if what == "both":
         return BOTH
-    if isinstance(what, str) and what in BOTH:
-        return (what,)
-    raise wrong_value("what", what, "it is 'production', 'consumption' or 'both'")
+    if isinstance(what, str) and (part := PARTS.get(what, what)) in BOTH:
+        return (part,)
+    raise wrong_value("what", what, "it is 'production' or 'sending', 'consumption' or 'receiving', or 'both'")
 
 
 def by_whom(by: object) -> str:

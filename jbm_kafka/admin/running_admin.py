@@ -74,7 +74,8 @@ class RunningAdmin(Asking):
     def pause(
         self, destination: Queue | Topic | str, what: str = "both", *, by: str | None = None, wait_s: float = FOLLOW_S
     ) -> Pause:
-        """Pause sending to it ("production"), receiving from it ("consumption"), or both, until `resume`.
+        """Pause sending to it ("production" or "sending"), receiving from it ("consumption" or "receiving"), or both,
+        until `resume`.
 
         Every process follows, also one that starts later; `wait_s` seconds go by first, so that all of them have heard.
         Sends raise IllegalStateError. Receivers get nothing more; what they have in hand they go on with.

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import Halt, Pause
-from jbm_kafka.admin.pausing import BOTH, FOLLOW_S, by_whom
+from jbm_kafka.admin.pausing import BOTH, FOLLOW_S, PARTS, by_whom
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import emit, json_option
@@ -16,9 +16,6 @@ from jbm_kafka.cli.connect import Named, admin_of, as_named, name_of
 from jbm_kafka.cli.ending import Interrupted, unwinding
 from jbm_kafka.cli.render import json_line, printable, when
 from jbm_kafka.core.jms_errors import InvalidSettingError, JMSError
-
-PARTS = {"sending": "production", "receiving": "consumption"}
-"""What people call them, and what `Admin` does; the command takes both."""
 
 
 def _as_part(context: click.Context, parameter: click.Parameter, value: str | None) -> str:

@@ -81,7 +81,7 @@ def test_sends_are_refused_while_production_is_paused_and_go_on_by_themselves(
         transacted.commit()  # what it sent before
         with connection.create_session().create_consumer(queue) as consumer:
             assert {receive(consumer).body for _ in range(2)} == {"a", "b"}
-        admin.resume(queue, "production")
+        admin.resume(queue, "sending")
         producer.send("d")  # was refused for a second more
         assert admin.counts(queue).held == 1
 
@@ -92,7 +92,7 @@ def test_a_topic_is_paused_with_its_subscriptions(admin: Admin, factory: Connect
     with factory.create_connection() as connection:
         session = connection.create_session()
         consumer = session.create_consumer(topic)
-        admin.pause(kafka_name, "consumption")
+        admin.pause(kafka_name, "receiving")
         session.create_producer(topic).send("a")
         assert consumer.receive(timeout=0.5) is None
         admin.resume(topic)
@@ -103,8 +103,8 @@ def test_what_is_deleted_is_paused_no_more_and_what_cannot_be_is_refused(admin: 
     with pytest.raises(InvalidDestinationError, match="there is no Kafka topic"):
         admin.pause(kafka_name)
     admin.create_queue(kafka_name, partitions=1)
-    with pytest.raises(InvalidSettingError, match="what is 'sending': it is 'production', 'consumption' or 'both'"):
-        admin.pause(kafka_name, "sending")
+    with pytest.raises(InvalidSettingError, match="what is 'sends': it is 'production' or 'sending', 'consumption' or"):
+        admin.pause(kafka_name, "sends")
     admin.pause(kafka_name, wait_s=0)
     assert admin.paused(kafka_name).production
     admin.delete_destination(kafka_name)
