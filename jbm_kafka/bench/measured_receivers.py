@@ -68,8 +68,13 @@ def receive_raw(cluster: Cluster, topic: str, *, count: int, partitions: int) ->
     return said
 
 
-def receive_share(cluster: Cluster, topic: str, *, count: int, group: str) -> Mapping[str, Any]:
-    """Kafka's own unordered queue: a share consumer that acknowledges each message explicitly."""
+def receive_share(
+    cluster: Cluster, topic: str, *, count: int, group: str, is_body_only: bool = False
+) -> Mapping[str, Any]:
+    """Kafka's own unordered queue: a share consumer that acknowledges each message explicitly.
+
+    It reads key, value and headers of each, as the raw loop does; or the value alone.
+    """
     _begin_at_the_start(cluster, group)
     consumer = ShareConsumer({**client_of(cluster), "group.id": group, "share.acknowledgement.mode": "explicit"})
     consumer.subscribe([topic])
@@ -84,6 +89,9 @@ def receive_share(cluster: Cluster, topic: str, *, count: int, group: str) -> Ma
         for record in records:
             if record.error() is None:
                 record.value()
+                if not is_body_only:
+                    record.key()
+                    record.headers()
                 consumer.acknowledge(record)
                 seen += 1
                 heard = now

@@ -35,6 +35,7 @@ HELD_ORDER = (False, True, True, False, True, False, False, True)
 CLIENTS_SAID = {
     "raw": "(a) raw consume(1000), msg/s",
     "share": "(b) ShareConsumer, msg/s",
+    "share-body": "(b') ShareConsumer, only the value read, msg/s",
     "jbm": "(c) jbm AUTO, msg/s",
     "body": "(c') jbm AUTO, only the body read, msg/s",
     "bound": "(d) as (c), on one processor, msg/s",
@@ -67,6 +68,9 @@ def backlog(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
     runs: Mapping[str, Callable[[int], Mapping[str, Any]]] = {
         "raw": lambda _: measure("raw", topic=topic, partitions=plan.partitions, **sizes),
         "share": lambda number: measure("share", topic=topic, group=f"{topic}-share-{number}", **sizes),
+        "share-body": lambda number: measure(
+            "share", topic=topic, group=f"{topic}-share-body-{number}", is_body_only=True, **sizes
+        ),
         "jbm": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), **sizes),
         "body": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_body_only=True, **sizes),
         "bound": lambda number: measure("jbm", queue=topic, namespace=new_namespace(number), is_bound=True, **sizes),
@@ -89,6 +93,7 @@ def backlog(cluster: Cluster, plan: Plan, progress: Progress) -> ShapeResult:
         cpu_us={CLIENTS_SAID[name]: row for name, row in by_client(counted, processor_us).items()},
         judgements=(
             Judgement("jbm / ShareConsumer (c/b)", ratio(rates["jbm"], rates["share"]), "at least", 0.5),
+            Judgement("both the body only (c'/b')", ratio(rates["body"], rates["share-body"]), "at least", 0.5),
             Judgement("jbm / raw consume (c/a)", ratio(rates["jbm"], rates["raw"]), "at least", 0.3),
             Judgement("unit, id and a property read / body only", ratio(rates["jbm"], rates["body"]), "at least", 0.7),
         ),

@@ -30,7 +30,7 @@ def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, na
     told: list[str] = []
     result = SHAPES[name](Cluster(bootstrap), replace(TINY, warm_ups=0), told.append)
     clients = {
-        "backlog": {"raw", "share", "jbm", "body", "bound", "client", "dups-ok", "pre", "selector"},
+        "backlog": {"raw", "share", "share-body", "jbm", "body", "bound", "client", "dups-ok", "pre", "selector"},
         "latency": {"jbm", "raw"},
         "send": {"flush-raw", "one-by-one", "beside-flood", "callback-raw", "callback", "groups"},
         "forward": {"raw-1", "tuned-1", "jbm-1", "raw-100", "tuned-100", "jbm-100", "32", "jbm-1-wide", "32-wide"},
