@@ -12,6 +12,7 @@ from jbm_kafka.admin.explanation import (
     Explanation,
     Holder,
     Reason,
+    Taken,
 )
 from jbm_kafka.admin.letters import DeadLetter, KeptLetter, LetterFilter, RetryReport
 from jbm_kafka.admin.message_verbs import KeptMessage, MessagesReport
@@ -49,5 +50,6 @@ __all__ = [
     "RetryReport",
     "Rule",
     "SubscriptionCounts",
+    "Taken",
     "Wait",
 ]

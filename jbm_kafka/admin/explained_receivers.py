@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from jbm_kafka.admin.explanation import Asks, ExplainedReceiver
+from jbm_kafka.admin.explanation import Asks, ExplainedReceiver, Holder, Taken
 from jbm_kafka.core.process_names import process_name
 
 LOOKS_MS: Final = 2_000
@@ -22,6 +22,23 @@ def receivers_of(answers: Iterable[Mapping[str, Any]]) -> Iterable[ExplainedRece
         for each in answer.get("receivers", ()):
             known[process, str(each.get("receiver"))] = _receiver(process, each)
     return known.values()
+
+
+def kept_by(holder: Holder, receivers: Iterable[ExplainedReceiver]) -> ExplainedReceiver | None:
+    """Who works on something while the message is in that hand: its session's listener that runs, or its receiver.
+
+    None: nobody does, or it is not known on what.
+    """
+    mine = [
+        each
+        for each in receivers
+        if (each.process, each.session) == (holder.process, holder.session)
+        and each.asks.taken is not None
+        and not each.asks.is_waiting
+    ]
+    # The thread of a session is in one of its listeners at a time, and what waits for the others waits for that.
+    listening = [each for each in mine if each.asks.is_in_listener]
+    return next(iter(listening or [each for each in mine if each.receiver == holder.receiver]), None)
 
 
 def process_of(answer: Mapping[str, Any]) -> str:
@@ -56,6 +73,18 @@ def _asks(told: Mapping[str, Any]) -> Asks:
         is_in_listener=bool(told.get("is_in_listener")),
         has_asked=bool(told.get("has_asked", True)),
         ago_ms=None if ago_ms is None else int(ago_ms),
+        taken=_taken(told.get("taken")),
+    )
+
+
+def _taken(told: Mapping[str, Any] | None) -> Taken | None:
+    if told is None:
+        return None
+    return Taken(
+        partition=int(told.get("partition", 0)),
+        offset=int(told.get("offset", 0)),
+        message_id=str(told.get("message_id", "")),
+        since_ms=int(told.get("since_ms", 0)),
     )
 
 
@@ -68,7 +97,7 @@ def does(each: ExplainedReceiver) -> str:
         return "idle, for there is nothing for it" if each.is_idle else "asks for more" if asks.is_asking else "is busy"
     ago = duration(asks.ago_ms)
     if asks.is_in_listener:
-        return f"its listener has been in one message for {ago}"
+        return f"its listener has been in one message for {ago}" + (f": {asks.taken}" if asks.taken else "")
     if asks.has_listener and asks.ago_ms > LOOKS_MS:
         return f"its session has been in another of its listeners for {ago}"
     if asks.is_waiting:
@@ -78,7 +107,7 @@ def does(each: ExplainedReceiver) -> str:
     if not asks.has_asked:
         return f"has not asked for a message in the {ago} since it is there: {NEVER_CALLED}"
     if each.in_hand > each.unread:
-        return f"works on what it has; last asked {ago} ago"
+        return f"works on what it has; last asked {ago} ago" + (f", and got {asks.taken}" if asks.taken else "")
     return f"has not asked for a message for {ago}: {NEVER_CALLED} meanwhile"
 
 
@@ -93,14 +122,16 @@ def why_none_asks(receivers: Sequence[ExplainedReceiver]) -> tuple[str, str]:
     working = [each for each in called if each.asks.has_asked and each.in_hand > each.unread]
     left = [each for each in called if each.asks.has_asked and each.in_hand <= each.unread]
     told = [
-        f"{_are(len(listening), 'in a listener')}, for {_longest(listening)}" if listening else "",
-        f"{_are(len(working), 'at work')}, and asked {_shortest(working)} ago" if working else "",
+        f"{_are(len(listening), 'in a listener')}, for {_longest(listening)}{_in_what(listening)}" if listening else "",
+        f"{_are(len(working), 'at work')}, and asked {_shortest(working)} ago{_in_what(working)}" if working else "",
         f"{_are(len(left), 'not called any more')}, and asked {_shortest(left)} ago" if left else "",
         f"{unasked} never asked: {NEVER_CALLED}" if unasked else "",
         f"{_are(waiting, 'waiting')} with as much in hand as the prefetch allows" if waiting else "",
         _are(stopped, "of a connection that is not started") if stopped else "",
     ]
     remedy = "call receive of those that never asked, or close them" if unasked else ""
+    if not remedy and (listening or working):
+        remedy = "more receivers help, or faster handlers; where one hangs, stop its process"
     return "; ".join(each for each in told if each), remedy
 
 
@@ -121,6 +152,16 @@ def _are(count: int, what: str) -> str:
 def _longest(some: Sequence[ExplainedReceiver]) -> str:
     longest = duration(max(each.asks.ago_ms or 0 for each in some))
     return longest if len(some) == 1 else f"{longest} at most"
+
+
+def _in_what(some: Sequence[ExplainedReceiver]) -> str:
+    """The message that is worked on the longest, and by whom."""
+    known = [each for each in some if each.asks.taken is not None]
+    if not known:
+        return ""
+    longest = max(known, key=lambda each: each.asks.ago_ms or 0)
+    who = f"{longest.receiver} in {longest.process}"
+    return f": {who if len(some) == 1 else f'the longest, {who},'} is in {longest.asks.taken}"
 
 
 def _shortest(some: Sequence[ExplainedReceiver]) -> str:

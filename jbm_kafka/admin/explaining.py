@@ -14,7 +14,7 @@ from typing import Any
 from jbm_kafka.admin import commands, reasons
 from jbm_kafka.admin.asking_present import PresentOwners, Told
 from jbm_kafka.admin.explained_members import being_shared, name_of, not_answering, silent_members, silent_owner
-from jbm_kafka.admin.explained_receivers import process_of, receivers_of, why_none_asks
+from jbm_kafka.admin.explained_receivers import kept_by, process_of, receivers_of, why_none_asks
 from jbm_kafka.admin.explanation import (
     ExplainedMessage,
     ExplainedPartition,
@@ -253,7 +253,21 @@ class _Explaining:
         found = [self._why(row, first, told, seen)]
         if first is not row and found[0].rule is Rule.BEHIND:
             found.append(self._why(first, first, told, seen))
+        found[-1:] = self._in_whose_hand(found[-1], first, told)
         return _message(row, tuple(self._with_command(each, first) for each in found))
+
+    def _in_whose_hand(self, why: Reason, first: HeldMessageRow, told: Told) -> Sequence[Reason]:
+        """The reason; of what is in a hand with the message that is worked on there."""
+        holder = why.holder if why.rule is Rule.IN_HAND else None
+        keeper = None if holder is None else kept_by(holder, receivers_of(told.results.values()))
+        taken = None if keeper is None else keeper.asks.taken
+        if holder is None or keeper is None or taken is None:
+            return [why]
+        if (taken.partition, taken.offset) == (first.partition, first.offset):
+            return [reasons.in_listener(why, taken.since_ms)] if keeper.asks.is_in_listener else [why]
+        if not (holder.is_unread or keeper.asks.is_in_listener):
+            return [why]
+        return [replace(why, remedy=""), reasons.working_on(keeper, taken)]
 
     def _with_command(self, why: Reason, first: HeldMessageRow) -> Reason:
         """With the command that ends it, where there is one."""
@@ -266,14 +280,14 @@ class _Explaining:
         if answer is not None:
             mine = {each.get("offset"): each for each in answer.get("messages", ())}.get(row.offset)
             if mine is not None:
-                return self._as_told(mine, first, answer)
+                return self._as_told(mine, first, answer, told)
         if first is not row:
             return reasons.behind(first.offset, None)
         if row.rule is not Rule.READY:
             return reasons.reason(row.rule, until_ms=_until(row))
         return self._unowned(row.partition, answer, told, seen)
 
-    def _as_told(self, mine: Mapping[str, Any], first: HeldMessageRow, answer: Mapping[str, Any]) -> Reason:
+    def _as_told(self, mine: Mapping[str, Any], first: HeldMessageRow, answer: Mapping[str, Any], told: Told) -> Reason:
         """What the owner says of one message."""
         rule = _rule(mine.get("rule"))
         holder = mine.get("holder")
@@ -288,7 +302,9 @@ class _Explaining:
         if rule is Rule.NOT_READ:
             return _not_read(answer)
         if rule is Rule.RECEIVERS_BUSY:
-            return reasons.busy(*why_none_asks(list(receivers_of([answer]))))
+            # Of all that was said, so that partitions of one process have the same to say.
+            some = receivers_of(told.results.values())
+            return reasons.busy(*why_none_asks([each for each in some if each.process == process]))
         if rule is Rule.PAUSED and self._pause.consumption is not None:
             return reasons.paused(self._pause.consumption)
         if rule is Rule.ON_HOLD and "last_error" in mine:

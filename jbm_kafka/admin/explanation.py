@@ -74,7 +74,8 @@ class ExplainedMessage:
     behind: int
     """Messages of its unit that wait behind it, as far as was looked."""
     reasons: tuple[Reason, ...]
-    """What keeps it; where that is an earlier message of its unit, then what keeps that."""
+    """What keeps it; where that is an earlier message of its unit, then what keeps that; and of what lies in a buffer,
+    what its receiver does meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,25 @@ class ExplainedPartition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A message that an application has, by its place."""
+
+    partition: int
+    """Of the Kafka topic."""
+    offset: int
+    """Its place in the partition."""
+    message_id: str
+    """As `message.message_id`; empty: it is too long to be told."""
+    since_ms: int
+    """ms since the epoch, by the clock of its process."""
+
+    def __str__(self) -> str:
+        if not self.message_id:
+            return f"the message at partition {self.partition} offset {self.offset}"
+        return f"{self.message_id} (partition {self.partition} offset {self.offset})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asks:
     """How a consumer asks for messages. Of one that hangs, or that nobody receives from, it tells since when."""
 
@@ -108,6 +128,8 @@ class Asks:
     """Its application has asked for a message at least once."""
     ago_ms: int | None = None
     """How long ago it asked last, or, where it never did, since it is there; None: its process cannot say."""
+    taken: Taken | None = None
+    """The message that its listener is in, or that its application took last and has not finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

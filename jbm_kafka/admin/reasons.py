@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from jbm_kafka.admin.explanation import Holder, Reason
+from jbm_kafka.admin.explanation import ExplainedReceiver, Holder, Reason, Taken
 from jbm_kafka.codec.pause_record import Halt
 from jbm_kafka.core.standing import Rule
 from jbm_kafka.ports import FoundTransactions, OpenTransaction
@@ -36,7 +36,6 @@ _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.BEHIND: "earlier messages of its unit are not finished",
 }
 _REMEDIES: Final[Mapping[Rule, str]] = {
-    Rule.IN_HAND: "a receiver that hangs keeps it as long as its process lives: stop that",
     Rule.NOT_SELECTED: "receive with a selector that chooses it, or with none",
     Rule.NOBODY_RECEIVES: "start a receiver",
     Rule.NO_OWNER: "wait some seconds. If it stays so, a member hangs or is stopped: the others wait for it until its "
@@ -89,8 +88,27 @@ def in_hand(holder: Holder, since_ms: int | None) -> Reason:
         text=f"it is {where} {holder}",
         since_ms=since_ms,
         holder=holder,
-        remedy=_REMEDIES[Rule.IN_HAND],
+        remedy=_stop(holder.process),
     )
+
+
+def in_listener(found: Reason, since_ms: int) -> Reason:
+    """It is in a hand, and is what the listener there has been called with, and has not returned of."""
+    return replace(found, text=f"{found.text}, whose listener has been in it", since_ms=since_ms)
+
+
+def working_on(receiver: ExplainedReceiver, taken: Taken) -> Reason:
+    """What a receiver does while other messages wait in its buffer or in its hand."""
+    text = (
+        f"the listener of receiver {receiver.receiver} has been in {taken}"
+        if receiver.asks.is_in_listener
+        else f"receiver {receiver.receiver} has got {taken}, and has not asked for the next"
+    )
+    return Reason(rule=Rule.RECEIVERS_BUSY, text=text, since_ms=taken.since_ms, remedy=_stop(receiver.process))
+
+
+def _stop(process: str) -> str:
+    return f"if it hangs, stop {process}: what it has goes to others"
 
 
 def behind(offset: int | None, holder: Holder | None) -> Reason:

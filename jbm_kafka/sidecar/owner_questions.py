@@ -14,10 +14,12 @@ from itertools import islice
 from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
+from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.standing import Rule, Standing, standing_of, standing_of_gate, standing_of_place
+from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.operator_departures import Reply
@@ -30,6 +32,8 @@ MESSAGES_MAX = 1_000
 GATES_MAX = 50_000
 """Looked at for one answer: a tenth of a second, in which nobody is served."""
 RECEIVERS_MAX = 200
+ID_MAX = 500
+"""Characters of an id that is told: a foreign program may write one that fills an answer."""
 
 
 class OwnerQuestions:
@@ -165,6 +169,28 @@ class OwnerQuestions:
             "is_in_listener": demand.is_in_listener,
             "has_asked": demand.receives > 0,
             "asked_ms_ago": demand.asked_ms_ago(self._data.clock.monotonic_ms()),
+            "taken": self._taken(link),
+        }
+
+    def _taken(self, link: Link) -> dict[str, Any] | None:
+        """The message that its listener is in, or that its application took last and has not finished."""
+        delivery = link.buffer.taken
+        if delivery is None:
+            return None
+        partition, offset = delivery.place
+        if not link.demand.is_in_listener:
+            channel = self._data.channels.get(partition)
+            hand = {} if channel is None else channel.state.in_hand.get(link.terms.session_id, {})
+            if offset not in hand or offset in link.unread(partition):
+                return None
+        record: KafkaRecord = delivery.reference.record  # type: ignore[assignment]
+        message_id = message_id_of(record.headers(), delivery.lease.channel.topic, partition, offset)
+        clock = self._data.clock
+        return {
+            "partition": partition,
+            "offset": offset,
+            "message_id": message_id if len(message_id) <= ID_MAX else "",
+            "since_ms": clock.now_ms() - link.demand.asked_ms_ago(clock.monotonic_ms()),
         }
 
     def _has_some_ready(self) -> Callable[[Link], bool]:

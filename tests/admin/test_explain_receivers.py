@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
-from jbm_kafka.admin import Admin, ExplainedReceiver, Explanation, Rule
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
+from jbm_kafka.admin import Admin, ExplainedMessage, ExplainedReceiver, Explanation, Rule, Taken
 from jbm_kafka.admin.asking_present import PresentOwners
 from jbm_kafka.admin.explained_receivers import does, duration, receivers_of, why_none_asks
+from jbm_kafka.core.process_names import process_name
 from jbm_kafka.jms.connection import Connection
-from tests.admin.test_explain import rules, until
+from tests.admin.test_explain import now_ms, rules, until
 from tests.jms.support import receive
 
 HUNG_MS = 1_000
@@ -188,3 +191,78 @@ def test_the_first_of_a_unit_that_was_finished_meanwhile_was_told_for_the_next(
     (found,) = admin.explain(orders, unit="a").messages
     assert Rule.SETTLED not in rules(found)
     assert (found.behind, len(asked)) == (1, 2)
+
+
+def hangs_in(connection: Connection, queue: Queue, hanging: threading.Event, at: int) -> None:
+    """A listener that is fast and returns of each message but the one with this number."""
+    session = connection.create_session(AcknowledgeMode.AUTO)
+
+    def listener(message: Message) -> None:
+        if message.properties["number"] == at:
+            hanging.wait(60)
+
+    session.create_consumer(queue, prefetch=5).set_listener(listener)
+
+
+def test_the_message_that_a_listener_hangs_in_was_not_named_to_those_who_wait_in_its_buffer(
+    admin: Admin, connection: Connection, orders: Queue, hanging: threading.Event
+) -> None:
+    """UNIT-17: an operator asks about a unit that waits, and must find the message of another unit that hangs."""
+    session = connection.create_session()
+    producer = session.create_producer(orders)
+    sent = []
+    for number in range(60):
+        message = session.create_text_message(str(number))
+        message.properties["number"] = number
+        producer.send(message, unit_of_order=f"u{number}")
+        sent.append(str(message.message_id))
+    began_ms = now_ms()
+    hangs_in(connection, orders, hanging, at=30)
+    found = until(lambda: admin.explain(orders), lambda found: is_hung(found) and in_buffer(found))
+    (receiver,) = found.receivers
+    hung = receiver.asks.taken
+    assert (hung and hung.partition, hung and hung.offset, hung and hung.message_id) == (0, 30, sent[30])
+    assert does(receiver).endswith(f": {sent[30]} (partition 0 offset 30)")
+    unit = in_buffer(found)[0].unit
+    (asked,) = admin.explain(orders, unit=unit).messages
+    unread, why = asked.reasons
+    assert (unread.rule, why.rule) == (Rule.IN_HAND, Rule.RECEIVERS_BUSY)
+    assert why.text == f"the listener of receiver {receiver.receiver} has been in {hung}"
+    assert why.since_ms is not None
+    assert began_ms - 1_000 <= why.since_ms <= now_ms()
+    process = process_name(platform.node(), os.getpid())
+    assert why.remedy == f"if it hangs, stop {process}: what it has goes to others"
+    (first,) = admin.explain(orders, unit="u30").messages
+    assert first.reasons[0].text.endswith(f"in {process}, whose listener has been in it")
+    (last,) = admin.explain(orders, unit="u59").messages
+    assert last.reasons[0].rule is Rule.RECEIVERS_BUSY
+    assert last.reasons[0].text.endswith(f"{receiver.receiver} in {process} is in {hung}")
+
+
+def in_buffer(found: Explanation) -> list[ExplainedMessage]:
+    holders = [(each, reason.holder) for each in found.messages for reason in each.reasons]
+    return [each for each, holder in holders if holder is not None and holder.is_unread]
+
+
+def test_the_message_that_a_program_works_on_between_two_receives_was_not_named(
+    admin: Admin, connection: Connection, orders: Queue
+) -> None:
+    """UNIT-17: one that hangs there has no listener; when it has acknowledged, it works on nothing of ours."""
+    send_units(connection, orders)
+    session = connection.create_session(AcknowledgeMode.CLIENT)
+    consumer = session.create_consumer(orders)
+    message = receive(consumer)
+    (receiver,) = until(lambda: admin.explain(orders), lambda found: found.receivers).receivers
+    taken = receiver.asks.taken
+    assert (taken and taken.offset, taken and taken.message_id) == (0, message.message_id)
+    assert does(receiver).endswith(f" ago, and got {message.message_id} (partition 0 offset 0)")
+    message.acknowledge()
+    (receiver,) = until(lambda: admin.explain(orders), lambda found: not found.receivers[0].asks.taken).receivers
+    assert receiver.asks.taken is None
+
+
+def test_an_id_that_fills_a_record_of_its_own_is_left_out() -> None:
+    """A foreign program may write one of a megabyte; the place is enough to find it."""
+    assert str(Taken(partition=2, offset=7, message_id="", since_ms=1)) == "the message at partition 2 offset 7"
+    asks = told_by(is_in_listener=True, asked_ms_ago=9_000, taken={"partition": 2, "offset": 7})
+    assert does(asks) == "its listener has been in one message for 9 s: the message at partition 2 offset 7"
