@@ -44,7 +44,7 @@ class Destinations:
             topics=self.topics,
             workers=given.workers,
             clock=given.clock,
-            looked=group_workers.notify_topic,
+            looked=group_workers.looked,
             follow=self.follow_settings,
         )
         self._settings = LiveSettings(registry.log, config.address_settings)

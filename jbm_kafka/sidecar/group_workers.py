@@ -10,7 +10,9 @@ from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S
+from jbm_kafka.sidecar.missing_topics import MissingTopics
 from jbm_kafka.sidecar.operator_departures import Reply
+from jbm_kafka.sidecar.topics import Look
 
 
 class GroupWorkers:
@@ -18,6 +20,7 @@ class GroupWorkers:
 
     def __init__(self) -> None:
         self._by_group: dict[str, GroupWorker] = {}
+        self._missing = MissingTopics()
 
     def add(self, group_worker: GroupWorker) -> None:
         """Be the one of its group."""
@@ -65,8 +68,15 @@ class GroupWorkers:
         if (group_worker := self.of(command.group)) is not None and group_worker.is_alive:
             group_worker.command(command, reply)
 
-    def notify_topic(self, info: TopicInfo) -> None:
-        """A topic may be another than it was."""
+    def looked(self, look: Look) -> None:
+        """Topics may be others than they were, or be gone."""
+        for info in look.found:
+            self._notify_topic(info)
+        groups = [group_worker.data.group for group_worker in self.all() if group_worker.is_running]
+        received = {group.topic: str(group.destination) for group in groups}
+        self._missing.looked(received, present=look.present, missing=look.missing)
+
+    def _notify_topic(self, info: TopicInfo) -> None:
         for group_worker in self.all():
             group = group_worker.data.group
             if group.topic == info.topic:

@@ -12,11 +12,10 @@ from collections.abc import Callable
 
 from jbm_kafka.ports import Clock, KafkaClientError, Unreachable
 from jbm_kafka.ports.patience import Patience
-from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.ports.wake_up import WakeUp
 from jbm_kafka.sidecar.look_lines import LookLines
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.sidecar.topics import Look, Topics
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +39,10 @@ class TopicWatch:
         topics: Topics,
         workers: Workers,
         clock: Clock,
-        looked: Callable[[TopicInfo], None],
+        looked: Callable[[Look], None],
         follow: Callable[[], None] = lambda: None,
     ) -> None:
-        """`looked` is told at each look what each topic is; `follow` is called every second, and waits for nothing."""
+        """`looked` is told of each look that was answered; `follow` is called every second, and waits for nothing."""
         self._topics = topics
         self._workers = workers
         self._clock = clock
@@ -120,6 +119,5 @@ class TopicWatch:
             log.exception("a look at the topics failed; it is tried again")
             return True
         self._lines.looked()
-        for info in found:
-            self._looked(info)
+        self._looked(found)
         return True

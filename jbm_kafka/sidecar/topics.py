@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Topic, colliding_name, name_fault, with_namespace
@@ -25,6 +25,16 @@ from jbm_kafka.sidecar.topic_configs import (
 )
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the cluster says of the topics that are known, and of those that were."""
+
+    found: Sequence[TopicInfo]
+    """Those that are known, as they are now."""
+    present: frozenset[str]
+    missing: frozenset[str]
 
 
 class Topics:
@@ -202,7 +212,7 @@ class Topics:
         """
         self._admin.check_answered(timeout_s)
 
-    def look(self) -> list[TopicInfo]:
+    def look(self) -> Look:
         """Ask the cluster again for everything that is known. A topic that is gone stays known: a send tells.
 
         What is ours is put right; what cannot be is told once.
@@ -213,9 +223,10 @@ class Topics:
         self._own.look(list(self._destinations.values()))
         if self._registry is not None:
             self._registry.refresh()
-        known = dict(self._known)
+        known, forgotten = dict(self._known), dict(self._forgotten)
         self.follow_pauses()
-        found = self._admin.describe([info.topic for info in known.values()])
+        names = [info.topic for info in (*known.values(), *forgotten.values())]
+        found = self._admin.describe(names)
         infos = []
         for name, info in known.items():
             now = found.get(info.topic)
@@ -231,7 +242,7 @@ class Topics:
                     log.warning("%s", error)
                     continue
             infos.append(info)
-        return infos
+        return Look(infos, frozenset(found), frozenset(names).difference(found))
 
     def renew(self) -> None:
         """Read the registry, when what was read of it is too old to go by.

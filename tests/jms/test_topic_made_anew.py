@@ -93,3 +93,32 @@ def test_show_counts_units_that_a_plain_librdkafka_producer_put_elsewhere(bootst
         counts = ours.counts(orders)
         assert counts.held == 80
         assert 10 < counts.misplaced <= 40
+
+
+def test_a_consumer_that_is_open_when_its_topic_is_deleted_waited_in_silence(
+    bootstrap: str, connect: Callable[..., Connection], orders: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    """librdkafka says nothing, and its group gives the partitions away: nothing came, and no line said why."""
+    create_topic(bootstrap, orders.name)
+    with connect() as connection, connection.create_session(AcknowledgeMode.AUTO) as session:
+        consumer = session.create_consumer(orders)
+        assert consumer.receive(_KNOWN_FOR_LONG_S) is None
+        delete_topics(bootstrap, [orders.name])
+        found = wait_until(lambda: _told(caplog, "exist"), about="a line", timeout_s=SOON_S)
+        assert found[0].startswith(f"{orders}: its topic {orders.name} does not exist any more")
+        create_topic(bootstrap, orders.name)
+        send(session, orders, "new")
+        assert bodies([receive(consumer)]) == ["new"]
+        wait_until(lambda: len(_told(caplog, "exist")) > 1, about="a line that it is over", timeout_s=SOON_S)
+        assert _told(caplog, "exist") == [
+            *found,
+            f"{orders}: its topic {orders.name} exists again",
+        ]
+
+
+_KNOWN_FOR_LONG_S = 4.0
+"""Of a topic that it found less than 3 s ago librdkafka does tell that it is gone."""
+
+
+def _told(caplog: pytest.LogCaptureFixture, word: str) -> list[str]:
+    return [row.getMessage() for row in caplog.records if row.name == "jbm_kafka.partitions" and word in row.msg]

@@ -17,6 +17,7 @@ from jbm_kafka.memory.memory_process import Process
 from jbm_kafka.ports import GroupFenced, TopicDescription, Unreachable
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.connection_lines import EndLines
+from jbm_kafka.sidecar.missing_topics import MissingTopics
 from jbm_kafka.sidecar.partition_lines import FenceLines, log_revoked, named
 from jbm_kafka.sidecar.topic_watch import PATIENCE_S, PROBE_S, TopicWatch
 from jbm_kafka.sidecar.topics import Topics
@@ -342,6 +343,37 @@ def test_a_checkpoint_refused_in_a_rebalance_is_no_warning_and_many_in_a_row_are
 )
 def test_partitions_are_named_shortly(partitions: list[int], text: str) -> None:
     assert named(partitions) == text
+
+
+def test_a_topic_that_is_gone_while_somebody_receives_from_it_is_told_once_and_once_that_it_is_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Nothing came, and no line said why: in a client of Kafka's nobody hears of it."""
+    topics = MissingTopics()
+    received, there, nothing = {"orders": "queue:orders"}, frozenset({"orders"}), frozenset[str]()
+    topics.looked(received, present=nothing, missing=there)
+    assert caplog.messages == [], "a broker that comes back may not know all topics yet"
+    topics.looked(received, present=there, missing=nothing)
+    for _ in range(4):
+        topics.looked(received, present=nothing, missing=there)
+    gone = (
+        "WARNING",
+        "queue:orders: its topic orders does not exist any more, and what it held is gone; who receives from it waits "
+        "until it is made again",
+    )
+    assert lines(caplog, PARTITIONS) == [gone]
+    for _ in range(2):
+        topics.looked({}, present=there, missing=nothing)
+    back = ("WARNING", "queue:orders: its topic orders exists again")
+    assert lines(caplog, PARTITIONS) == [gone, back]
+
+
+def test_a_topic_that_is_only_sent_to_is_not_told_to_be_gone(caplog: pytest.LogCaptureFixture) -> None:
+    """Its sender is, by the next send, which makes it again."""
+    topics = MissingTopics()
+    for _ in range(3):
+        topics.looked({}, present=frozenset(), missing=frozenset({"orders"}))
+    assert caplog.messages == []
 
 
 class SilentAdmin(MemoryAdmin):

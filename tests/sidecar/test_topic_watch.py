@@ -44,7 +44,12 @@ class Watched:
         self._workers = SteppedWorkers(self.clock, lambda _: None)
         topics = Topics(self.admin, namespace="")
         topics.ensure(ORDERS, create=True, partitions=1)
-        TopicWatch(topics=topics, workers=self._workers, clock=self.clock, looked=self.found.append).start()
+        TopicWatch(
+            topics=topics,
+            workers=self._workers,
+            clock=self.clock,
+            looked=lambda look: self.found.extend(look.found),
+        ).start()
 
     def run_for(self, seconds: float) -> None:
         for _ in range(int(seconds * 1_000) // TURN_MS):

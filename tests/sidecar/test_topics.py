@@ -176,7 +176,7 @@ def test_what_cannot_be_put_right_while_running_is_told_once(
 def test_a_topic_that_got_more_partitions_is_known_with_them_after_a_look(cluster: MemoryCluster) -> None:
     topics = topics_of(cluster)
     before = ensure(topics, 0)
-    assert topics.look() == [before]
+    assert topics.look().found == [before]
     assert ensure(topics, 0) is before
     cluster.add_partitions("letters", 4)
     topics.look()
