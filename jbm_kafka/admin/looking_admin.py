@@ -110,6 +110,19 @@ class LookingAdmin(Asking):
         with self._asking(f"look for {queue}"):
             return self._found.described(queue) is not None
 
+    def partitions(self, destination: Queue | Topic | str) -> int:
+        """How many partitions the queue or topic has.
+
+        Raises:
+            InvalidDestinationError: there is no such queue or topic.
+        """
+        with self._asking(f"count the partitions of {destination}"):
+            found = self._found.named(destination)
+            described = self._found.described(found)
+            if described is None:
+                raise self._found.missing(found)  # deleted in between
+            return described.partitions
+
     def destinations(self) -> list[Queue | Topic]:
         """Every queue and topic, by name.
 

@@ -35,17 +35,14 @@ def create(queue: Queue | Topic, partitions: int | None, is_topic: bool, cluster
     `topic:NAME` is as NAME with --topic.
     """
     made = Topic(queue.name) if is_topic else queue
-    is_topic = isinstance(made, Topic)
     with admin_of(cluster) as admin:
-        make = admin.create_topic if is_topic else admin.create_queue
+        make = admin.create_topic if isinstance(made, Topic) else admin.create_queue
         with _of_another_kind(made):
             is_new = make(queue.name, partitions=partitions)
-        values: dict[str, object] = {"name": queue.name, "kind": made.kind, "created": is_new}
-        text = f"{made} {'created' if is_new else 'exists already'}"
-        if not is_topic:
-            values["partitions"] = len(admin.counts(queue).partitions)
-            text += f", {values['partitions']} partitions"
-    emit(values, text, as_json=as_json)
+        count = admin.partitions(made)
+    values: dict[str, object] = {"name": queue.name, "kind": made.kind, "created": is_new, "partitions": count}
+    told = "1 partition" if count == 1 else f"{count} partitions"
+    emit(values, f"{made} {'created' if is_new else 'exists already'}, {told}", as_json=as_json)
 
 
 @contextmanager
@@ -71,10 +68,13 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
     with admin_of(cluster) as admin:
         destinations = admin.destinations()
         found = [admin.counts(queue) for queue in destinations if isinstance(queue, Queue)]
-        topics = {topic: admin.paused(topic) for topic in destinations if isinstance(topic, Topic)}
+        topics = [(t, admin.partitions(t), admin.paused(t)) for t in destinations if isinstance(t, Topic)]
     if as_json:
         values = [_summary(counts) for counts in found]
-        values += [{"name": t.name, "kind": t.kind, "paused": pause_values(t.name, p)} for t, p in topics.items()]
+        values += [
+            {"name": topic.name, "kind": topic.kind, "partitions": count, "paused": pause_values(topic.name, pause)}
+            for topic, count, pause in topics
+        ]
         click.echo(json_line(values))
         return
     if not destinations:
@@ -85,9 +85,9 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
         (c.name, "queue", len(c.partitions), _held(c), c.delayed, c.retried, c.members, when(c.oldest_at_ms))
         for c in found
     ]
-    rows += [(topic.name, "topic", *[""] * 6) for topic in topics]
+    rows += [(topic.name, "topic", count, *[""] * 5) for topic, count, _ in topics]
     table(("name", "kind", "partitions", "held", "delayed", "retried", "receivers", "oldest (UTC)"), rows)
-    for name, pause in [*((c.name, c.pause) for c in found), *((t.name, p) for t, p in topics.items())]:
+    for name, pause in [*((c.name, c.pause) for c in found), *((t.name, pause) for t, _, pause in topics)]:
         if pause != NOTHING:
             click.echo(f"{name}: {pause_text(pause)}")
     for counts in found:

@@ -13,8 +13,8 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
     topic = f"{kafka_name}-prices"
     try:
         said = kafka("create", topic, "--topic", "--partitions", "2")
-        assert (said.code, said.out) == (0, f"topic:{topic} created\n")
-        assert kafka("create", topic, "--topic").out == f"topic:{topic} exists already\n"
+        assert (said.code, said.out) == (0, f"topic:{topic} created, 2 partitions\n"), "of queues alone they were told"
+        assert kafka("create", topic, "--topic").out == f"topic:{topic} exists already, 2 partitions\n"
         assert kafka("subscriptions", "list", topic).out == f"no subscriptions of {topic}\n"
         said = kafka("subscriptions", "list", f"{topic}x")
         assert said.code == 1
@@ -31,8 +31,9 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
         assert kafka("show", topic, "--subscription", kafka_name).out.startswith(
             f"topic:{topic} subscription {kafka_name!r}: 1 held; 0 receivers, none in hand\n"
         )
-        listed_kinds = {each["name"]: each["kind"] for each in json.loads(kafka("list", "--json").out)}
-        assert listed_kinds[topic] == "topic"
+        listed = {each["name"]: each for each in json.loads(kafka("list", "--json").out)}[topic]
+        assert (listed["kind"], listed["partitions"]) == ("topic", 2)
+        assert [topic, "topic", "2"] in [line.split() for line in kafka("list").out.splitlines()]
         said = kafka("subscriptions", "delete", kafka_name, "--client-id", "other", "--yes")
         assert said.code == 1
         assert "one of this name has client id none" in said.err
