@@ -1,4 +1,4 @@
-"""Addresses that are to be recorded, held against the queues and topics that are there."""
+"""Addresses that are to be recorded, held against the queues, topics and subscriptions that are there."""
 
 from __future__ import annotations
 
@@ -26,6 +26,25 @@ def check_kinds(pattern: str, settings: AddressSettings, found: FoundDestination
             raise InvalidSettingError(
                 f"{setting} is {address!r}: {kind_remedy(address, setting=setting, of=pattern)}", setting=setting
             )
+
+
+def unheard_addresses(settings: AddressSettings, found: FoundDestinations) -> list[str]:
+    """What is to be said of addresses that are topics without a subscription, so that nobody would get what leaves.
+
+    Raises:
+        KafkaClientError: no answer.
+    """
+    given, warnings = settings.given(), []
+    for setting in ADDRESSES:
+        address = given.get(setting)
+        topic = destination_at(address) if isinstance(address, str) else None
+        if isinstance(topic, Topic) and not found.subscriptions_of(topic):
+            warnings.append(
+                f"{setting} is {topic}, which has no subscription: nobody gets what leaves for it; that is in its log "
+                f"only. Make a durable subscription of {topic.name} first (create_shared_durable_consumer), or "
+                f"name a queue"
+            )
+    return warnings
 
 
 def _is_other_kind(wanted: Queue | Topic, found: FoundDestinations, registry: Registry) -> bool:

@@ -119,6 +119,26 @@ def test_a_topic_given_as_a_queue_for_an_address_is_refused_and_nothing_is_recor
     admin.set_address_settings("orders", AddressSettings(expiry_address=Topic(letters)))
 
 
+def test_letters_were_sent_to_a_topic_that_nobody_subscribed_to_without_a_word(
+    admin: Admin, factory: ConnectionFactory, kafka_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of REDELIVER-6: recorded, for who may subscribe later; warned of when it is set, not when one is lost."""
+    letters = Topic(f"{kafka_name}.letters")
+    told = f" is {letters}, which has no subscription: nobody gets what leaves for it"
+    settings = AddressSettings(dead_letter_address=letters, expiry_address=letters)
+    admin.set_address_settings("orders", settings)
+    first, second = caplog.messages
+    assert (told in first, told in second) == (True, True)
+    assert (first.partition(" ")[0], second.partition(" ")[0]) == ("dead_letter_address", "expiry_address")
+    assert first.endswith(f"of {letters.name} first (create_shared_durable_consumer), or name a queue")
+    assert admin.address_settings("orders") == {"orders": settings}
+    with factory.create_context(AcknowledgeMode.CLIENT) as jms:
+        jms.create_shared_durable_consumer(letters, "audit").close()
+    caplog.clear()
+    admin.set_address_settings("orders", settings)
+    assert caplog.messages == []
+
+
 def test_what_cannot_be_set_is_refused_and_nothing_is_recorded(admin: Admin) -> None:
     with pytest.raises(InvalidSettingError, match=r"'a#'.*whole words"):
         admin.set_address_settings("a#", AddressSettings())
