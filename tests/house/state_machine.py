@@ -12,8 +12,11 @@ _HEAD = """# The states of a message
 
 With this page you know every state that a message can be in, and every move between them.
 
-Generated from `TRANSITIONS` in jbm_kafka/core/states.py by `python -m tests.house.state_machine`; a test compares.
-A message known to a channel is in one state. What is not in the table is refused and changes nothing (STATE-1).
+A message that a channel knows is in one state. A move that the table does not have is refused, and changes nothing
+(STATE-1). An outcome, in *italics*, is final: the message has left the channel.
+"""
+_ORIGIN = """`python -m tests.house.state_machine` writes this page from `TRANSITIONS` in
+jbm_kafka/core/states.py, and a test compares.
 """
 _END = """## Go on
 | you want to | read |
@@ -30,11 +33,11 @@ def page() -> str:
     for (state, move), target in states.TRANSITIONS.items():
         end = target.name if isinstance(target, states.MessageState) else f"*{target.name}*"
         rows.append(f"| {state.name} | {move.name} | {end} |")
-    parts = [_HEAD, "\n".join(rows), "An outcome, in *italics*, is final: the message has left the channel."]
+    parts = [_HEAD, "\n".join(rows)]
     for kind, title in ((states.MessageState, "States"), (states.Move, "Moves"), (states.Outcome, "Outcomes")):
         members = [f"| {member.name} | {told[kind.__name__, member.name]} |" for member in kind]
         parts.append("\n".join([f"## {title}", "| name | means |", "| --- | --- |", *members]))
-    parts.append(_END)
+    parts += [_ORIGIN, _END]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
