@@ -37,6 +37,7 @@ SEEDS = {
 """How many of each are played every time."""
 LONG_SEEDS = 60
 RARE = {
+    "a_client_id_that_was_let_go_stays": 13,
     "a_later_portion_passes_what_stayed": 24,
     "who_comes_back_without_partitions_does_not_look": 18,
     "who_comes_back_sees_only_who_is_recorded": 115,

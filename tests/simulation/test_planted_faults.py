@@ -10,13 +10,21 @@ pytestmark = pytest.mark.skipif(compiled.are_used(), reason="faults are planted 
 
 SEEDS = [*range(1, 20), *range(40, 70), *range(100, 200)]
 """The rarest fault, late metadata, needs a session that expires in the middle of a checkpoint: seed 65."""
+RARE = {
+    "a_nack_counts_the_whole_unit": 111,
+    "a_selector_that_comes_is_not_asked_of_what_is_there": 114,
+    "client_acknowledges_later_ones_too": 57,
+    "what_a_rebalance_takes_counts": 46,
+}
+"""A seed that found a fault long after the first: tried before the others, which takes half a minute each."""
 STEPS = 500
 
 
 @pytest.mark.parametrize("plant", EXPECTED, ids=lambda plant: plant.__name__)
 def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    found = next(filter(None, map(what_breaks, SEEDS)), "nothing")
+    rare = [RARE[plant.__name__]] if plant.__name__ in RARE else []
+    found = next(filter(None, map(what_breaks, [*rare, *SEEDS])), "nothing")
     print(found.splitlines()[-1], found.splitlines()[0])
     assert found.startswith(EXPECTED[plant]), found
 
