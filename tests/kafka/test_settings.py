@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Producer
 
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.devbroker import LocalBroker
@@ -21,6 +22,8 @@ from jbm_kafka.kafka.settings import CONTROLLED, ClientLog, common_settings
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaClientError, Outgoing, Unreachable
 from tests.conftest import MakeTopic
 from tests.kafka.world import WAIT_S, Listener, consume_some, consume_until, member, send_all
+from tests.support.broker import local_broker
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.parametrize("name", sorted(CONTROLLED))
@@ -310,6 +313,55 @@ def test_a_client_that_saw_an_outage_does_not_tell_of_it_when_it_is_over(caplog:
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("WARNING", "no Kafka broker answers; clients keep trying (all are down)"),
         ("WARNING", "a Kafka broker answers again"),
+    ]
+
+
+def test_a_client_whose_idle_connections_a_broker_closed_said_that_no_broker_answers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Brokers do so after ten minutes, and who was used next, as to read a changelog anew, told of an outage."""
+    caplog.set_level(logging.DEBUG, logger="jbm_kafka.kafka")
+    with local_broker(tmp_path, {"connections.max.idle.ms": "1000"}) as broker:
+        admin = ConfluentKafka(broker.bootstrap).admin()
+        idle = Producer(common_settings(broker.bootstrap, {}))
+        idle.list_topics(timeout=WAIT_S)
+
+        def is_alone() -> bool:
+            admin.check_answered(WAIT_S)
+            idle.poll(0)
+            return "brokers are down" in caplog.text
+
+        wait_until(is_alone, about="a client without a connection", timeout_s=WAIT_S)
+        admin.check_answered(WAIT_S)
+        idle.close()
+        admin.close()
+    assert [row.message for row in caplog.records if row.levelno >= logging.WARNING] == []
+
+
+def test_what_a_client_says_while_questions_are_answered_is_told_when_the_next_one_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An outage begins so: the last answer is half a second old."""
+    caplog.set_level(logging.INFO, logger="jbm_kafka.kafka")
+    now_s = 100.0
+    lines = OutageLines(lambda: now_s)
+    lines.answered()
+    lines.down("1/1 brokers are down")
+    lines.answered()
+    lines.silent()
+    lines.answered()
+    assert caplog.messages == []
+    now_s += OUTAGE_SILENCE_S
+    lines.answered()
+    lines.down("1/1 brokers are down")
+    assert caplog.messages == []
+    now_s += 1.0
+    lines.silent()
+    lines.silent()
+    lines.answered()
+    assert caplog.messages == [
+        "no Kafka broker answers; clients keep trying (1/1 brokers are down)",
+        "a Kafka broker answers again",
     ]
 
 
