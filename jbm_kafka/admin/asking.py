@@ -1,7 +1,8 @@
 """What every part of the administration asks with: one cluster, one namespace, one registry."""
 
+import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock
 from typing import Self
@@ -30,6 +31,8 @@ from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.hands import Hands
 from jbm_kafka.sidecar.registry import Registry
+
+log = logging.getLogger(__name__)
 
 
 @explained
@@ -108,17 +111,21 @@ class Asking:
         return ChannelGroup.of_subscription(source.subscription, source, namespace=self._namespace)
 
     def _seen(
-        self, source: Queue | SubscriptionRecord, selector: Selector | None = None, *, with_hands: bool = False
+        self, source: Queue | SubscriptionRecord, selector: Selector | None = None, *, hands: Hands | None = None
     ) -> Iterator[Seen]:
-        """All that a queue or subscription holds; owners are asked for what is in hand only `with_hands`."""
+        """All that a queue or subscription holds; owners are asked for what is in hand only with `hands`."""
         return browse(
             self._kafka,
             self._group(source),
             now_ms=self._cluster.clock.now_ms(),
-            hands=Hands(self._kafka, namespace=self._namespace, ours=None) if with_hands else None,
+            hands=hands,
             include_all=True,
             selector=selector,
         )
+
+    def _hands(self, tell: Callable[[str], object] | None = None) -> Hands:
+        """Who finds out what is in hand; `tell` is called with whom it waits for, None: that is logged."""
+        return Hands(self._kafka, namespace=self._namespace, ours=None, tell=tell or log.info)
 
     def _owners(self, source: Queue | SubscriptionRecord, settings: AddressSettings) -> Owners:
         """Who receives from it; if nobody does, this process by these settings, and the registry's over them."""

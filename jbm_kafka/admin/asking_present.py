@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jbm_kafka.codec.command_records import Command
+from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.sidecar.conversation import Conversation
 from jbm_kafka.sidecar.own_topics import commands_topic
 from jbm_kafka.sidecar.topic_configs import COMMANDS_CONFIG
 
-ASK_AGAIN_S = 2.0
-"""Owners look every second."""
 PERHAPS_S = 4.0
-"""Twice that: whoever is there has heard it by then."""
+"""Owners look every second: whoever is there has heard it by then, twice."""
 
 
 @dataclass(slots=True)
@@ -45,45 +43,41 @@ class PresentOwners:
         arguments: Mapping[int, Mapping[str, Any]],
         *,
         timeout_s: float,
+        late: Callable[[Collection[int], float], None] = lambda partitions, seconds: None,
         perhaps: Collection[int] = (),
     ) -> Told:
         """What each of these partitions' owners says, of those that say it in time.
 
-        `perhaps`: partitions that the group gives to nobody now. Who gives one up answers until his handlers are done;
-        where there is nobody, that is not waited for long.
+        Args:
+            late: is called once, where some are waited for longer than an owner takes, with those and for how many
+                seconds more at most.
+            perhaps: partitions that the group gives to nobody now. Who gives one up answers until his handlers are
+                done; where there is nobody, that is not waited for long.
         """
         told = Told(silent=dict.fromkeys(arguments, ""))
         if not arguments:
             return told
         asked_at_ms = time.time_ns() // 1_000_000
         commands = [Command(secrets.token_hex(8), self._group, p, verb, v, asked_at_ms) for p, v in arguments.items()]
-        open_ = {command.id: command for command in commands}
+
+        def patience_s(still_open: Collection[Command]) -> float:
+            is_sure = any(command.partition not in perhaps for command in still_open)
+            return timeout_s if is_sure else min(timeout_s, PERHAPS_S)
+
+        def answered(command: Command, answer: Answer) -> None:
+            if answer.error:
+                told.silent[command.partition] = answer.error
+            else:
+                del told.silent[command.partition]
+                told.results[command.partition] = answer.result
+
+        def are_late(still_open: Collection[Command], seconds: float) -> None:
+            late([command.partition for command in still_open], seconds)
+
         try:
             self._admin.create_topic(self._topic, partitions=1, config=COMMANDS_CONFIG)
             with Conversation(self._kafka, self._admin, self._topic) as asking:
-                self._hear(asking, open_, told, timeout_s, perhaps)
+                asking.ask(commands, patience_s=patience_s, answered=answered, late=are_late)
         except KafkaClientError as error:
             told.silent = dict.fromkeys(told.silent, str(error))
         return told
-
-    def _hear(
-        self, asking: Conversation, open_: dict[str, Command], told: Told, timeout_s: float, perhaps: Collection[int]
-    ) -> None:
-        began_s = time.monotonic()
-        while open_:
-            is_sure = any(command.partition not in perhaps for command in open_.values())
-            deadline_s = began_s + (timeout_s if is_sure else min(timeout_s, PERHAPS_S))
-            if time.monotonic() >= deadline_s:
-                return
-            asking.send(open_.values())
-            ask_again_s = min(time.monotonic() + ASK_AGAIN_S, deadline_s)
-            while open_ and time.monotonic() < ask_again_s:
-                for answer in asking.answers():
-                    command = open_.pop(answer.id, None)
-                    if command is None:
-                        continue
-                    if answer.error:
-                        told.silent[command.partition] = answer.error
-                    else:
-                        del told.silent[command.partition]
-                        told.results[command.partition] = answer.result

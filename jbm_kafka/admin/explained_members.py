@@ -17,14 +17,6 @@ NAMES_MAX = 5
 """So many members are named in one sentence."""
 
 
-def name_of(member: GroupMember) -> str:
-    """`process 4711 at worker-3`; of one whose `client.id` is its application's its id in the group and its address."""
-    process = named_process(member.client_id)
-    if process is not None:
-        return process
-    return f"member {member.member_id} at {member.host}" if member.host else member.member_id
-
-
 def silent_members(
     members: Sequence[GroupMember], asked: Collection[int], answers: Mapping[int, Mapping[str, Any]]
 ) -> Sequence[GroupMember]:
@@ -37,20 +29,23 @@ def silent_members(
     ]
 
 
-def not_answering(member: GroupMember, *, is_gone: bool) -> Reason:
-    """Of all that it has; `is_gone`: the group has put it out while it was asked."""
-    text = f"{name_of(member)} did not answer: what it has in hand is not known"
-    found = reasons.reason(Rule.OWNER_SILENT, text=text)
-    if not is_gone:
-        return found
-    gone = f"{text}; the group has put it out meanwhile, and others get what it had"
-    return replace(found, text=gone, remedy="if it still lives it hangs, or was stopped: end it")
+def not_answering(member: GroupMember, within_s: float) -> Reason:
+    """Of all that it has."""
+    text = f"{member.name} did not answer within {within_s:g} s: what it has in hand is not known"
+    return reasons.reason(Rule.OWNER_SILENT, text=text)
+
+
+def put_out(member: GroupMember) -> Reason:
+    """Of one that was there when it was asked, and is no member of the group any more: nothing is in its hand now."""
+    text = f"{member.name} did not answer, and the group has put it out since: what it had goes to others"
+    remedy = "if it still lives it hangs, or was stopped: end it"
+    return replace(reasons.reason(Rule.OWNER_SILENT, text=text), remedy=remedy)
 
 
 def being_shared(members: Sequence[GroupMember], answers: Mapping[int, Mapping[str, Any]]) -> Reason:
     """Of a partition that no member has: the group shares its partitions anew, and waits for each of them."""
     heard = {process_of(answer) for answer in answers.values()}
-    unheard = [name_of(each) for each in members if not _is_heard(each, heard)]
+    unheard = [each.name for each in members if not _is_heard(each, heard)]
     text = reasons.reason(Rule.NO_OWNER).text
     if unheard:
         more = f" and {len(unheard) - NAMES_MAX} more" if len(unheard) > NAMES_MAX else ""
@@ -60,8 +55,8 @@ def being_shared(members: Sequence[GroupMember], answers: Mapping[int, Mapping[s
 
 def silent_owner(member: GroupMember, why: str) -> Reason:
     """Of what it has the partition of; `why`: as far as that is known."""
-    text = f"the process that has its partition did not say: {name_of(member)}"
-    return reasons.reason(Rule.OWNER_SILENT, text=f"{text}; {why}" if why else text)
+    text = f"{member.name}, which has the partition, did not {f'say: {why}' if why else 'answer'}"
+    return reasons.reason(Rule.OWNER_SILENT, text=text)
 
 
 def _is_heard(member: GroupMember, heard: Collection[str]) -> bool:

@@ -6,14 +6,14 @@ what is held; and who has the partitions, for what only he knows. Where one cann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from jbm_kafka.admin import commands, reasons
 from jbm_kafka.admin.asking_present import PresentOwners, Told
-from jbm_kafka.admin.explained_members import being_shared, name_of, not_answering, silent_members, silent_owner
+from jbm_kafka.admin.explained_members import being_shared, not_answering, put_out, silent_members, silent_owner
 from jbm_kafka.admin.explained_receivers import kept_by, process_of, receivers_of, why_none_asks
 from jbm_kafka.admin.explanation import (
     ExplainedMessage,
@@ -29,6 +29,7 @@ from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.ports import FoundTransactions, GroupMember, Kafka, KafkaAdmin, KafkaClientError, Unreachable
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.channel_group import ChannelGroup
+from jbm_kafka.sidecar.conversation import waited_for
 
 COUNT_MAX = 50_000
 """Messages looked at where nothing special was asked about: a second's work."""
@@ -72,6 +73,22 @@ class Sources:
     now_ms: Callable[[], int]
     timeout_s: float
     """For answers of those who receive."""
+    tell: Callable[[str], object]
+    """Called with a line that says who is waited for, where that takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What all three said at about the same time."""
+
+    seen: FromKafka
+    held: Held
+    whole: Sequence[Reason]
+    """What is wrong with finding out what is held."""
+    told: Told
+    messages: Sequence[ExplainedMessage]
+    silent: Sequence[GroupMember]
+    """Members that did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +126,27 @@ class _Explaining:
         self._now_ms = cluster.now_ms()
 
     def run(self) -> Explanation:
+        look = self._look()
+        gone = self._put_out(look.silent)
+        if gone:  # what they had is with others now: of the group as it is one account is given, and not of two
+            look = self._look()
+        seen, held, told, messages = look.seen, look.held, look.told, look.messages
+        silent = (not_answering(each, self._cluster.timeout_s) for each in look.silent)
+        return Explanation(
+            name=str(self._group),
+            group=self._group.group_id,
+            members=len(seen.members),
+            idle_members=tuple(each.name for each in seen.members if not each.partitions),
+            silent_members=tuple(each.name for each in look.silent),
+            reasons=(*self._of_all(held, seen), *map(put_out, gone), *silent, *look.whole),
+            messages=tuple(messages),
+            partitions=tuple(self._partitions(held, messages, told, seen)),
+            receivers=tuple(receivers_of(told.results.values())),
+            misplaced=held.misplaced,
+            is_whole=held.is_whole,
+        )
+
+    def _look(self) -> Look:
         seen = self._look_at_kafka()
         for _ in range(LOOKS_MAX):
             held, whole = self._look_at_log()
@@ -120,18 +158,19 @@ class _Explaining:
                 break
         if not self._asked.is_all:
             messages += self._behind_transactions(seen)
-        return Explanation(
-            name=str(self._group),
-            group=self._group.group_id,
-            members=len(seen.members),
-            idle_members=tuple(name_of(each) for each in seen.members if not each.partitions),
-            reasons=(*self._of_all(held, seen), *self._of_members(told, seen), *whole),
-            messages=tuple(messages),
-            partitions=tuple(self._partitions(held, messages, told, seen)),
-            receivers=tuple(receivers_of(told.results.values())),
-            misplaced=held.misplaced,
-            is_whole=held.is_whole,
-        )
+        return Look(seen, held, whole, told, messages, self._silent(told, seen))
+
+    def _silent(self, told: Told, seen: FromKafka) -> Sequence[GroupMember]:
+        """Who did not answer: what he holds is not known, also where others have his partitions."""
+        refused = {partition for partition, why in told.silent.items() if why}
+        return silent_members(seen.members, (told.results.keys() | told.silent.keys()) - refused, told.results)
+
+    def _put_out(self, silent: Sequence[GroupMember]) -> Sequence[GroupMember]:
+        """Of them, those that are no members any more."""
+        if not silent:
+            return ()
+        present = {each.member_id for each in self._cluster.admin.members(self._group.group_id, self._group.topic)}
+        return [each for each in silent if each.member_id not in present]
 
     # -- Kafka ---------------------------------------------------------------------------------------------------
 
@@ -222,7 +261,12 @@ class _Explaining:
         cluster = self._cluster
         owners = PresentOwners(cluster.kafka, cluster.admin, namespace=cluster.namespace, group=self._group.group_id)
         perhaps = arguments.keys() - seen.owners.keys()
-        return owners.ask(EXPLAIN, arguments, timeout_s=cluster.timeout_s, perhaps=perhaps)
+
+        def late(partitions: Collection[int], seconds: float) -> None:
+            who = {member.member_id: member for p in partitions if (member := seen.owners.get(p)) is not None}
+            cluster.tell(f"{self._group}: {waited_for(who.values(), partitions, seconds)}")
+
+        return owners.ask(EXPLAIN, arguments, timeout_s=cluster.timeout_s, late=late, perhaps=perhaps)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
@@ -236,17 +280,6 @@ class _Explaining:
         if not seen.members:
             nobody = reasons.reason(Rule.NOBODY_RECEIVES)
             yield nobody if held.by_partition else replace(nobody, remedy="")  # nothing is held: nobody need receive
-
-    def _of_members(self, told: Told, seen: FromKafka) -> Iterable[Reason]:
-        """Of processes that did not answer: what they hold is not known, also where others have their partitions."""
-        asked = told.results.keys() | told.silent.keys()
-        refused = {partition for partition, why in told.silent.items() if why}
-        silent = silent_members(seen.members, asked - refused, told.results)
-        if silent:
-            present = self._cluster.admin.members(self._group.group_id, self._group.topic)
-            there = {each.member_id for each in present}
-            for member in silent:
-                yield not_answering(member, is_gone=member.member_id not in there)
 
     def _explained(self, row: HeldMessageRow, held: Held, told: Told, seen: FromKafka) -> ExplainedMessage:
         first = self._first_of(row, held)
@@ -357,7 +390,7 @@ class _Explaining:
             who_answers = "" if answer is None else process_of(answer)
             yield ExplainedPartition(
                 partition=partition,
-                owner=who_answers or ("" if member is None else name_of(member)),
+                owner=who_answers or ("" if member is None else member.name),
                 held=count,
                 units=dict((answer or {}).get("units", {})),
                 reasons=tuple(found),

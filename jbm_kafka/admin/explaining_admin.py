@@ -1,15 +1,20 @@
 """Why messages do not move."""
 
+import logging
+
 from jbm_kafka.admin.asked import check_named
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.explained_source import group_of
 from jbm_kafka.admin.explaining import Asked, Sources, explain
 from jbm_kafka.admin.explanation import Explanation
+from jbm_kafka.admin.partition_admission import Tell
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import shown, wrong_value
-from jbm_kafka.jms.arguments import checked_seconds
+from jbm_kafka.jms.arguments import check_callable, checked_seconds
+
+log = logging.getLogger(__name__)
 
 EXPLAIN_TIMEOUT_S = 10.0
 
@@ -28,6 +33,7 @@ class ExplainingAdmin(Asking):
         client_id: str = "",
         older_than_s: float = 0.0,
         timeout_s: float = EXPLAIN_TIMEOUT_S,
+        tell: Tell | None = None,
     ) -> Explanation:
         """Why this unit, this message, or what waits longest does not move: who has it, since when, by which rule.
 
@@ -38,6 +44,7 @@ class ExplainingAdmin(Asking):
             subscription: of a topic, the name of the one that is meant, with its `client_id`.
             older_than_s: only what was sent before so many seconds.
             timeout_s: how long the processes that receive may take to answer.
+            tell: is called with a line that says who is waited for, where that takes long; None: it is logged.
 
         Raises:
             InvalidDestinationError: there is no such queue, topic or subscription.
@@ -45,6 +52,7 @@ class ExplainingAdmin(Asking):
         """
         older_than_s = checked_seconds("older_than_s", older_than_s)
         timeout_s = checked_seconds("timeout_s", timeout_s)
+        check_callable("tell", tell)
         _check_asked(unit=unit, message_id=message_id, subscription=subscription)
         with self._asking(f"explain {destination}"):
             found = self._found.named(destination)
@@ -66,6 +74,7 @@ class ExplainingAdmin(Asking):
                 bootstrap=self._connections.url,
                 now_ms=self._cluster.clock.now_ms,
                 timeout_s=timeout_s,
+                tell=tell or log.info,
             )
             return explain(
                 group,

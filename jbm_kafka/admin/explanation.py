@@ -179,6 +179,8 @@ class Explanation:
     """Processes that receive."""
     idle_members: tuple[str, ...]
     """Of them, those without a partition: there are more processes than partitions, or they have just come."""
+    silent_members: tuple[str, ...]
+    """Of them, those that did not answer: what they have in hand is not known."""
     reasons: tuple[Reason, ...]
     """What keeps all of it."""
     messages: tuple[ExplainedMessage, ...]

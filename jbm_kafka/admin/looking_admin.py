@@ -8,14 +8,17 @@ from jbm_kafka.admin.asked import named, queue_of
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.counts import QueueCounts, count_group, tallies
 from jbm_kafka.admin.looking import as_browsed
+from jbm_kafka.admin.partition_admission import Tell
 from jbm_kafka.admin.queue_look import QueueLook, Wait, wait_of
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import checked_int
+from jbm_kafka.jms.arguments import check_callable
 from jbm_kafka.jms.browser import check_include
 from jbm_kafka.jms.message import Message
+from jbm_kafka.sidecar.hands import Hands
 
 COUNT_MAX = 50_000
 """Messages read for one count: a second's work."""
@@ -67,6 +70,7 @@ class LookingAdmin(Asking):
         client_id: str = "",
         selector: str | None = None,
         include: str = "deliverable",
+        tell: Tell | None = None,
     ) -> QueueLook:
         """The messages of the queue, or of this subscription of the topic, as a browser shows them (UNIT-13).
 
@@ -75,15 +79,19 @@ class LookingAdmin(Asking):
 
         Args:
             subscription: its name; `client_id` where it belongs to one.
+            tell: is called with a line that says so where a process takes long to tell what it has in hand; None: it is
+                logged.
 
         Raises:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             InvalidDestinationError: when the first is asked for: there is no such queue or subscription.
         """
         check_include(include)
+        check_callable("tell", tell)
         destination = named(destination, subscription)
         not_shown = Counter[Wait]()
-        found = self._browse(destination, subscription, client_id, parse_selector(selector), include, not_shown)
+        chosen = parse_selector(selector)
+        found = self._browse(destination, subscription, client_id, chosen, include, not_shown, self._hands(tell))
         return QueueLook(found, not_shown)
 
     def _browse(
@@ -94,11 +102,12 @@ class LookingAdmin(Asking):
         selector: Selector | None,
         include: str,
         not_shown: Counter[Wait],
+        hands: Hands,
     ) -> Iterator[Message]:
         with self._asking(f"browse {destination}"):
             source = self._source(destination, subscription, client_id)
             now_ms = self._cluster.clock.now_ms()
-            for seen in self._seen(source, selector, with_hands=True):
+            for seen in self._seen(source, selector, hands=hands):
                 if include == "all" or seen.is_deliverable:
                     yield as_browsed(seen, self._group(source).destination)
                 else:

@@ -163,7 +163,7 @@ class MessageAdmin(Asking):
                 self._check_address(wish, source, settings)
             return take_out(
                 wish,
-                seen=lambda: self._seen(source, with_hands=wish.dry_run),
+                seen=lambda: self._seen(source, hands=self._hands() if wish.dry_run else None),
                 owners=self._owners(source, settings),
                 present=self._present(source),
                 pause_of=lambda destination: self._registry.pauses.of(destination.name),

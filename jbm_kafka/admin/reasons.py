@@ -41,8 +41,9 @@ _REMEDIES: Final[Mapping[Rule, str]] = {
     Rule.NO_OWNER: "wait some seconds. If it stays so, a member hangs or is stopped: the others wait for it until its "
     "session timeout is over (session_timeout_ms), or, if it lives, until it says what it gives up. Look at those that "
     "are not heard of, and end the one that hangs",
-    Rule.OWNER_SILENT: "it may just have died: the group notices that after its session timeout, 10 s unless set, and "
-    "others get its partitions. Else see its log: one of an older version cannot say; stop one that hangs",
+    Rule.OWNER_SILENT: "if it has died or is frozen, the group puts it out after its session timeout "
+    "(session_timeout_ms of its program; 10 s where that sets none), and others get its partitions. If it stays: see "
+    "its log, and stop one that hangs; one of an older version cannot say",
     Rule.CLOSED: "see the log of that process",
 }
 

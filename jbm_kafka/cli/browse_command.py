@@ -55,6 +55,7 @@ def browse(
             client_id=client_id,
             selector=selector,
             include="all" if is_all else "deliverable",
+            tell=lambda text: click.echo(text, err=True),
         )
         if as_json:
             _print_json(messages if count is None else islice(messages, count))

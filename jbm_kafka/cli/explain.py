@@ -65,6 +65,7 @@ def explain(
             client_id=client_id,
             older_than_s=older_than,
             timeout_s=timeout,
+            tell=lambda text: click.echo(f"{text} (--timeout)", err=True),
         )
     is_all = unit is None and message_id is None
     if as_json:
@@ -86,6 +87,9 @@ def _show(found: Explanation, *, is_all: bool, older_than_s: float) -> None:
     receivers = (
         f"{found.members} process{'' if found.members == 1 else 'es'} receive{'s' if found.members == 1 else ''}"
     )
+    quiet = len(found.silent_members)
+    if quiet:
+        receivers += f" ({'it' if found.members == 1 else quiet} did not answer)"
     click.echo(f"{found.name}: {receivers}, consumer group {found.group}")
     lines = ReasonLines()
     lines.of_all(found.reasons)

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Protocol
 
 from jbm_kafka.core.checkpoint_id import CommittedOffset as CommittedOffset
+from jbm_kafka.core.process_names import named_process
 from jbm_kafka.ports.record_to_send import Headers as Headers
 from jbm_kafka.ports.record_to_send import Outgoing as Outgoing
 
@@ -75,6 +76,14 @@ class GroupMember:
     """Its address as the brokers see it; "" where there are none."""
     partitions: frozenset[int]
     """Those of the topic that was asked about."""
+
+    @property
+    def name(self) -> str:
+        """For people: `process 4711 at worker-3`; its id in the group and its address, where `client.id` is another."""
+        process = named_process(self.client_id)
+        if process is not None:
+            return process
+        return f"member {self.member_id} at {self.host}" if self.host else self.member_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from jbm_kafka.codec.command_records import IN_HAND, Command
-from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError
+from jbm_kafka.codec.command_records import IN_HAND, Answer, Command
+from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin, KafkaClientError
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.sidecar.channel_group import ChannelGroup
-from jbm_kafka.sidecar.conversation import Conversation
+from jbm_kafka.sidecar.conversation import Conversation, places_text, waited_for
 from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.hand import Hand, hand_of, heard
 from jbm_kafka.sidecar.own_topics import commands_topic
@@ -25,15 +25,25 @@ log = logging.getLogger(__name__)
 OWN_TIMEOUT_S = 2.0
 OTHERS_TIMEOUT_S = 5.0
 """Owners look every second, and a checkpoint is some milliseconds; who needs longer is frozen, or about to go."""
-ASK_AGAIN_S = 2.0
 
 
 class Hands:
     """Of one cluster and namespace, as one process finds them out. One thread."""
 
-    def __init__(self, kafka: Kafka, *, namespace: str, ours: GroupWorker | None) -> None:
-        """`ours`: what serves the queue or subscription in this process, if anything does."""
+    def __init__(
+        self,
+        kafka: Kafka,
+        *,
+        namespace: str,
+        ours: GroupWorker | None,
+        tell: Callable[[str], object] = log.info,
+    ) -> None:
+        """`ours`: what serves the queue or subscription in this process, if anything does.
+
+        `tell`: is called with a line that says whom it waits for, and how long at most, when somebody takes long.
+        """
         self._kafka = kafka
+        self._tell = tell
         self._topic = commands_topic(namespace)
         self._ours = ours if ours is not None and ours.is_alive else None
 
@@ -80,31 +90,66 @@ class Hands:
     def _asked(self, group: ChannelGroup, partitions: Sequence[int], admin: KafkaAdmin) -> Mapping[int, Hand]:
         asked_at_ms = time.time_ns() // 1_000_000
         commands = [Command(secrets.token_hex(8), group.group_id, p, IN_HAND, {}, asked_at_ms) for p in partitions]
-        open_ = {command.id: command for command in commands}
         found: dict[int, Hand] = {}
         refusals: set[str] = set()
+        owners: Mapping[int, GroupMember] = {}
+
+        def answered(command: Command, answer: Answer) -> None:
+            if answer.error:
+                refusals.add(answer.error)
+            else:
+                found[command.partition] = heard(answer.result)
+
+        def late(still_open: Collection[Command], seconds: float) -> None:
+            nonlocal owners
+            silent = [command.partition for command in still_open]
+            owners = _owners(silent, admin.members(group.group_id, group.topic))
+            self._tell(f"{group}: {waited_for(owners.values(), silent, seconds)}")
+
         try:
             with Conversation(self._kafka, admin, self._topic) as asking:
-                ends_at_s = time.monotonic() + OTHERS_TIMEOUT_S
-                while open_ and time.monotonic() < ends_at_s:
-                    asking.send(open_.values())
-                    again_at_s = min(time.monotonic() + ASK_AGAIN_S, ends_at_s)
-                    while open_ and time.monotonic() < again_at_s:
-                        for answer in asking.answers():
-                            command = open_.pop(answer.id, None)
-                            if command is not None and not answer.error:
-                                found[command.partition] = heard(answer.result)
-                            elif command is not None:
-                                refusals.add(answer.error)
+                asking.ask(commands, patience_s=lambda _: OTHERS_TIMEOUT_S, answered=answered, late=late)
         except KafkaClientError as error:
             refusals.add(str(error))
-        silent = [str(partition) for partition in partitions if partition not in found]
+        silent = [partition for partition in partitions if partition not in found]
         if silent:
-            why = "; ".join(sorted(refusals)) or f"who has them did not answer within {OTHERS_TIMEOUT_S:g} s"
-            log.warning(
-                "%s: what receivers have in hand of partition %s is not known, and is shown as if it waited: %s",
-                group,
-                ", ".join(silent),
-                why,
-            )
+            self._warn(group, silent, owners, refusals, admin)
         return found
+
+    def _warn(
+        self,
+        group: ChannelGroup,
+        silent: Sequence[int],
+        owners: Mapping[int, GroupMember],
+        refusals: Collection[str],
+        admin: KafkaAdmin,
+    ) -> None:
+        """Say of partitions of which nobody has told anything who it was, and what that means for what is shown."""
+        present = set() if refusals else {each.member_id for each in admin.members(group.group_id, group.topic)}
+        gone = {} if refusals else {p: m for p, m in owners.items() if m.member_id not in present and p in silent}
+        if gone:
+            log.warning(
+                "%s: %s did not answer within %g s, and the group has put it out meanwhile: what it had in hand of "
+                "%s waits again, or is with others by now",
+                group,
+                _names(gone.values()),
+                OTHERS_TIMEOUT_S,
+                places_text(gone),
+            )
+        unknown = [partition for partition in silent if partition not in gone]
+        if unknown:
+            who = _names([owners[p] for p in unknown if p in owners]) or "who has them"
+            log.warning(
+                "%s: what receivers have in hand of %s is not known, and is shown as if it waited: %s",
+                group,
+                places_text(unknown),
+                "; ".join(sorted(refusals)) or f"{who} did not answer within {OTHERS_TIMEOUT_S:g} s",
+            )
+
+
+def _owners(partitions: Collection[int], members: Collection[GroupMember]) -> Mapping[int, GroupMember]:
+    return {partition: each for each in members for partition in each.partitions & set(partitions)}
+
+
+def _names(members: Collection[GroupMember]) -> str:
+    return " and ".join(sorted({member.name for member in members}))

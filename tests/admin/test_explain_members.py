@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 
-from jbm_kafka.admin.explained_members import being_shared, name_of, not_answering, silent_members
+from jbm_kafka.admin.explained_members import being_shared, not_answering, put_out, silent_members, silent_owner
 from jbm_kafka.admin.explained_receivers import process_of
 from jbm_kafka.core.process_names import member_client_id, named_process
 from jbm_kafka.kafka import ConfluentKafka
@@ -28,9 +28,9 @@ STRANGER = GroupMember("mine-6b98a310", "mine", "10.0.0.8", frozenset({2}))
 
 def test_a_frozen_process_was_not_named_and_receivers_could_not_be_matched_with_owners() -> None:
     """UNIT-17: the group's list of members and what processes say of themselves have the same words."""
-    assert name_of(of_process(4711)) == process_of(answer_of(4711)) == "process 4711 at worker-3"
-    assert name_of(STRANGER) == "member mine-6b98a310 at 10.0.0.8"
-    assert name_of(GroupMember("m", "", "", frozenset())) == "m"
+    assert of_process(4711).name == process_of(answer_of(4711)) == "process 4711 at worker-3"
+    assert STRANGER.name == "member mine-6b98a310 at 10.0.0.8"
+    assert GroupMember("m", "", "", frozenset()).name == "m"
     assert named_process(member_client_id("a/b", 7)) == "process 7 at a_b"
     assert named_process(member_client_id("", 7)) == "process 7 at ?"
 
@@ -57,11 +57,20 @@ def test_a_process_whose_partition_another_answers_for_was_not_told() -> None:
     assert silent_members([frozen, alive], [0, 1], {1: answer_of(2)}) == [frozen]
     assert silent_members([frozen, alive], [1], {1: answer_of(2)}) == []
     assert silent_members([STRANGER], [2], {2: answer_of(2)}) == []
-    told = not_answering(frozen, is_gone=False)
-    assert told.text == "process 1 at worker-3 did not answer: what it has in hand is not known"
+    told = not_answering(frozen, 3.0)
+    assert told.text == "process 1 at worker-3 did not answer within 3 s: what it has in hand is not known"
     assert "stop one that hangs" in told.remedy
-    gone = not_answering(frozen, is_gone=True)
-    assert gone.text.endswith("the group has put it out meanwhile, and others get what it had")
+    assert put_out(frozen).text.endswith("the group has put it out since: what it had goes to others")
+
+
+def test_ten_seconds_were_named_whatever_session_timeout_the_program_has() -> None:
+    """UNIT-17: no broker tells it, so it is said whose it is."""
+    told = silent_owner(of_process(1, 0), "")
+    assert told.text == "process 1 at worker-3, which has the partition, did not answer"
+    assert "session timeout (session_timeout_ms of its program; 10 s where that sets none)" in told.remedy
+    assert (
+        silent_owner(of_process(1, 0), "no").text == "process 1 at worker-3, which has the partition, did not say: no"
+    )
 
 
 def test_whom_a_group_that_shares_its_partitions_waits_for_was_not_told() -> None:

@@ -88,15 +88,43 @@ def test_an_owner_that_does_not_answer_is_named(bootstrap: str, kafka_name: str)
             ConfluentKafka(bootstrap), orders.group_id(kafka_name), orders.kafka_topic(kafka_name), partitions=1
         )
         consume_until(lambda: bool(stranger.assignment()), stranger)
-        found = admin.explain(orders, unit="joe", timeout_s=3)
+        lines: list[str] = []
+        found = admin.explain(orders, unit="joe", timeout_s=3, tell=lines.append)
         (reason,) = found.messages[0].reasons
         assert reason.rule is Rule.OWNER_SILENT
         owner = f"process {os.getpid()} at {platform.node()}"
         assert [each.owner for each in found.partitions] == [owner]
-        assert reason.text == f"the process that has its partition did not say: {owner}"
-        assert [each.text for each in found.reasons] == [f"{owner} did not answer: what it has in hand is not known"]
+        assert reason.text == f"{owner}, which has the partition, did not answer"
+        assert [each.text for each in found.reasons] == [
+            f"{owner} did not answer within 3 s: what it has in hand is not known"
+        ]
+        assert found.silent_members == (owner,)
+        assert lines == [
+            f"queue:{kafka_name}: waits for {owner}, which has partition 0 and did not answer yet; 1 s more at most"
+        ], "it waited without a word"
         stranger.close()
         assert admin.explain(orders, unit="joe").messages[0].reasons[0].rule is Rule.NOBODY_RECEIVES
+
+
+def test_of_a_process_that_was_put_out_while_it_was_asked_two_accounts_were_given(
+    bootstrap: str, kafka_name: str
+) -> None:
+    """UNIT-17: one killed held its partition, received, was silent and was put out, all in one answer."""
+    orders = Queue(kafka_name)
+    with Admin(bootstrap, namespace=kafka_name) as admin:
+        admin.create_queue(kafka_name, partitions=1)
+        with ConnectionFactory(bootstrap, namespace=kafka_name).create_context() as jms:
+            jms.create_producer().send(orders, "1", unit_of_order="joe")
+        killed = member(
+            ConfluentKafka(bootstrap), orders.group_id(kafka_name), orders.kafka_topic(kafka_name), partitions=1
+        )
+        consume_until(lambda: bool(killed.assignment()), killed)
+        found = admin.explain(orders, timeout_s=3, tell=lambda text: killed.close())
+        assert (found.members, found.silent_members) == (0, ())
+        assert [each.rule for each in found.reasons] == [Rule.NOBODY_RECEIVES, Rule.OWNER_SILENT]
+        assert "the group has put it out since" in found.reasons[1].text
+        assert [each.rule for each in found.messages[0].reasons] == [Rule.NOBODY_RECEIVES]
+        assert [(each.owner, each.reasons) for each in found.partitions] == [("", ())]
 
 
 class ConfluentKafkaWriter:

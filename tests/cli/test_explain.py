@@ -1,11 +1,18 @@
 """`jbm-kafka explain`: who has it, since when, and which rule holds it."""
 
 import json
+import os
+import platform
+
+import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.cli.explain import NOT_HELD
+from jbm_kafka.core.process_names import process_name
+from jbm_kafka.kafka import ConfluentKafka
 from tests.cli.conftest import Run
 from tests.jms.support import receive
+from tests.kafka.world import consume_until, member
 
 
 def test_who_has_a_unit_is_told(kafka: Run, queue: str, bootstrap: str) -> None:
@@ -58,3 +65,23 @@ def test_what_is_not_held_is_told_in_one_line(kafka: Run, queue: str) -> None:
     said = kafka("explain", queue, "--subscription", "audit")
     assert said.code == 1
     assert "leave that out" in said.err
+
+
+def test_a_process_that_does_not_answer_was_waited_for_without_a_word(
+    kafka: Run, queue: str, bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """UNIT-17, UNIT-13: for whom it waits and how long at most is told meanwhile, beside the answer."""
+    kafka("send", queue, "--text", "1", "--unit", "joe")
+    frozen = member(ConfluentKafka(bootstrap), Queue(queue).group_id(), queue, partitions=2)
+    consume_until(lambda: bool(frozen.assignment()), frozen)
+    name = process_name(platform.node(), os.getpid())
+    said = kafka("explain", queue, "--unit", "joe", "--timeout", "3")
+    assert said.out.splitlines()[0].startswith(
+        f"queue:{queue}: 1 process receives (it did not answer), consumer group "
+    )
+    assert said.err.startswith(f"queue:{queue}: waits for {name}, which has partition ")
+    assert said.err.endswith(" and did not answer yet; 1 s more at most (--timeout)\n")
+    said = kafka("browse", queue)
+    assert said.err.startswith(f"queue:{queue}: waits for {name}, which has partition ")
+    assert caplog.messages[-1].endswith(f"is shown as if it waited: {name} did not answer within 5 s")
+    frozen.close()

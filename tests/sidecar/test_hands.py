@@ -13,8 +13,8 @@ from jbm_kafka.codec.command_records import IN_HAND
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
-from jbm_kafka.ports import Kafka, Outgoing
-from jbm_kafka.sidecar import hand, hands
+from jbm_kafka.ports import GroupConsumer, Kafka, Outgoing
+from jbm_kafka.sidecar import conversation, hand, hands
 from jbm_kafka.sidecar.browse import browse
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.hand import Hand
@@ -56,7 +56,7 @@ class NoListener:
         return None
 
 
-def with_member(kafka: Kafka) -> None:
+def with_member(kafka: Kafka) -> GroupConsumer:
     consumer = kafka.group_consumer(
         group=GROUP.group_id,
         topic=QUEUE.name,
@@ -67,6 +67,7 @@ def with_member(kafka: Kafka) -> None:
         memory_bytes=1_000_000,
     )
     consumer.consume(1, 0.01)
+    return consumer
 
 
 @pytest.fixture
@@ -105,6 +106,48 @@ def test_an_owner_who_does_not_answer_is_not_waited_for_for_ever(
     (line,) = caplog.messages
     assert "queue:orders: what receivers have in hand of partition 0 is not known" in line
     assert "did not answer within 0.3 s" in line
+
+
+def test_who_browsed_a_frozen_process_waited_without_a_word(
+    kafka: MemoryKafka, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of UNIT-13: for whom it waits, and how long at most, is told while it does."""
+    monkeypatch.setattr(hands, "OTHERS_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(conversation, "ASK_AGAIN_S", 0.1)
+    with_member(kafka)
+    kafka.admin().create_topic("jbm.commands", partitions=1, config={})
+    (frozen,) = kafka.admin().members(GROUP.group_id, QUEUE.name)
+    lines: list[str] = []
+    looking = Hands(kafka, namespace="", ours=None, tell=lines.append)
+    with caplog.at_level(logging.WARNING):
+        assert looking.of(GROUP, [0], kafka.admin()) == {}
+    assert lines == [
+        f"queue:orders: waits for {frozen.name}, which has partition 0 and did not answer yet; 1 s more at most"
+    ]
+    (line,) = caplog.messages
+    assert line.endswith(f"{frozen.name} did not answer within 0.3 s")
+
+
+def test_a_process_that_was_put_out_while_it_was_asked_was_said_to_have_something_in_hand(
+    kafka: MemoryKafka, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of UNIT-13."""
+    monkeypatch.setattr(hands, "OTHERS_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(conversation, "ASK_AGAIN_S", 0.1)
+    killed = with_member(kafka)
+    kafka.admin().create_topic("jbm.commands", partitions=1, config={})
+    looking = Hands(kafka, namespace="", ours=None, tell=lambda text: killed.close())
+    with caplog.at_level(logging.WARNING):
+        looking.of(GROUP, [0], kafka.admin())
+    (line,) = caplog.messages
+    assert "the group has put it out meanwhile: what it had in hand of partition 0 waits again" in line
+
+
+def test_whom_a_group_that_shares_its_partitions_may_still_have_is_not_named() -> None:
+    told = conversation.waited_for([], [5, 3], 1.2)
+    assert told == (
+        "waits for whoever may still have partitions 3, 5, which the group is giving to others; 2 s more at most"
+    )
 
 
 def test_nobody_is_asked_of_a_partition_that_the_only_receiver_has_not_got_yet(
