@@ -8,6 +8,7 @@ from typing import Any
 from jbm_kafka.core.process_names import member_client_id
 from jbm_kafka.kafka import forks
 from jbm_kafka.kafka.cluster_admin import ConfluentAdmin
+from jbm_kafka.kafka.counted_lines import counted_at
 from jbm_kafka.kafka.group_consumer import ConfluentGroupConsumer
 from jbm_kafka.kafka.log_reader import ConfluentLogReader
 from jbm_kafka.kafka.profiles import (
@@ -99,8 +100,8 @@ class ConfluentKafka:
         self, transactional_id: str, *, transaction_timeout_ms: int, is_contended: bool = False
     ) -> ConfluentTransactionalProducer:
         ours = transactional_settings(transactional_id, transaction_timeout_ms, self._memory_bytes)
-        settings = {**self._settings(ours), "logger": ClientLog(is_contended=is_contended)}
-        return ConfluentTransactionalProducer(settings, bootstrap=self._bootstrap)
+        logger = ClientLog(counted_at(self._bootstrap), is_contended=is_contended)
+        return ConfluentTransactionalProducer({**self._settings(ours), "logger": logger}, bootstrap=self._bootstrap)
 
     def sender(self, *, linger_ms: int = 0) -> ConfluentSender:
         settings = self._settings(sender_settings(self._memory_bytes, linger_ms))

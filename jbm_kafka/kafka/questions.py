@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from jbm_kafka.kafka.connection_faults import ConnectionFaults
+from jbm_kafka.kafka.counted_lines import counted_at
 from jbm_kafka.kafka.outage_lines import outage_at
 from jbm_kafka.kafka.shielded_call import shielded
 from jbm_kafka.kafka.translated_errors import UNREACHABLE, cause, trouble
@@ -77,6 +78,7 @@ class Questions:
         """`poll` brings what the client has to say of its connections to `faults`."""
         self._bootstrap = bootstrap
         self._outage = outage_at(bootstrap)
+        self._counted = counted_at(bootstrap)
         self._timeout_s = timeout_s
         self._faults = faults
         self._poll = poll
@@ -103,6 +105,7 @@ class Questions:
             else:
                 self._faults.note_answer()
                 self._outage.answered()
+                self._counted.tell_due()
                 return answer
             time.sleep(min(pause_s, deadline.remaining_s()))
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)

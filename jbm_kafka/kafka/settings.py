@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from jbm_kafka.core.jms_errors import InvalidSettingError
 from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.kafka.counted_lines import CountedLines, counted_at
 from jbm_kafka.kafka.given_numbers import number_fault
 from jbm_kafka.kafka.outage_lines import OutageLines, outage_at
 from jbm_kafka.kafka.security_settings import MECHANISMS, content_fault, security_fault
@@ -91,7 +92,7 @@ CONTROLLED: Mapping[str, str] = MappingProxyType(
 
 
 _NO_NEWS = ("CONFWARN", "FAIL")
-_COVERED = ("TXNERR", "SESSTMOUT", "REQTMOUT", "ADDOFFSETS", "GETPID")
+_COVERED = ("TXNERR", "SESSTMOUT", "REQTMOUT", "ADDOFFSETS", "GETPID", "METADATAUPDATE")
 """Of an ordinary deploy or outage: it tries again, or its caller is told, and a line of ours says what follows."""
 
 
@@ -102,18 +103,25 @@ _CONTENDED = ("FATAL", "ADDPARTS", "TXNERR", "GETPID")
 class ClientLog:
     """What confluent-kafka calls as its logger: librdkafka's levels are our levels, but for what is no news."""
 
-    def __init__(self, *, is_contended: bool = False) -> None:
-        """`is_contended`: others use the same transactional id, and who comes later fences who was before."""
+    def __init__(self, counted: CountedLines | None = None, *, is_contended: bool = False) -> None:
+        """`counted` has what is only counted, if anything is.
+
+        `is_contended`: others use the same transactional id, and who comes later fences who was before.
+        """
+        self._counted = counted
         self._no_news = (*_NO_NEWS, *_CONTENDED) if is_contended else _NO_NEWS
 
     def log(self, level: int, message: str, *values: object) -> None:
         text = message % values if values else message
         # Each client is told all settings, also those for its siblings, and says so. And each says of each broker,
         # several times a second, that it cannot connect: `_log_client_error` says that once.
-        most = logging.DEBUG if text.startswith(self._no_news) else logging.WARNING
-        if text.startswith(_COVERED):
-            most = logging.INFO
-        LOG.log(most if most == logging.DEBUG else min(level, most), "%s", text)
+        if text.startswith(self._no_news):
+            level = logging.DEBUG
+        else:
+            level = min(level, logging.INFO if text.startswith(_COVERED) else logging.WARNING)
+        if level > logging.DEBUG and self._counted is not None and not self._counted.is_told(text):
+            level = logging.DEBUG
+        LOG.log(level, "%s", text)
 
 
 def _log_client_error(outage: OutageLines, error: KafkaError) -> None:
@@ -139,7 +147,7 @@ def common_settings(bootstrap: str, client_settings: Mapping[str, object]) -> di
         "bootstrap.servers": bootstrap,
         # By default librdkafka's producers and admins let the broker make any topic they name, even in a question.
         "allow.auto.create.topics": False,
-        "logger": ClientLog(),
+        "logger": ClientLog(counted_at(bootstrap)),
         "error_cb": partial(_log_client_error, outage_at(bootstrap)),
     }
 

@@ -16,6 +16,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError
 from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.kafka.counted_lines import INTERVAL_MS, CountedLines
 from jbm_kafka.kafka.outage_lines import OUTAGE_SILENCE_S, OutageLines, outage_at
 from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS, sender_settings
 from jbm_kafka.kafka.settings import CONTROLLED, ClientLog, common_settings
@@ -264,6 +265,7 @@ def test_librdkafkas_lines_are_in_our_log(nowhere: str, caplog: pytest.LogCaptur
         ("REQTMOUT [c] [thrd:x]: host:9092/1: Timed out 0 in-flight, 1 retry-queued requests", logging.INFO),
         ("ADDOFFSETS [c] [thrd:main]: Failed to add offsets to transaction: Local: Timed out", logging.INFO),
         ("GETPID [c] [thrd:main]: Failed to acquire transactional PID: retrying", logging.INFO),
+        ("METADATAUPDATE [c] [thrd:main]: Partition orders(x)[11]: new leader-1 not found in cache", logging.INFO),
         ("FAIL [c] [thrd:x]: host:9092/1: Connect failed", logging.DEBUG),
         ("MAXPOLL [c] [thrd:main]: Application maximum poll interval exceeded", logging.WARNING),
     ],
@@ -282,6 +284,7 @@ def test_an_ordinary_deploy_or_outage_has_no_warnings_of_librdkafkas(
     [
         "FATAL [c] [thrd:main]: Fatal error: Local: Fatal error: This instance has been fenced by a newer instance",
         "ADDPARTS [c] [thrd:main]: Failed to add partitions: Broker: Producer attempted an operation with an old epoch",
+        "TXNERR [c] [thrd:main]: Current transaction failed in state InTransaction: Failed to add partitions",
     ],
 )
 def test_a_producer_fenced_by_another_that_changes_the_registry_too_is_no_news(
@@ -291,7 +294,35 @@ def test_a_producer_fenced_by_another_that_changes_the_registry_too_is_no_news(
     caplog.set_level(logging.DEBUG, logger="jbm_kafka.kafka")
     ClientLog(is_contended=True).log(logging.CRITICAL, line)
     ClientLog().log(logging.CRITICAL, line)
-    assert [record.levelno for record in caplog.records] == [logging.DEBUG, logging.WARNING]
+    other = logging.INFO if line.startswith("TXNERR") else logging.WARNING
+    assert [record.levelno for record in caplog.records] == [logging.DEBUG, other]
+
+
+def test_a_restart_of_a_broker_was_two_hundred_lines_of_librdkafkas(caplog: pytest.LogCaptureFixture) -> None:
+    """Each client said ten times a second that it has no coordinator yet, and of each partition that none leads it."""
+    caplog.set_level(logging.INFO, logger="jbm_kafka.kafka")
+    now_ms = 5_000
+    counted = CountedLines(lambda: now_ms)
+    one, other = ClientLog(counted), ClientLog(counted, is_contended=True)
+    pid = "GETPID [jbm-kafka#producer-%d] [thrd:main]: Failed to acquire transactional PID: Not coordinator: retrying"
+    leader = "METADATAUPDATE [c] [thrd:main]: Partition orders(x)[%d]: new leader-1 not found in cache"
+    for number in range(50):
+        one.log(logging.INFO, pid, number)
+        one.log(logging.WARNING, leader, number)
+        one.log(logging.DEBUG, "REQTMOUT [c] [thrd:x]: a request")
+        other.log(logging.INFO, pid, number)
+        now_ms += 20
+    assert caplog.messages == [pid % 0, leader % 0]
+    now_ms += INTERVAL_MS
+    for _ in range(2):
+        counted.tell_due()
+    assert caplog.messages[2:] == [
+        "GETPID: 49 more such lines within 31.0 s",
+        "METADATAUPDATE: 49 more such lines within 31.0 s",
+    ]
+    one.log(logging.WARNING, "TXNERR [c] [thrd:main]: Current transaction failed")
+    one.log(logging.WARNING, "TXNERR [c] [thrd:main]: Current transaction failed")
+    assert len(caplog.messages) == 6, "what may say something else each time has a line each time"
 
 
 def test_a_client_that_saw_an_outage_does_not_tell_of_it_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:

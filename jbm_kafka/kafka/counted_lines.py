@@ -1,0 +1,54 @@
+"""Lines of librdkafka's that say one thing again and again: the first one, and then a count.
+
+After a broker's restart each transactional producer says ten times a second that it has no coordinator yet, and each
+client of each partition that it has no leader. docs/logging.md lists what is told.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+
+from jbm_kafka.core.bursts import Bursts
+
+LOG = logging.getLogger("jbm_kafka.kafka")
+
+INTERVAL_MS = 30_000
+"""One count in so long a time, as of lost connections."""
+
+_COUNTED = ("GETPID", "METADATAUPDATE", "REQTMOUT")
+"""What many clients say of one event, with nothing but names and numbers that differ."""
+
+
+class CountedLines:
+    """Those of all clients of one cluster. Any thread."""
+
+    def __init__(self, now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000) -> None:
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+        self._bursts: Bursts[str] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
+
+    def is_told(self, text: str) -> bool:
+        """The line is to be told; if not, it is one of those that are counted."""
+        kind = text.partition(" ")[0]
+        if kind not in _COUNTED:
+            return True
+        self.tell_due()
+        with self._lock:
+            return self._bursts.note(kind, self._now_ms())
+
+    def tell_due(self) -> None:
+        """Tell what was counted for an interval. Called again and again."""
+        with self._lock:
+            due = self._bursts.due(self._now_ms())
+        for burst in due:
+            LOG.info("%s: %d more such lines within %.1f s", burst.key, burst.events, burst.duration_ms / 1000)
+
+
+@cache
+def counted_at(bootstrap: str) -> CountedLines:
+    """Those of all clients of this process with the address."""
+    return CountedLines()
