@@ -10,9 +10,10 @@ from tests.house.sources import ROOT
 
 SHARED = {
     "orders": {"docs/tutorial.md", "docs/operating.md", "docs/administration.md"},
+    "DLQ": {"docs/dead-letters.md", "docs/spark.md"},
 }
 """Names that these pages may share. `orders`: the tutorial comes first and leaves it empty, and the others receive
-nothing from it."""
+nothing from it. `DLQ`: each chooses the letters of its own queues, and Spark's page removes those at its end."""
 
 FIRST = {"Queue", "Topic", "create_queue", "create_topic", "produce"}
 """Calls whose first argument is the name of a queue or topic."""
