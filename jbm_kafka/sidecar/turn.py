@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from jbm_kafka.core.unit_places import UnitPlaces
@@ -15,6 +14,7 @@ from jbm_kafka.sidecar.dispatch import Dispatch
 from jbm_kafka.sidecar.fetching import Fetching
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.group_pause import GroupPause
 from jbm_kafka.sidecar.owner_commands import OwnerCommands
 from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
@@ -22,8 +22,6 @@ from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.steps import GO_ON, Wait
 from jbm_kafka.sidecar.targets import TargetTopics
 from jbm_kafka.sidecar.unit_routes import UnitRoutes
-
-log = logging.getLogger(__name__)
 
 
 class Turn:
@@ -60,7 +58,7 @@ class Turn:
         )
         self.catch_up = CatchUp(data)
         self._note_dirty = note_dirty
-        self._pausing = pausing
+        self._pause = GroupPause(data, pausing)
         self._look_at_topics = look_at_topics
 
     def once(self, consumer: GroupConsumer) -> Wait:
@@ -125,24 +123,15 @@ class Turn:
     def serve(self, consumer: GroupConsumer) -> None:
         """What a turn does with what was read and settled."""
         self.pass_time()
-        is_paused = self._pausing.is_paused(self._data.group.destination.name)
+        is_paused = self._pause.is_in_force()
         if is_paused:
             self.dispatch.take_back()
-            self._log_paused()
         else:
             self.dispatch.grant()
         self.keep_within_memory(consumer)
         self.notify_checkpointer()
         self.dispatch.deliver()
         self.catch_up.notify_watchers(is_paused=is_paused)
-
-    def _log_paused(self) -> None:
-        """Once a consumer: to one that waits a paused queue looks empty."""
-        for link in self._data.links.values():
-            if link.demand.is_waiting and not link.notices.has_heard_of_pause:
-                link.notices.has_heard_of_pause = True
-                destination = self._data.group.destination
-                log.warning("%s: %s", destination, self._pausing.why_nothing_comes(destination.name))
 
 
 def _unit_places(data: GroupData, targets: TargetTopics) -> UnitPlaces | None:

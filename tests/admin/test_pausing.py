@@ -171,3 +171,29 @@ def test_a_paused_queue_does_not_look_empty_without_a_word_and_each_consumer_say
         assert len(told) == len(consumers)
         assert told[0].startswith(f"{queue}: ")
         assert f"resume {kafka_name}" in told[0] or f"Admin.resume('{kafka_name}')" in told[0]
+
+
+def test_the_end_of_a_pause_was_not_in_the_log_nor_was_the_next_one(
+    admin: Admin, factory: ConnectionFactory, kafka_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who read the log went on to look why it was paused; and a consumer that had heard of one pause heard of no other."""
+    queue = Queue(kafka_name)
+    with factory.create_context() as jms:
+        consumers = [jms.create_consumer(queue) for _ in range(2)]
+        told = 0
+        for body in ("a", "b"):
+            admin.pause(queue, "consumption", by="ann")
+            for consumer in consumers:
+                assert consumer.receive(timeout=0.5) is None
+            admin.resume(queue)
+            jms.create_producer().send(queue, body)
+            assert receive(consumers[0]).body == body
+            lines = [
+                each.getMessage() for each in caplog.records if each.getMessage().startswith(f"{queue}: receiving")
+            ]
+            assert [line.partition(" by ")[0] for line in lines[told:]] == [
+                f"{queue}: receiving is paused",
+                f"{queue}: receiving is paused",
+                f"{queue}: receiving is not paused any more, and goes on",
+            ]
+            told = len(lines)
