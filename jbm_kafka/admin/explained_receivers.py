@@ -94,14 +94,16 @@ def does(each: ExplainedReceiver) -> str:
     if each.is_stopped:
         return "its connection is not started"
     if asks.ago_ms is None:  # of an older version: it knows no more
-        return "idle, for there is nothing for it" if each.is_idle else "asks for more" if asks.is_asking else "is busy"
+        return "idle: nothing may go to it now" if each.is_idle else "asks for more" if asks.is_asking else "is busy"
     ago = duration(asks.ago_ms)
     if asks.is_in_listener:
         return f"its listener has been in one message for {ago}" + (f": {asks.taken}" if asks.taken else "")
     if asks.has_listener and asks.ago_ms > LOOKS_MS:
-        return f"its session has been in another of its listeners for {ago}"
+        return (
+            f"its session has been in another of its listeners for {ago}; explain of that one's queue names the message"
+        )
     if asks.is_waiting:
-        return "idle, for there is nothing for it" if each.is_idle else "asks for more"
+        return "idle: nothing may go to it now" if each.is_idle else "asks for more"
     if asks.has_listener:
         return "its session is in another of its listeners"
     if not asks.has_asked:

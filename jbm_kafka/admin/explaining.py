@@ -273,10 +273,10 @@ class _Explaining:
     def _of_all(self, held: Held, seen: FromKafka) -> Iterable[Reason]:
         if self._pause.production is not None:
             yield reasons.with_remedy(reasons.paused_sending(self._pause.production), commands.resume(self._group))
-        if self._group.partitions > self._places.partitions:
-            yield reasons.not_admitted(self._group.partitions, self._places.partitions, commands.admit(self._group))
         if self._pause.consumption is not None:
             yield reasons.with_remedy(reasons.paused(self._pause.consumption), commands.resume(self._group))
+        if self._group.partitions > self._places.partitions:
+            yield reasons.not_admitted(self._group.partitions, self._places.partitions, commands.admit(self._group))
         if not seen.members:
             nobody = reasons.reason(Rule.NOBODY_RECEIVES)
             yield nobody if held.by_partition else replace(nobody, remedy="")  # nothing is held: nobody need receive

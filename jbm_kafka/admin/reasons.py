@@ -36,6 +36,7 @@ _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.BEHIND: "earlier messages of its unit are not finished",
 }
 _REMEDIES: Final[Mapping[Rule, str]] = {
+    Rule.DELAYED: "why its last attempt failed is in the log of the process that had it",
     Rule.NOT_SELECTED: "receive with a selector that chooses it, or with none",
     Rule.NOBODY_RECEIVES: "start a receiver",
     Rule.NO_OWNER: "wait some seconds. If it stays so, a member hangs or is stopped: the others wait for it until its "

@@ -10,7 +10,7 @@ from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import count_option, json_option, selector_option, subscription_options
-from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into
+from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into, name_of
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.states import MessageState
@@ -62,6 +62,9 @@ def browse(
             _print_rest(messages, counted(messages))
             return
         rows, more = first_rows(messages, count)
+        if not (rows or messages.not_shown):
+            counts = admin.counts(destination, subscription=subscription, client_id=client_id, count_max=0)
+            _print_uncommitted(counts.uncommitted, destination)
     if not rows:
         where = looked_into(destination, subscription)
         of = "" if selector is None else " of what the selector chooses"
@@ -75,6 +78,14 @@ def browse(
     ]  # fmt: skip
     table(("partition", "offset", "unit", "tries", "sent (UTC)", "not before", "body"), cells)
     _print_rest(messages, more)
+
+
+def _print_uncommitted(count: int, destination: Named) -> None:
+    """That there is something, which nobody can read yet; on standard error, for it is no message yet."""
+    if count:
+        records = "1 record waits" if count == 1 else f"{count} records wait"
+        told = f"jbm-kafka explain {name_of(destination)} tells whose"
+        click.echo(f"{records} for the end of a Kafka transaction, and cannot be read before; {told}", err=True)
 
 
 def _print_rest(messages: QueueLook, more: int) -> None:

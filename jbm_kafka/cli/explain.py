@@ -22,6 +22,7 @@ from jbm_kafka.cli.connect import Named, admin_of, as_named
 from jbm_kafka.cli.reason_lines import ReasonLines
 from jbm_kafka.cli.render import json_line, printable
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.standing import Rule
 
 NOT_HELD = (
     "nothing of that is held: it was acknowledged, or given up or expired (jbm-kafka dead-letters list, also with "
@@ -98,8 +99,7 @@ def _show(found: Explanation, *, is_all: bool, older_than_s: float) -> None:
         click.echo(f"without a partition: {printable(name)}")
     lines.of_messages(found.messages)
     if is_all and not found.messages and found.is_whole:
-        held = sum(each.held for each in found.partitions)
-        click.echo(f"nothing that is held was sent more than {older_than_s:g} s ago" if held else "nothing is held")
+        _show_nothing(found, older_than_s)
     for partition in found.partitions:
         _show_partition(partition, lines, is_all=is_all)
     if is_all:
@@ -112,14 +112,26 @@ def _show(found: Explanation, *, is_all: bool, older_than_s: float) -> None:
         click.echo("there is more than was looked at")
 
 
+def _show_nothing(found: Explanation, older_than_s: float) -> None:
+    """Why no message is told of."""
+    if any(each.held for each in found.partitions):
+        click.echo(f"nothing that is held was sent more than {older_than_s:g} s ago")
+    elif any(reason.rule is Rule.OPEN_TRANSACTION for each in found.partitions for reason in each.reasons):
+        click.echo("nothing that waits can be read yet")
+    else:
+        click.echo("nothing is held")
+        click.echo("  what is missed was acknowledged, given up (jbm-kafka dead-letters list) or never sent here")
+
+
 def _show_partition(partition: ExplainedPartition, lines: ReasonLines, *, is_all: bool) -> None:
-    if not (partition.reasons or is_all):
+    reasons = partition.reasons if is_all else lines.untold(partition.reasons)
+    if not (reasons or is_all):
         return
     owner = printable(partition.owner) or "nobody"
     units = ", ".join(f"{count} {rule}" for rule, count in sorted(partition.units.items()))
     told = f"; units: {units}" if units else ""
     click.echo(f"partition {partition.partition}: {partition.held} held, owner {owner}{told}")
-    lines.of_one(partition.reasons)
+    lines.of_one(reasons)
 
 
 def _show_receiver(each: ExplainedReceiver) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 
 import click
 
-from jbm_kafka.admin import ExplainedMessage, Reason
+from jbm_kafka.admin import ExplainedMessage, Reason, Rule
 from jbm_kafka.cli.render import printable, short, when
 
 
@@ -14,23 +16,28 @@ class ReasonLines:
     """Of one answer."""
 
     def __init__(self) -> None:
-        self._told: set[Reason] = set()
+        self._of_all: set[tuple[Rule, str]] = set()
+        """What was told of everything."""
+        self._told: set[tuple[Rule, str]] = set()
         self._remedies: set[str] = set()
         """What can be done is told with the first reason that asks for it."""
 
-    def of_all(self, reasons: Iterable[Reason]) -> None:
+    def of_all(self, reasons: Sequence[Reason]) -> None:
         """What keeps everything; it is not told again of each message."""
-        for reason in reasons:
-            self._told.add(reason)
-            self._tell(reason, "")
+        for reason, following in zip_longest(reasons, reasons[1:]):
+            self._of_all.add(_said(reason))
+            # What ends several that follow each other stands behind the last of them.
+            is_shared = following is not None and following.remedy == reason.remedy
+            self._tell(replace(reason, remedy="") if is_shared else reason, "")
 
     def of_messages(self, messages: Iterable[ExplainedMessage]) -> None:
         """Each message with what keeps it; what keeps several in the same way stands before them, with their number."""
-        kept: dict[tuple[Reason, ...], list[ExplainedMessage]] = {}
+        kept: dict[tuple[tuple[str, str], ...], list[ExplainedMessage]] = {}
         for message in messages:
-            kept.setdefault(message.reasons, []).append(message)
-        for reasons, some in kept.items():
-            new = [reason for reason in reasons if not self._is_told(reason)]
+            # As they are read: what waits until the same second is told once.
+            kept.setdefault(tuple((_line(each), each.remedy) for each in message.reasons), []).append(message)
+        for some in kept.values():
+            new = [reason for reason in some[0].reasons if _said(reason) not in self._of_all]
             if len(some) == 1 or not new:
                 for message in some:
                     click.echo(_head(message))
@@ -48,17 +55,27 @@ class ReasonLines:
         for reason in reasons:
             self._tell(reason, "  ")
 
-    def _is_told(self, reason: Reason) -> bool:
-        """The same, as far as people are told: a remedy may be left out where nothing is held."""
-        return any((each.rule, each.text) == (reason.rule, reason.text) for each in self._told)
+    def untold(self, reasons: Iterable[Reason]) -> Sequence[Reason]:
+        """Those that were not told yet, of anything."""
+        return [reason for reason in reasons if _said(reason) not in self._told]
 
     def _tell(self, reason: Reason, indent: str) -> None:
-        since = "" if reason.since_ms is None else f", since {when(reason.since_ms)} UTC"
-        until = "" if reason.until_ms is None else f", until {when(reason.until_ms)} UTC"
-        click.echo(f"{indent}{printable(reason.text)}{since}{until}")
+        self._told.add(_said(reason))
+        click.echo(f"{indent}{_line(reason)}")
         if reason.remedy and reason.remedy not in self._remedies:
             self._remedies.add(reason.remedy)
             click.echo(f"{indent}  {printable(reason.remedy)}")
+
+
+def _said(reason: Reason) -> tuple[Rule, str]:
+    """The same, as far as people are told: a remedy may be left out where nothing is held."""
+    return reason.rule, reason.text
+
+
+def _line(reason: Reason) -> str:
+    since = "" if reason.since_ms is None else f", since {when(reason.since_ms)} UTC"
+    until = "" if reason.until_ms is None else f", until {when(reason.until_ms)} UTC"
+    return f"{printable(reason.text)}{since}{until}"
 
 
 def _head(message: ExplainedMessage) -> str:

@@ -127,7 +127,7 @@ def test_who_works_on_a_message_is_told_apart_from_who_waits(
     waiting = threading.Thread(target=consumer.receive, args=(60,))
     waiting.start()
     (receiver,) = until(lambda: admin.explain(orders), lambda found: found.receivers[0].asks.is_waiting).receivers
-    assert does(receiver) == "idle, for there is nothing for it"
+    assert does(receiver) == "idle: nothing may go to it now"
     producer.send("2", unit_of_order="a")
     waiting.join(60)
 
@@ -141,14 +141,14 @@ def told_by(**fields: object) -> ExplainedReceiver:
 def test_what_a_process_of_an_older_version_says_is_told_as_before() -> None:
     old = told_by(is_asking=True)
     assert [does(old), does(told_by()), does(replace(old, is_idle=True))] == [
-        "asks for more", "is busy", "idle, for there is nothing for it",
+        "asks for more", "is busy", "idle: nothing may go to it now",
     ]  # fmt: skip
     assert why_none_asks([old]) == ("", "")
 
 
 def test_a_listener_whose_session_is_in_another_of_its_listeners() -> None:
     assert does(told_by(has_listener=True, is_waiting=True, asked_ms_ago=9_000, is_idle=True)) == (
-        "its session has been in another of its listeners for 9 s"
+        "its session has been in another of its listeners for 9 s; explain of that one's queue names the message"
     )
     assert does(told_by(has_listener=True, asked_ms_ago=10)) == "its session is in another of its listeners"
 

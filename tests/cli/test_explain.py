@@ -10,6 +10,8 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.cli.explain import NOT_HELD
 from jbm_kafka.core.process_names import process_name
 from jbm_kafka.kafka import ConfluentKafka
+from jbm_kafka.ports import Outgoing
+from tests.admin.test_explain_transactions import ConfluentKafkaWriter
 from tests.cli.conftest import Run
 from tests.jms.support import receive
 from tests.kafka.world import consume_until, member
@@ -49,6 +51,24 @@ def test_who_has_a_unit_is_told(kafka: Run, queue: str, bootstrap: str) -> None:
 
 def test_an_empty_queue_needs_no_receiver(kafka: Run, queue: str) -> None:
     assert "start a receiver" not in kafka("explain", queue).out
+
+
+def test_what_a_transaction_hides_was_said_to_be_nothing(kafka: Run, queue: str, bootstrap: str) -> None:
+    """UNIT-4: explain began with "nothing is held", and browse said "no messages" and no more."""
+    with ConfluentKafkaWriter(bootstrap, f"{queue}-shipping") as foreign:
+        foreign.write(Outgoing(queue, 0, b"ann", b"foreign"))
+        lines = kafka("explain", queue).out.splitlines()
+        assert "nothing that waits can be read yet" in lines
+        assert "nothing is held" not in lines
+        said = kafka("browse", queue)
+        assert (said.code, said.out) == (0, f"queue:{queue}: no messages\n")
+        assert said.err == (
+            "1 record waits for the end of a Kafka transaction, and cannot be read before; "
+            f"jbm-kafka explain {queue} tells whose\n"
+        )
+        said = kafka("explain", queue, "--unit", "ann")
+        assert said.out.count("for the end of a Kafka transaction") == 1, "it was told of the unit and its partition"
+    assert "nothing is held" in kafka("explain", queue).out.splitlines()
 
 
 def test_what_is_not_held_is_told_in_one_line(kafka: Run, queue: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jbm_kafka.admin import ExplainedMessage, Reason, Rule
-from jbm_kafka.admin.reasons import reason
+from jbm_kafka.admin.reasons import paused, paused_sending, reason, with_remedy
 from jbm_kafka.cli.reason_lines import ReasonLines
+from jbm_kafka.codec.pause_record import Halt
 from tests.cli.conftest import Run
 
 
@@ -40,7 +41,35 @@ def test_what_keeps_several_alike_is_told_once_with_their_number(capsys: pytest.
         f"    {head(3)}",
         head(2, "unit joe"),
         f"  {delayed.text}",
+        f"    {delayed.remedy}",
         f"  {silent.text}",
+    ]
+
+
+def test_units_that_wait_until_the_same_second_were_told_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty that came back together took forty lines, with the same words in each second."""
+    ReasonLines().of_messages(message(offset, reason(Rule.DELAYED, until_ms=5_000 + offset)) for offset in (1, 2))
+    delayed = reason(Rule.DELAYED)
+    assert capsys.readouterr().out.splitlines() == [
+        "2 units or messages:",
+        f"  {delayed.text}, until 1970-01-01 00:00:05 UTC",
+        f"    {delayed.remedy}",
+        f"    {head(1)}",
+        f"    {head(2)}",
+    ]
+
+
+def test_the_command_that_ends_both_pauses_stood_with_the_first_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """So the second looked as if nothing could be done about it."""
+    halt = Halt("ann", 1_000)
+    pauses = [with_remedy(each, "jbm-kafka resume orders") for each in (paused_sending(halt), paused(halt))]
+    ReasonLines().of_all([*pauses, reason(Rule.NOBODY_RECEIVES)])
+    assert capsys.readouterr().out.splitlines() == [
+        "sending is paused by ann, since 1970-01-01 00:00:01 UTC",
+        "receiving is paused by ann, since 1970-01-01 00:00:01 UTC",
+        "  jbm-kafka resume orders lets it go on",
+        "nobody receives",
+        "  start a receiver",
     ]
 
 
