@@ -73,6 +73,7 @@ class ConfluentKafka:
         session_timeout_ms: int,
         rebalance_timeout_ms: int,
         memory_bytes: int,
+        client_id: str = "",
     ) -> ConfluentGroupConsumer:
         ours = group_settings(
             group=group,
@@ -84,7 +85,7 @@ class ConfluentKafka:
         settings = self._settings(ours)
         settings[_REFRESH] = self._client_settings.get(_REFRESH, GROUP_REFRESH_MS)
         if "client.id" not in self._client_settings:  # else it is the user's, maybe for a quota: left as it is
-            settings["client.id"] = member_client_id(platform.node(), os.getpid())
+            settings["client.id"] = member_client_id(platform.node(), os.getpid(), client_id)
         return ConfluentGroupConsumer(
             settings,
             group=group,

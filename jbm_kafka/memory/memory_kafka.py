@@ -40,6 +40,7 @@ class MemoryKafka:
         session_timeout_ms: int,
         rebalance_timeout_ms: int,
         memory_bytes: int,
+        client_id: str = "",
     ) -> MemoryGroupConsumer:
         """It waits in a rebalance for as long as it takes."""
         self._process.check()

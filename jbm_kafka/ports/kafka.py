@@ -457,10 +457,11 @@ class GroupConsumers(Protocol):
 
     def group_consumer(
         self, *, group: str, topic: str, partitions: int, listener: GroupListener, session_timeout_ms: int,
-        rebalance_timeout_ms: int, memory_bytes: int) -> GroupConsumer:  # fmt: skip
+        rebalance_timeout_ms: int, memory_bytes: int, client_id: str = "") -> GroupConsumer:  # fmt: skip
         """A member that may get all of the topic's partitions; each of them gets its share of every fetch.
 
         `rebalance_timeout_ms`: longer than `on_revoked` ever takes; a member that lives but answers later is put out.
+        `client_id`: that of JMS, for who looks at the group's members.
         """
 
     def log_reader(self) -> LogReader:

@@ -75,7 +75,8 @@ class GroupWorkerParts:
 class GroupWorker:
     """The channels of one group that this process owns, and the links that drink from them."""
 
-    def __init__(self, *, group: ChannelGroup, parts: GroupWorkerParts) -> None:
+    def __init__(self, *, group: ChannelGroup, parts: GroupWorkerParts, client_id: str = "") -> None:
+        """`client_id`: that of the connection that receives first, for who looks at the group's members."""
         data = self.data = GroupData(group, clock=parts.clock, config=parts.config)
         departures = Departures(data, submit=self._submit, target_of=parts.targets.topic_of)
         self.settle = Settle(data, departures, chance=parts.chance)
@@ -125,6 +126,7 @@ class GroupWorker:
         )
         self.failure: Exception | None = None
         self._parts = parts
+        self._client_id = client_id
         self._is_stopping = False
         self._worker: Worker | None = None
 
@@ -217,6 +219,7 @@ class GroupWorker:
                 group=group.group_id, topic=group.topic, partitions=group.partitions, listener=self.assignment,
                 session_timeout_ms=self.data.config.session_timeout_ms,
                 rebalance_timeout_ms=self.data.config.rebalance_timeout_ms, memory_bytes=self.turn.flow.consumer_bytes,
+                client_id=self._client_id,
             )  # fmt: skip
             try:
                 while not self._is_stopping and not self._is_unused():

@@ -80,7 +80,8 @@ class Sources:
             group_worker = self._group_workers.of(group.group_id)
             self._commands.start(self._parts.workers)
             if group_worker is None or not group_worker.is_running:
-                group_worker = GroupWorker(group=group, parts=self._parts_of(group))
+                parts = self._parts_of(group)
+                group_worker = GroupWorker(group=group, parts=parts, client_id=link.terms.client_id)
                 self._group_workers.add(group_worker)
                 group_worker.attach(link)
                 group_worker.start()

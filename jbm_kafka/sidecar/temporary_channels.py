@@ -48,7 +48,7 @@ class TemporaryChannels:
 
     def group_consumer(
         self, *, group: str, topic: str, partitions: int, listener: GroupListener, session_timeout_ms: int,
-        rebalance_timeout_ms: int, memory_bytes: int) -> TemporaryFeed:  # fmt: skip
+        rebalance_timeout_ms: int, memory_bytes: int, client_id: str = "") -> TemporaryFeed:  # fmt: skip
         """The only member that there will be."""
         with self._log.lock:
             if self._begins_at is None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import platform
 
+from jbm_kafka import ConnectionFactory, Queue
+from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.admin.explained_members import being_shared, not_answering, put_out, silent_members, silent_owner
 from jbm_kafka.admin.explained_receivers import process_of
-from jbm_kafka.core.process_names import member_client_id, named_process
+from jbm_kafka.core.destination import with_namespace
+from jbm_kafka.core.process_names import member_client_id, named_process, process_name
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import GroupMember
 from tests.conftest import MakeTopic
-from tests.kafka.world import consume_until, member
+from tests.kafka.world import WAIT_S, consume_until, member
+from tests.support.waiting import wait_until
 
 
 def of_process(number: int, *partitions: int) -> GroupMember:
@@ -81,3 +85,24 @@ def test_whom_a_group_that_shares_its_partitions_waits_for_was_not_told() -> Non
     assert "not heard of" not in being_shared([of_process(2), STRANGER], {0: answer_of(2)}).text
     many = being_shared([of_process(number) for number in range(7)] + [STRANGER], {})
     assert many.text.endswith("process 4 at worker-3 and 3 more")
+
+
+def test_a_group_lists_its_members_with_the_client_id_of_their_connection(
+    bootstrap: str, kafka_name: str, make_topic: MakeTopic
+) -> None:
+    """UNIT-17: it was not to be seen with Kafka's own tools; `explain` still finds the process by the name."""
+    topic = make_topic(partitions=1)
+    factory = ConnectionFactory(bootstrap, namespace=kafka_name, client_id="billing/eu")
+    with factory.create_connection() as connection, Admin(bootstrap, namespace=kafka_name) as admin:
+        consumer = connection.create_session().create_consumer(Queue(topic))
+        assert consumer.receive(timeout=0.1) is None
+        group = Queue(topic).group_id(kafka_name)
+        [found] = wait_until(
+            lambda: ConfluentKafka(bootstrap).admin().members(group, with_namespace(topic, kafka_name)),
+            about="a member",
+            timeout_s=WAIT_S,
+        )
+        assert found.client_id == f"jbm-kafka@{platform.node()}/{os.getpid()}/billing%2Feu"
+        assert found.name == process_name(platform.node(), os.getpid())
+        reasons = admin.explain(Queue(topic)).reasons
+        assert not [each for each in reasons if each.rule is Rule.OWNER_SILENT], reasons
