@@ -32,7 +32,7 @@ class PartitionCounts:
     retried: int = 0
     """Of them, those that were handed over before."""
     for_operator: int = 0
-    """Of them, those that are out of attempts and held, each with its unit (`on_dead_letter="hold"`)."""
+    """Of them, those on hold: out of attempts, each with its unit (`on_dead_letter="hold"`)."""
     expired: int = 0
     """Of them, those that have expired: they leave as soon as somebody receives."""
     misplaced: int = 0
@@ -96,7 +96,7 @@ class QueueCounts:
 
     @property
     def for_operator(self) -> int:
-        """Messages that are out of attempts and held, each with its unit."""
+        """Messages on hold: out of attempts, each with its unit."""
         return sum(part.for_operator for part in self.partitions)
 
     @property

@@ -18,7 +18,7 @@ class Wait(Enum):
 
     UNIT = "behind others of their unit"
     TIME = "delayed"
-    OPERATOR = "out of attempts and held"
+    OPERATOR = "on hold"
     """With its unit, by `on_dead_letter="hold"`."""
     IN_HAND = "in a receiver's hand"
     EXPIRED = "expired"

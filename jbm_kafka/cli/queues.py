@@ -169,7 +169,7 @@ def _show_set_aside(counts: QueueCounts, of: str) -> None:
     """What nobody is handed any more; `of`: the options that name the subscription."""
     if counts.for_operator:
         is_one = counts.for_operator == 1
-        are = "is out of attempts and held" if is_one else "are out of attempts and held, each"
+        are = "is on hold" if is_one else "are on hold, each"
         click.echo(
             f"{counts.for_operator} {are} with its unit (on_dead_letter='hold'); "
             f"jbm-kafka release {counts.name} --all{of} lets {'it' if is_one else 'them'} go on"

@@ -26,7 +26,7 @@ def what_follows(mode: AcknowledgeMode, settings: ResolvedSettings, attempts: in
 
 def _end(settings: ResolvedSettings) -> str:
     if settings.on_dead_letter == "hold":
-        return "it is held with its unit, as on_dead_letter='hold' asks"
+        return "it is on hold with its unit, as on_dead_letter='hold' asks"
     if settings.dead_letter_address is None:
         return "it is removed, for there is no dead-letter address"
     return f"it goes to {settings.dead_letter_address}"

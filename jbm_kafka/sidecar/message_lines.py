@@ -94,7 +94,7 @@ class MessageLines:
         """A message is out of attempts, and stays for an operator: seldom, for its unit sends no more after it."""
         last = _last(attempts, failure)
         log.warning(
-            "%s[%d] offset %d failed %s%s and is held with its unit, as on_dead_letter='hold' asks; id %s",
+            "%s[%d] offset %d failed %s%s and is on hold with its unit, as on_dead_letter='hold' asks; id %s",
             topic,
             partition,
             reference.offset,

@@ -41,7 +41,7 @@ def test_a_last_attempt_was_logged_as_one_that_comes_again(caplog: pytest.LogCap
         (
             AcknowledgeMode.AUTO,
             ResolvedSettings(max_delivery_attempts=3, on_dead_letter="hold"),
-            "attempt 3 of 3, it is held with its unit, as on_dead_letter='hold' asks",
+            "attempt 3 of 3, it is on hold with its unit, as on_dead_letter='hold' asks",
         ),
         (
             AcknowledgeMode.CLIENT,
@@ -65,4 +65,4 @@ def test_a_message_held_after_its_only_attempt_failed_once_and_not_1_times(caplo
     with ConnectionFactory("memory://raised", address_settings=settings).create_connection() as connection:
         connection.create_session().create_producer(ORDERS).send("an order")
         connection.create_session().create_consumer(ORDERS).set_listener(fail)
-        eventually(lambda: "failed once (with RuntimeError) and is held" in caplog.text, "the line")
+        eventually(lambda: "failed once (with RuntimeError) and is on hold" in caplog.text, "the line")

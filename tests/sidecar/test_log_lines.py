@@ -117,7 +117,7 @@ def test_a_unit_that_is_held_for_an_operator_is_in_the_log(start: Start, caplog:
     assert lines(caplog, MESSAGES) == [
         (
             "WARNING",
-            "orders[0] offset 0 failed 2 times and is held with its unit, as on_dead_letter='hold' asks; "
+            "orders[0] offset 0 failed 2 times and is on hold with its unit, as on_dead_letter='hold' asks; "
             "id ID:kafka:orders:0:0",
         )
     ]
@@ -130,7 +130,7 @@ def test_a_unit_that_is_held_for_an_operator_is_in_the_log(start: Start, caplog:
             "continue",
             "given up after 1 attempt (max-delivery-attempts, with LookupError) and moved to DLQ; id ",
         ),
-        ("hold", "failed once (with LookupError) and is held with its unit, as on_dead_letter='hold' asks; "),
+        ("hold", "failed once (with LookupError) and is on hold with its unit, as on_dead_letter='hold' asks; "),
     ],
 )
 def test_what_failed_last_is_in_the_log_by_its_type_alone(
