@@ -41,6 +41,12 @@ def kept_by(holder: Holder, receivers: Iterable[ExplainedReceiver]) -> Explained
     return next(iter(listening or [each for each in mine if each.receiver == holder.receiver]), None)
 
 
+def is_elsewhere(receiver: ExplainedReceiver) -> bool:
+    """The thread of its session has been in another of its listeners for long; of which message is not known here."""
+    asks = receiver.asks
+    return asks.has_listener and not asks.is_in_listener and (asks.ago_ms or 0) > LOOKS_MS
+
+
 def process_of(answer: Mapping[str, Any]) -> str:
     """`process 4711 at worker-3`, as its answer says."""
     process = answer.get("process", {})
@@ -98,7 +104,7 @@ def does(each: ExplainedReceiver) -> str:
     ago = duration(asks.ago_ms)
     if asks.is_in_listener:
         return f"its listener has been in one message for {ago}" + (f": {asks.taken}" if asks.taken else "")
-    if asks.has_listener and asks.ago_ms > LOOKS_MS:
+    if is_elsewhere(each):
         return (
             f"its session has been in another of its listeners for {ago}; explain of that one's queue names the message"
         )

@@ -14,7 +14,14 @@ from typing import Any
 from jbm_kafka.admin import commands, reasons
 from jbm_kafka.admin.asking_present import PresentOwners, Told
 from jbm_kafka.admin.explained_members import being_shared, not_answering, put_out, silent_members, silent_owner
-from jbm_kafka.admin.explained_receivers import kept_by, process_of, receivers_of, why_none_asks
+from jbm_kafka.admin.explained_receivers import (
+    duration,
+    is_elsewhere,
+    kept_by,
+    process_of,
+    receivers_of,
+    why_none_asks,
+)
 from jbm_kafka.admin.explanation import (
     ExplainedMessage,
     ExplainedPartition,
@@ -292,10 +299,16 @@ class _Explaining:
     def _in_whose_hand(self, why: Reason, first: HeldMessageRow, told: Told) -> Sequence[Reason]:
         """The reason; of what is in a hand with the message that is worked on there."""
         holder = why.holder if why.rule is Rule.IN_HAND else None
-        keeper = None if holder is None else kept_by(holder, receivers_of(told.results.values()))
-        taken = None if keeper is None else keeper.asks.taken
-        if holder is None or keeper is None or taken is None:
+        if holder is None:
             return [why]
+        receivers = list(receivers_of(told.results.values()))
+        keeper = kept_by(holder, receivers)
+        taken = None if keeper is None else keeper.asks.taken
+        if keeper is None or taken is None:
+            theirs = [each for each in receivers if (each.process, each.receiver) == (holder.process, holder.receiver)]
+            away = [each for each in theirs if holder.is_unread and is_elsewhere(each)]
+            more = [reasons.in_another_listener(each, duration(each.asks.ago_ms or 0)) for each in away]
+            return [replace(why, remedy="") if more else why, *more]
         if (taken.partition, taken.offset) == (first.partition, first.offset):
             return [reasons.in_listener(why, taken.since_ms)] if keeper.asks.is_in_listener else [why]
         if not (holder.is_unread or keeper.asks.is_in_listener):

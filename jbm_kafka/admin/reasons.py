@@ -109,6 +109,15 @@ def working_on(receiver: ExplainedReceiver, taken: Taken) -> Reason:
     return Reason(rule=Rule.RECEIVERS_BUSY, text=text, since_ms=taken.since_ms, remedy=_stop(receiver.process))
 
 
+def in_another_listener(receiver: ExplainedReceiver, how_long: str) -> Reason:
+    """A message lies in the buffer of one whose session is in a listener of another queue."""
+    text = (
+        f"the session of receiver {receiver.receiver} has been in another of its listeners for {how_long}: explain of "
+        f"that one's queue names the message"
+    )
+    return Reason(rule=Rule.RECEIVERS_BUSY, text=text, remedy=_stop(receiver.process))
+
+
 def _stop(process: str) -> str:
     return f"if it hangs, stop {process}: what it has goes to others"
 

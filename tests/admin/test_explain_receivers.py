@@ -239,6 +239,25 @@ def test_the_message_that_a_listener_hangs_in_was_not_named_to_those_who_wait_in
     assert last.reasons[0].text.endswith(f"{receiver.receiver} in {process} is in {hung}")
 
 
+def test_what_waits_for_a_listener_of_another_queue_was_said_to_hang_itself(
+    admin: Admin, connection: Connection, orders: Queue, hanging: threading.Event, kafka_name: str
+) -> None:
+    """UNIT-17: one session has one thread; the message is named where it is looked for in the other queue."""
+    admin.create_queue(f"{kafka_name}-2", partitions=1)
+    other, session = Queue(f"{kafka_name}-2"), connection.create_session(AcknowledgeMode.AUTO)
+    session.create_consumer(orders).set_listener(lambda message: hanging.wait(60))
+    session.create_consumer(other).set_listener(lambda message: None)
+    producer = connection.create_session().create_producer()
+    producer.send("hangs", destination=orders, unit_of_order="joe")
+    until(lambda: admin.explain(orders), lambda found: found.receivers and found.receivers[0].asks.taken)
+    producer.send("waits", destination=other, unit_of_order="joe")
+    found = until(lambda: admin.explain(other), lambda found: found.messages and len(found.messages[0].reasons) == 2)
+    unread, why = found.messages[0].reasons
+    assert (unread.holder and unread.holder.is_unread, unread.remedy) == (True, "")
+    assert why.text.startswith(f"the session of receiver {found.receivers[0].receiver} has been in another of its")
+    assert why.text.endswith(": explain of that one's queue names the message")
+
+
 def in_buffer(found: Explanation) -> list[ExplainedMessage]:
     holders = [(each, reason.holder) for each in found.messages for reason in each.reasons]
     return [each for each, holder in holders if holder is not None and holder.is_unread]
