@@ -80,7 +80,7 @@ class Assignment:
         """Recover each channel beside; its partition starts when it is open."""
         if self._going is None:
             return {}
-        if (partitions or not self._data.channels) and not self._data.group.is_temporary:
+        if partitions and not self._data.group.is_temporary:
             log_assigned(self._data.group, partitions)
         self._open(partitions, assigned_at_ms=self._data.clock.monotonic_ms())
         return {}

@@ -14,11 +14,8 @@ INTERVAL_MS = 5_000
 
 
 def log_assigned(queue: object, partitions: Sequence[int]) -> None:
-    """The group gave them to this process; an empty assignment may come before its share does."""
-    if partitions:
-        log.info("%s: %s assigned to this process, opening", queue, named(partitions))
-    else:
-        log.info("%s: no partition assigned to this process now", queue)
+    """The group gave them to this process."""
+    log.info("%s: %s assigned to this process, opening", queue, named(partitions))
 
 
 def log_open(queue: object, count: int, duration_ms: int) -> None:

@@ -176,7 +176,7 @@ def test_a_paused_queue_does_not_look_empty_without_a_word_and_each_consumer_say
 def test_the_end_of_a_pause_was_not_in_the_log_nor_was_the_next_one(
     admin: Admin, factory: ConnectionFactory, kafka_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Who read the log went on to look why it was paused; and a consumer that had heard of one pause heard of no other."""
+    """Who read it went on to look why all was paused; and a consumer that had heard of one pause heard of no other."""
     queue = Queue(kafka_name)
     with factory.create_context() as jms:
         consumers = [jms.create_consumer(queue) for _ in range(2)]
