@@ -11,7 +11,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
-from jbm_kafka.core.jms_errors import IllegalStateError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
@@ -115,6 +115,10 @@ class ChannelOpener:
                     place = f"group {group.group_id}: recovery of partitions {wanted}"
                     log.warning("%s: %s; it is tried again", place, error)
                     yield Wait(RETRY_S, self._closing)
+                except InvalidDestinationError as error:  # its topic was deleted meanwhile
+                    log.warning("%s; its receivers here are told", error)
+                    failed(error)
+                    return
                 except (
                     Exception
                 ) as error:  # told to those who wait for the group worker; a thread pool would swallow it

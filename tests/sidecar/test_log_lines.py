@@ -368,6 +368,23 @@ def test_a_topic_that_is_gone_while_somebody_receives_from_it_is_told_once_and_o
     assert lines(caplog, PARTITIONS) == [gone, back]
 
 
+def test_a_topic_that_is_deleted_while_its_channels_open_was_told_with_a_traceback(
+    cluster: MemoryCluster, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`recovery failed`, as of a bug. Its receivers hear why, and the log has the same sentence."""
+    process = start("one")
+    process.held.add("jbm-recovery-jbm.queue.orders")
+    link = process.attach("s")
+    process.run(lambda: bool(process.group_worker.data.opening))
+    cluster.delete_topic("orders")
+    process.held.clear()
+    process.run(lambda: link.notices.failure is not None)
+    [row] = [row for row in caplog.records if "orders" in row.getMessage() and row.levelno >= logging.WARNING]
+    assert row.getMessage() == "queue:orders: its Kafka topic was deleted; its receivers here are told"
+    assert row.exc_info is None
+    assert "its Kafka topic was deleted" in str(link.notices.failure)
+
+
 def test_a_topic_that_is_only_sent_to_is_not_told_to_be_gone(caplog: pytest.LogCaptureFixture) -> None:
     """Its sender is, by the next send, which makes it again."""
     topics = MissingTopics()
