@@ -136,6 +136,7 @@ class Asking:
             self._admin,
             namespace=self._namespace,
             group=group.group_id,
+            topic=group.topic,
             become_owner=self._connections.owner_of(mine, {group.destination.name: settings}),
         )
 

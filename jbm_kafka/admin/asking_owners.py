@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -12,10 +13,12 @@ from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.core.jms_errors import JMSError
-from jbm_kafka.ports import Kafka, KafkaAdmin
-from jbm_kafka.sidecar.conversation import Conversation
+from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin
+from jbm_kafka.sidecar.conversation import Conversation, places_text, waited_for
 from jbm_kafka.sidecar.own_topics import commands_topic
 from jbm_kafka.sidecar.topic_configs import COMMANDS_CONFIG
+
+log = logging.getLogger(__name__)
 
 Turns = Callable[[Sequence[Answer]], Mapping[str, Any] | None]
 """What one partition's owner is asked next, when it answered so before; None: nothing more."""
@@ -44,13 +47,15 @@ class Owners:
         *,
         namespace: str,
         group: str,
+        topic: str,
         become_owner: Callable[[], AbstractContextManager[object]],
     ) -> None:
-        """`become_owner` joins the group, and in its end leaves it."""
+        """`topic`: the group's; `become_owner` joins the group, and in its end leaves it."""
         self._kafka = kafka
         self._admin = admin
         self._topic = commands_topic(namespace)
         self._group = group
+        self._group_topic = topic
         self._become_owner = become_owner
 
     def ask(
@@ -73,7 +78,8 @@ class Owners:
     def ask_in_turn(self, verb: str, turns: Mapping[int, Turns], *, timeout_s: float) -> Asked:
         """Ask the owner of each partition for one thing after the other; after one that it refuses for no more.
 
-        It ends when nobody has answered for `timeout_s`.
+        It ends when nobody has answered for `timeout_s`. Who is waited for longer than an owner takes is told once, in
+        the log.
 
         Raises:
             KafkaClientError: Kafka does not let us ask; some may have been done.
@@ -85,7 +91,7 @@ class Owners:
             self._next(open_, verb, partition, turns[partition](()))
         deadline_s = time.monotonic() + timeout_s
         with Conversation(self._kafka, self._admin, self._topic) as asking, ExitStack() as ours:
-            is_member = False
+            is_member = is_told = False
             while open_ and time.monotonic() < deadline_s:
                 if not is_member and not self._admin.group_members(self._group):
                     ours.enter_context(self._become_owner())
@@ -103,11 +109,23 @@ class Owners:
                         following = self._next(open_, verb, answer.partition, arguments)
                         if following is not None:
                             asking.send([following])
+                if open_ and not (is_told or is_member):
+                    is_told, silent = True, _partitions(open_.values())
+                    left_s = max(0.0, deadline_s - time.monotonic())
+                    log.warning("%s of %s %s", verb, self._group, waited_for(self._having(silent), silent, left_s))
+        silent = _partitions(open_.values())
+        names = " and ".join(sorted({member.name for member in self._having(silent)})) if silent else ""
         why = (
-            f"nobody answered for {_places(open_.values())} within {timeout_s:g} s: who has them may be an older "
-            f"version, not be allowed to read and write the topic {self._topic}, or about to go"
+            f"{names or 'nobody'} {'did not answer' if names else 'answered'} for {places_text(silent)} within "
+            f"{timeout_s:g} s: who has that may have died, be frozen or hang, be of an older version, be about to go, "
+            f"or not be allowed to read and write the topic {self._topic}"
         )
         return Asked(answers, why)
+
+    def _having(self, partitions: Collection[int]) -> Sequence[GroupMember]:
+        """The members that have these partitions now."""
+        members = self._admin.members(self._group, self._group_topic)
+        return [member for member in members if member.partitions & set(partitions)]
 
     def _next(
         self, open_: dict[str, Command], verb: str, partition: int, arguments: Mapping[str, Any] | None
@@ -124,6 +142,5 @@ def _once(arguments: Mapping[str, Any], answers: Sequence[Answer]) -> Mapping[st
     return None if answers else arguments
 
 
-def _places(commands: Any) -> str:
-    partitions = sorted(command.partition for command in commands)
-    return f"partition{'s' if len(partitions) > 1 else ''} {', '.join(map(str, partitions))}"
+def _partitions(commands: Iterable[Command]) -> Sequence[int]:
+    return sorted(command.partition for command in commands)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from functools import partial
 
@@ -9,9 +11,13 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.process_names import process_name
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.session import Session
+from jbm_kafka.kafka import ConfluentKafka
 from tests.jms.support import bodies, eventually, receive
+from tests.kafka.world import consume_until, member
 
 HOLD = {"#": AddressSettings(max_delivery_attempts=2, on_dead_letter="hold", partitions=2)}
 PATIENCE_S = 20.0
@@ -36,6 +42,29 @@ def hold(session: Session, orders: Queue) -> None:
         for _ in range(2):
             receive(consumer).nack()
         assert consumer.receive(timeout=0.5) is None
+
+
+def test_a_release_waited_a_minute_for_a_frozen_process_without_a_word(
+    bootstrap: str, kafka_name: str, orders: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of UNIT-16: for whom, and how long at most; and at the end it said "nobody answered"."""
+    with Admin(bootstrap, namespace=kafka_name) as admin:
+        factory = ConnectionFactory(bootstrap, namespace=kafka_name, address_settings=HOLD)
+        with factory.create_connection() as connection:
+            hold(connection.create_session(AcknowledgeMode.INDIVIDUAL), orders)
+        topic, group = orders.kafka_topic(kafka_name), orders.group_id(kafka_name)
+        frozen = member(ConfluentKafka(bootstrap), group, topic, partitions=2)
+        consume_until(lambda: bool(frozen.assignment()), frozen)
+        name = process_name(platform.node(), os.getpid())
+        caplog.clear()
+        with pytest.raises(
+            JMSError, match=f"{name} did not answer for partition [01] within 4 s: who has that may have"
+        ):
+            admin.release(orders, "joe", timeout_s=4)
+        (line,) = [line for line in caplog.messages if "waits for" in line]
+        assert line.startswith(f"release of {group} waits for {name}, which has partition ")
+        assert line.endswith(" and did not answer yet; 1 s more at most")
+        frozen.close()
 
 
 def letters(admin: Admin, orders: Queue) -> list[tuple[object, str | None, int | None]]:
