@@ -76,7 +76,7 @@ def browse(
          _not_before(m), brief(body_of(m)))
         for m in rows
     ]  # fmt: skip
-    table(("partition", "offset", "unit", "tries", "sent (UTC)", "not before", "body"), cells)
+    table(("partition", "offset", "unit", "attempts", "sent (UTC)", "not before", "body"), cells)
     _print_rest(messages, more)
 
 

@@ -80,9 +80,9 @@ def _line(reason: Reason) -> str:
 
 def _head(message: ExplainedMessage) -> str:
     unit = "a message without a unit" if message.unit is None else f"unit {short(printable(message.unit))}"
-    tries = f", delivered {message.attempts} time{'' if message.attempts == 1 else 's'}" if message.attempts else ""
+    attempts = f", {message.attempts} attempt{'' if message.attempts == 1 else 's'}" if message.attempts else ""
     behind = f", {message.behind} behind it" if message.behind else ""
     return (
         f"{unit}: partition {message.partition} offset {message.offset}, {short(printable(message.message_id))}, "
-        f"sent {when(message.sent_at_ms)} UTC{tries}{behind}"
+        f"sent {when(message.sent_at_ms)} UTC{attempts}{behind}"
     )

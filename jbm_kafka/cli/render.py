@@ -24,7 +24,7 @@ BODY_MAX = 60
 NAME_MAX = 120
 """Characters of a unit, an id and the like that people are shown: Kafka takes keys of a megabyte."""
 NUMERIC = frozenset(
-    ["partition", "partitions", "offset", "held", "delayed", "retried", "tries", "attempts", "receivers", "settled to",
+    ["partition", "partitions", "offset", "held", "delayed", "retried", "attempts", "receivers", "settled to",
      "end"]
 )  # fmt: skip
 

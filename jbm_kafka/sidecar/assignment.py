@@ -85,7 +85,9 @@ class Assignment:
         self._open(partitions, assigned_at_ms=self._data.clock.monotonic_ms())
         return {}
 
-    def _open(self, partitions: Sequence[int], *, assigned_at_ms: int | None = None, delivered_below: int = 0) -> None:
+    def _open(
+        self, partitions: Sequence[int], *, assigned_at_ms: int | None = None, delivered_below: int | None = None
+    ) -> None:
         """`assigned_at_ms`: the group gave them then, monotonic; else they are opened anew.
 
         `delivered_below`: see Opener.

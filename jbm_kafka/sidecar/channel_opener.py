@@ -42,11 +42,12 @@ class Opener(Protocol):
         closed: Callable[[int, str], None],
         failed: Callable[[Exception], None],
         is_wanted: Callable[[int], bool],
-        delivered_below: int = 0,
+        delivered_below: int | None = None,
     ) -> None:
         """Recover the partitions' channels and tell each, again and again on trouble; the unwanted are left.
 
-        `delivered_below`: offsets that receivers here may have had, if it turns out that the topic was made anew.
+        `delivered_below`: they were open here, and receivers may have had offsets below it, if it turns out that the
+        topic was made anew; None: they come from elsewhere.
 
         `closed` is told, with the cause, of a partition that cannot be opened: its changelog is damaged, or only a
         newer version can read it. `failed` is told of a bug, and why nothing of the group may be opened.
@@ -89,7 +90,7 @@ class ChannelOpener:
         closed: Callable[[int, str], None],
         failed: Callable[[Exception], None],
         is_wanted: Callable[[int], bool],
-        delivered_below: int = 0,
+        delivered_below: int | None = None,
     ) -> None:
         """See Opener."""
 
@@ -143,7 +144,7 @@ class ChannelOpener:
         group: ChannelGroup,
         partitions: Sequence[int],
         closed: Callable[[int, str], None],
-        delivered_below: int,
+        delivered_below: int | None,
     ) -> list[OwnedChannel]:
         self._check(group)
         info = self._topics.refresh(group.destination)

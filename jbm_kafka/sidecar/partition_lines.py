@@ -32,7 +32,7 @@ def log_revoked(queue: object, partitions: Sequence[int], in_hand: int, wait_s: 
 
 def log_given_up(queue: object, partitions: Sequence[int], duration_ms: int) -> None:
     """What could be recorded of them is, and others may have them."""
-    log.info("%s: %s given up after %.1f s", queue, named(partitions), duration_ms / 1000)
+    log.info("%s: %s passed on after %.1f s", queue, named(partitions), duration_ms / 1000)
 
 
 def log_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int) -> None:

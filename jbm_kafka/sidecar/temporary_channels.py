@@ -69,7 +69,7 @@ class TemporaryChannels:
         closed: Callable[[int, str], None],
         failed: Callable[[Exception], None],
         is_wanted: Callable[[int], bool],
-        delivered_below: int = 0,
+        delivered_below: int | None = None,
     ) -> None:
         """Tell of it at once: there is nothing to read."""
         for partition in partitions:

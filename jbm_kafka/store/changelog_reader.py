@@ -17,6 +17,9 @@ from jbm_kafka.ports import Journal, KafkaAdmin, KafkaRecord, LogReader, Unknown
 
 log = logging.getLogger(__name__)
 
+MADE_ANEW = "the topic was made anew"
+"""Why local state does not count: who recovers it tells so, too."""
+
 OFFSETS_PER_READ = 50_000
 """Per partition; bounds the records in memory at one time. It doubles while compaction has left little in it."""
 CHANGELOG_ID_KEY = b"changelog-id"
@@ -81,7 +84,16 @@ def read_changelogs(
         Unreachable: the end was not reached in `timeout_s` (an open transaction of a dead sidecar may hold it back).
     """
     ends, changelog_id = _ends(scope, partitions, admin)
-    contents = {p: _from_journal(scope, p, ends[p], changelog_id, journal) for p in partitions}
+    faults: dict[str, list[str]] = {}
+    contents = {p: _from_journal(scope, p, ends[p], changelog_id, journal, faults) for p in partitions}
+    for fault, channels in faults.items():
+        log.log(
+            logging.DEBUG if fault == MADE_ANEW else logging.INFO,
+            "local state of %s%s is not used (%s); it is rebuilt from the changelog",
+            channels[0],
+            f" and of {len(channels) - 1} more like it" if len(channels) > 1 else "",
+            fault,
+        )
     _read_on(scope, contents, ends, reader, timeout_s)
     batches: dict[str, tuple[int, Mapping[bytes, bytes | None]]] = {}
     for partition, content in contents.items():
@@ -109,8 +121,14 @@ def _ends(scope: ChangelogScope, partitions: Sequence[int], admin: KafkaAdmin) -
 
 
 def _from_journal(
-    scope: ChangelogScope, partition: int, end: int, changelog_id: bytes, journal: Journal
+    scope: ChangelogScope,
+    partition: int,
+    end: int,
+    changelog_id: bytes,
+    journal: Journal,
+    faults: dict[str, list[str]],
 ) -> ChangelogContents:
+    """What the journal has; where that does not count any more, nothing, and `faults` has the channel by why."""
     channel = scope.journal_channel(partition)
     position, entries = journal.load(channel)
     if position == 0 and not entries:
@@ -118,7 +136,7 @@ def _from_journal(
     values = dict(entries)
     fault = _journal_fault(scope, position, values, end=end, changelog_id=changelog_id)
     if fault:
-        log.info("local state of %s is not used (%s); it is rebuilt from the changelog", channel, fault)
+        faults.setdefault(fault, []).append(channel)
         journal.discard(channel)
         return ChangelogContents()
     del values[CHANGELOG_ID_KEY]
@@ -139,7 +157,7 @@ def _journal_fault(
         except CorruptRecordError as error:
             return str(error)
         if isinstance(entry, Position) and entry.topic_id != scope.topic_id:
-            return "the topic was made anew"
+            return MADE_ANEW
     return ""
 
 

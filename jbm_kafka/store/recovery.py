@@ -27,6 +27,7 @@ looks); then the next agrees, or the owner is so busy that it finds one more: th
 differs, with no other checkpoint since the last reading, differs for good."""
 
 _QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED, StartReason.SUBSCRIBED_ANEW})
+_TOLD_ELSEWHERE = frozenset({StartReason.OWNER_GOES_ON, StartReason.TOPIC_RECREATED})
 _ASKED_FOR = frozenset({StartReason.OPERATOR_RESET})
 
 
@@ -91,11 +92,12 @@ def recover_channels(
     reader: LogReader,
     journal: Journal,
     timeout_s: float,
-    delivered_below: int = 0,
+    delivered_below: int | None = None,
 ) -> Mapping[int, RecoveredChannel]:
     """The state of the given partitions, all of them read side by side.
 
-    `delivered_below`: offsets that receivers may have had, if it turns out that the topic was made anew.
+    `delivered_below`: an owner opens them anew, whose receivers may have had offsets below it, if it turns out that the
+    topic was made anew, which the owner tells; None: they were assigned.
 
     Raises:
         Unreachable: no answer, or the changelog's end was not reached in `timeout_s`; try again.
@@ -115,10 +117,13 @@ def recover_channels(
             break
     begins = admin.begin_positions(scope.topic, partitions)
     ends = admin.end_positions(scope.topic, partitions, stable=False)
-    return {
-        p: _recovered(scope, p, found[p], log_begin=begins[p], log_end=ends[p], delivered_below=delivered_below)
+    recovered = {
+        p: _recovered(scope, p, found[p], log_begin=begins[p], log_end=ends[p], delivered_below=delivered_below or 0)
         for p in partitions
     }
+    made_anew = [each for each in recovered.values() if each.reason is StartReason.TOPIC_RECREATED]
+    _log_made_anew(scope, made_anew, logging.WARNING if delivered_below is None else logging.DEBUG)
+    return recovered
 
 
 def _is_written(before: _Found | None, decoded: DecodedChangelog) -> bool:
@@ -135,7 +140,7 @@ def _recovered(
     *,
     log_begin: int,
     log_end: int,
-    delivered_below: int = 0,
+    delivered_below: int,
 ) -> RecoveredChannel:
     facts = Facts(
         topic_id=scope.topic_id,
@@ -239,7 +244,7 @@ def _log_decision(scope: ChangelogScope, partition: int, found: _Found, start: S
             key.decode(errors="replace"),
             _consequence(key),
         )
-    if start.reason is StartReason.OWNER_GOES_ON or (start.reason in _QUIET and not found.is_disputed):
+    if start.reason in _TOLD_ELSEWHERE or (start.reason in _QUIET and not found.is_disputed):
         log.debug("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
     elif start.reason in _ASKED_FOR:
         log.info("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
@@ -251,6 +256,22 @@ def _log_decision(scope: ChangelogScope, partition: int, found: _Found, start: S
             partition,
             cause,
         )
+
+
+def _log_made_anew(scope: ChangelogScope, channels: Sequence[RecoveredChannel], level: int) -> None:
+    """One line, however many partitions the topic has."""
+    if not channels:
+        return
+    first = channels[0]
+    log.log(
+        level,
+        "%s %s[%d] %s%s; what was recorded is about the topic before, and counts no more",
+        scope.group,
+        scope.topic,
+        first.partition,
+        first.cause,
+        f"; so do {len(channels) - 1} more of its partitions" if len(channels) > 1 else "",
+    )
 
 
 def _consequence(key: bytes) -> str:

@@ -221,7 +221,7 @@ def test_partitions_that_come_and_go_are_in_the_log(start: Start, caplog: pytest
     one.run(lambda: _both(one, two))
     texts = [text for _, text in lines(caplog, PARTITIONS)]
     assert any("revoked" in text for text in texts), texts
-    assert any("given up after" in text for text in texts), texts
+    assert any("passed on after" in text for text in texts), texts
 
 
 def _both(one: SteppedSidecar, two: SteppedSidecar) -> bool:
@@ -283,7 +283,7 @@ def test_a_process_that_leaves_says_so_once(start: Start, caplog: pytest.LogCapt
     process.run(lambda: not group_worker.is_alive)
     [(level, text)] = lines(caplog, PARTITIONS)
     assert level == "INFO"
-    assert text.startswith("queue:orders: partitions 0-1 given up after ")
+    assert text.startswith("queue:orders: partitions 0-1 passed on after ")
 
 
 @pytest.mark.parametrize(("in_hand", "told"), [(1, "1 message"), (2, "2 messages")])
