@@ -8,6 +8,8 @@ SPARK  := $(wildcard spark/jbm_spark)
 # each has a broker of its own. What needs no broker waits for nothing, and shares nothing that must stay together.
 JOBS   ?= 5
 PYTEST := $(BIN)/python -m pytest
+# What plays long histories is played once, with the modules as source: faults are planted in that.
+SEEN_PURE := tests/sidecar tests/simulation
 PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
@@ -43,13 +45,14 @@ demo: setup       ## the bookstore, end to end, on a local Kafka
 	$(BIN)/jbm-kafka demo
 
 test: check test-pure  ## every test but the slow ones (JBM_TEST_BROKER=testcontainers|local|host:port, JOBS=5)
-	$(PYTEST) -n $(JOBS) --dist loadscope --no-loadscope-reorder || $(BIN)/python -m tests.house.second_try $$?
+	$(PYTEST) -n $(JOBS) --dist loadscope --no-loadscope-reorder $(SEEN_PURE:%=--ignore %) || $(BIN)/python -m tests.house.second_try $$?
 
 test-pure: cover  ## the tests that need no broker, with the compiled modules left aside
-	$(PURE) tests/sidecar tests/simulation || JBM_PURE=1 $(BIN)/python -m tests.house.second_try $$?
+	$(PURE) $(SEEN_PURE) || JBM_PURE=1 $(BIN)/python -m tests.house.second_try $$?
 
-test-slow: setup  ## the long targets: many kills, many seeds
+test-slow: setup  ## the long targets: many kills, many seeds; and compiled what `make test` plays as source
 	$(BIN)/python -m pytest -m slow --timeout 1800
+	$(PYTEST) -n auto --dist worksteal $(SEEN_PURE)
 
 chaos: setup      ## the failure tests, full size: processes killed, frozen and replaced on a real broker
 	$(BIN)/python -m pytest tests/chaos -m "slow or not slow" --timeout 600

@@ -78,7 +78,10 @@ def test_an_interrupted_demo_leaves_no_worker_behind(start_demo: Start, number: 
         assert said.rstrip().endswith("jbm-kafka: interrupted")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, None], ids=["interrupted", "to its end"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, id="interrupted", marks=pytest.mark.slow), pytest.param(None, id="to its end")],
+)
 def test_a_broker_that_it_started_is_stopped_and_its_topics_are_kept(
     start_demo_alone: Start, own_broker: LocalBroker, number: signal.Signals | None
 ) -> None:

@@ -24,6 +24,8 @@ from pathlib import Path
 from signal import SIGTERM
 from threading import Timer
 
+from tests.docs.one_after_another import OneAfterAnother
+
 BROKER = "localhost:9092"
 TIMEOUT_S = 400.0
 OUR_PLUGIN = ("-p", "no:jbm_kafka", "-p", "jbm_kafka.testing.pytest_plugin")
@@ -38,6 +40,7 @@ _HIDDEN = re.compile(r"^<!--\s*(?:python|sh)\b", re.MULTILINE)
 _FILE = re.compile(r"# (\w+\.py)\n")
 _CONTINUES = re.compile(r"# continues \w.*\n")
 _COMMAND = "jbm-kafka"
+_SPARK = "build_session("
 
 
 @dataclass(slots=True)
@@ -125,6 +128,19 @@ def run_page(page: Page, folder: Path, bootstrap: str | None) -> None:
         AssertionError: a program failed, or did not print what the page says; with its output.
     """
     here = bootstrap or BROKER
+    with OneAfterAnother(folder, _environment(here), TIMEOUT_S) as with_spark:
+        output, tests = _run_steps(page, folder, here, with_spark)
+    lines = iter(output.splitlines())
+    for line in page.prints:
+        assert line in lines, f"not printed, or not in this order: {line!r}\n{output}"
+    for line in page.prints_somewhere:
+        assert line in output.splitlines(), f"not printed: {line!r}\n{output}"
+    if tests:
+        _run([sys.executable, "-m", "pytest", "-q"], folder, here)
+
+
+def _run_steps(page: Page, folder: Path, here: str, with_spark: OneAfterAnother) -> tuple[str, bool]:
+    """What was printed, and whether there are test files now; programs that start Spark share a process."""
     output, tests = "", False
     for step in page.steps:
         code = step.code.replace(BROKER, here)
@@ -133,19 +149,17 @@ def run_page(page: Page, folder: Path, bootstrap: str | None) -> None:
                 (folder / name).write_text(code)
                 tests |= name.startswith("test_")
             case Program():
-                (folder / "page.py").write_text(code)
-                output += _run([sys.executable, "-W", "error", "page.py"], folder, here)
+                path = folder / "page.py"
+                path.write_text(code)
+                if _SPARK in code:
+                    output += with_spark.run(path)
+                else:
+                    output += _run([sys.executable, "-W", "error", path.name], folder, here)
             case Commands(stop_after=None):
                 output += _run(["bash", "-euxo", "pipefail", "-c", code], folder, here)
             case Commands(stop_after=str(line)):
                 output += _run_and_stop(shlex.split(code), line, folder, here)
-    lines = iter(output.splitlines())
-    for line in page.prints:
-        assert line in lines, f"not printed, or not in this order: {line!r}\n{output}"
-    for line in page.prints_somewhere:
-        assert line in output.splitlines(), f"not printed: {line!r}\n{output}"
-    if tests:
-        _run([sys.executable, "-m", "pytest", "-q"], folder, here)
+    return output, tests
 
 
 def unseen_names(program: Program | File) -> str:

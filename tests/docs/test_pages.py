@@ -43,7 +43,7 @@ ELSEWHERE = {
 """Pages whose Python something else proves."""
 
 
-@pytest.mark.timeout(1500)  # Spark starts eight times on its page
+@pytest.mark.timeout(1500)  # Spark starts four times on its page
 @pytest.mark.parametrize("name", PAGES)
 def test_the_python_of_the_page_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     page = read_page((ROOT / name).read_text())

@@ -22,18 +22,18 @@ WRONG = "\n\ndef test_is_wrong():\n    assert False\n"
 FINE = "\n\ndef test_is_fine():\n    pass\n"
 
 
-def run(folder: Path, text: str) -> int:
+def run(folder: Path, text: str, *how: str) -> int:
     """The exit code in the end of a run of these tests."""
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_these.py").write_text(text)
-    code = subprocess.run([sys.executable, "-m", "pytest", "-n", "2"], cwd=folder, check=False).returncode
+    code = subprocess.run([sys.executable, "-m", "pytest", *how], cwd=folder, check=False).returncode
     return second_try(code, failed_last(folder), folder)
 
 
 def test_what_passes_by_itself_is_told_and_does_not_fail_the_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(tmp_path, ONCE + FINE) == 0
+    assert run(tmp_path, ONCE + FINE, "-n", "2") == 0
     said = capfd.readouterr().out
     assert "1 failed, 1 passed" in said
     assert "passed by themselves, and failed before; see above why:\n    test_these.py::test_is_disturbed_once" in said

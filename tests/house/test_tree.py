@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from tests.house import ratchet, rules
+from tests.house import rules
 from tests.house.sources import PRODUCT, ROOT, TESTS, python_files, relative, text_files
 
 LINES_MAX = 500
@@ -33,10 +33,6 @@ def test_no_function_is_too_long() -> None:
         for path in python_files(*PRODUCT, *TESTS)
         for complaint in rules.long_functions(relative(path), path.read_text())
     )
-
-
-def test_nothing_new_is_in_a_circle_or_too_large_or_named_twice() -> None:
-    _nothing(ratchet.complaints())
 
 
 def test_no_test_sleeps() -> None:

@@ -5,12 +5,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jbm_kafka.bench.load import create_topic, fill, spread_units
+from jbm_kafka.bench.measured_client import measure
 from jbm_kafka.bench.plan import Plan
 from jbm_kafka.bench.quiet import QuietMachine
 from jbm_kafka.bench.shape_forward import CLIENTS
+from jbm_kafka.bench.shape_result import new_name, new_namespace
 from jbm_kafka.bench.shapes import SHAPES
 from jbm_kafka.cli.cluster_settings import Cluster
 from tests.support.secured import ALICE, PASSWORD, SecuredBroker
@@ -58,10 +62,23 @@ def test_the_bookstore_is_played_and_proved_in_a_namespace(environment: dict[str
     delete_topics_beginning_with(secured.open, "bookstore.")
 
 
-@pytest.mark.parametrize("name", ["backlog", "latency", "send"])
+@pytest.mark.parametrize("name", ["latency", "send"])
 def test_a_benchmark_measures_there(cluster: Cluster, name: str) -> None:
     result = SHAPES[name](cluster, TINY, lambda _: None)
     assert all(row.median > 0 for row in result.rows.values())
+
+
+def test_each_kind_of_receiver_is_measured_there(cluster: Cluster) -> None:
+    topic, count = new_name("backlog"), TINY.backlog_messages
+    create_topic(cluster, topic, partitions=TINY.partitions)
+    fill(cluster, topic, spread_units(count, units=TINY.units), partitions=TINY.partitions, body_bytes=TINY.body_bytes)
+    receivers: dict[str, dict[str, Any]] = {
+        "raw": {"topic": topic, "partitions": TINY.partitions},
+        "share": {"topic": topic, "group": f"{topic}-share"},
+        "jbm": {"queue": topic, "namespace": new_namespace(0)},
+    }
+    for name, where in receivers.items():
+        assert measure(name, cluster=cluster, count=count, **where)["messages"] == count, name
 
 
 @pytest.mark.parametrize("name", ["raw-1", "jbm-1"])
