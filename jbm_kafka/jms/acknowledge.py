@@ -201,6 +201,11 @@ class OneInHand(AcknowledgeStrategy):
     def listener_returned(self) -> None:
         self.before_receive()
 
+    def _is_in_listener(self) -> bool:
+        """Somebody closes, and has waited in vain for a listener, which works on what is in hand."""
+        listening = self._session.guard.listening
+        return listening is not None and not listening.is_idle and not listening.is_current
+
     def _take_in_hand(self) -> Unacknowledged | None:
         """What the application has, which it has no more."""
         in_hand, self._in_hand = self._in_hand, None
@@ -246,10 +251,13 @@ class AutoAcknowledge(OneInHand):
             give_back([in_hand], counted=True)
 
     def consumer_closes(self, link: Link) -> None:
-        if self._link is link:
+        if self._link is link and not self._is_in_listener():  # else its return settles it
             self.before_receive()
 
     def close(self) -> None:
+        if self._is_in_listener():
+            self.abandon()
+            return
         try:
             self.before_receive()
         except JMSError as error:

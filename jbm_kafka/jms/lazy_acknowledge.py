@@ -126,13 +126,16 @@ class LazyAcknowledge(OneInHand):
             give_back([in_hand], counted=True)
 
     def consumer_closes(self, link: Link) -> None:
-        if self._link is link:
+        if self._link is link and not self._is_in_listener():
             self._finish()
         with self._session.lock:
             rows = self._take_done()
         self._acknowledge(rows, waits=True)
 
     def close(self) -> None:
+        if self._is_in_listener():
+            self.abandon()
+            return
         self._finish()
         with self._session.lock:
             rows = self._take_done()

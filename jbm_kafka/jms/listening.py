@@ -13,7 +13,7 @@ from jbm_kafka.jms.exception_listener import ended_by
 from jbm_kafka.jms.inbox import Inbox, MessageListener
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.never_run import refuse_unrun
-from jbm_kafka.jms.raised import what_follows
+from jbm_kafka.jms.raised import after_close, what_follows
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.ports.deliveries import Delivery
 
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 IDLE_S = 0.1
 STOP_TIMEOUT_S = 30.0
+TOLD_S = 3.0
+"""How long closing waits for a listener before the log says so."""
 
 
 class Listening:
@@ -35,6 +37,8 @@ class Listening:
         self._state = ListeningState()
         self._served: Inbox | None = None
         """Whose listener was called last: it is looked at last, so that listeners of one session take turns."""
+        self._message: Message | None = None
+        """What a listener is in, or was in last."""
 
     # -- told by the session and its consumers -----------------------------------------------------------------------
 
@@ -57,19 +61,36 @@ class Listening:
             inbox.link.demand.is_waiting = False
 
     def wait_idle(self) -> None:
-        """Return when no listener runs; a running one finishes first."""
+        """Return when no listener runs; a running one finishes first, unless it takes STOP_TIMEOUT_S."""
         if self._has_begun and not self._state.is_current:
             # It looks under the lock: from here on a listener that the caller has closed or stopped does not begin; see
             # `next_message`.
             self._session.filled.wait_for(lambda: self._state.is_idle, STOP_TIMEOUT_S)
 
     def stop(self) -> None:
-        """No further message; waits for a running listener unless called from it."""
+        """No further message; waits for a running listener unless called from it, or it takes STOP_TIMEOUT_S."""
         self._is_stopping = True
         self._session.wake()
-        thread = self._state.thread
-        if thread is not None and not self._state.is_current:
-            self._session.connection.waits.wait_closing(self._state.wait_end, STOP_TIMEOUT_S)
+        if self._state.thread is None or self._state.is_current:
+            return
+        told_s, waits = min(TOLD_S, STOP_TIMEOUT_S), self._session.connection.waits
+        if waits.wait_closing(self._state.wait_end, told_s):
+            return
+        log.info("closing waits for the listener of %s, up to %.0f s", self._place(), STOP_TIMEOUT_S)
+        if waits.wait_closing(self._state.wait_end, STOP_TIMEOUT_S - told_s):
+            return
+        log.warning(
+            "closing waits no longer for the listener of %s, which did not return within %.0f s; %s",
+            self._place(),
+            STOP_TIMEOUT_S,
+            after_close(self._session.mode),
+        )
+
+    def _place(self) -> str:
+        message, inbox = self._message, self._served
+        if message is None or inbox is None:
+            return "a message"
+        return f"message {message.message_id} of {inbox.destination}"
 
     @property
     def _has_begun(self) -> bool:
@@ -165,7 +186,7 @@ class Listening:
                     inbox.link.put_back(delivery)
                     return
                 strategy.before_receive()
-                message = inbox.present(delivery)
+                message = self._message = inbox.present(delivery)
             finally:
                 session.guard.leave()
             try:

@@ -24,6 +24,11 @@ def what_follows(mode: AcknowledgeMode, settings: ResolvedSettings, attempts: in
     return f"attempt {attempts} of {most}, {_end(settings)}"
 
 
+def after_close(mode: AcknowledgeMode) -> str:
+    """Of a message whose listener runs on when its session has closed."""
+    return _STAYS[mode] if mode in (AcknowledgeMode.PRE, AcknowledgeMode.NO) else "it comes again"
+
+
 def _end(settings: ResolvedSettings) -> str:
     if settings.on_dead_letter == "hold":
         return "it is on hold with its unit, as on_dead_letter='hold' asks"

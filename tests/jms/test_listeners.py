@@ -8,6 +8,7 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY
 from jbm_kafka.core.reference import Reference
+from jbm_kafka.jms import listening
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.inbox import Inbox
 from jbm_kafka.jms.listening import Listening
@@ -16,6 +17,7 @@ from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from tests.jms.conftest import Connect
 from tests.jms.support import (
     DEAD_LETTERS,
+    NOTHING_S,
     SOON_S,
     Aside,
     Seen,
@@ -225,6 +227,54 @@ def test_taking_a_listener_away_waits_until_it_returned(
     taking_away.result()
     send(session, orders, "b", unit="u")
     assert receive(consumer).body == "b"
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK])
+@pytest.mark.parametrize("what", ["consumer, then session", "session"])
+def test_what_a_listener_is_in_that_does_not_return_was_acknowledged_by_closing(
+    connection: Connection,
+    session: Session,
+    orders: Queue,
+    mode: AcknowledgeMode,
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """ACK-1, of ACK-3 and UNIT-7: a worker that hung and was told to stop lost its message."""
+    monkeypatch.setattr(listening, "STOP_TIMEOUT_S", 0.2)
+    may_end = threading.Event()
+    seen = Seen(lambda message: may_end.wait(4 * SOON_S) if message.body == "hangs" else None)
+    send(session, orders, "fine", "hangs")
+    working = connection.create_session(mode)
+    consumer = working.create_consumer(orders)
+    consumer.set_listener(seen)
+    seen.wait(2)
+    if what.startswith("consumer"):
+        consumer.close()
+    working.close()
+    assert "did not return within 0 s; it comes again" in caplog.text
+    again = receive(session.create_consumer(orders))
+    assert (again.body, again.redelivered, again.delivery_count) == ("hangs", True, 2)
+    may_end.set()
+
+
+@pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK])
+def test_a_listener_that_returns_after_its_consumer_was_closed_settles_its_message(
+    connection: Connection, session: Session, orders: Queue, mode: AcknowledgeMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ACK-1: closing the consumer waited in vain for it, and its session goes on."""
+    monkeypatch.setattr(listening, "STOP_TIMEOUT_S", 0.2)
+    may_end = threading.Event()
+    seen = Seen(lambda message: may_end.wait(4 * SOON_S))
+    send(session, orders, "slow")
+    working = connection.create_session(mode)
+    consumer = working.create_consumer(orders)
+    consumer.set_listener(seen)
+    seen.wait(1)
+    consumer.close()
+    may_end.set()
+    working.close()
+    assert session.create_consumer(orders).receive(NOTHING_S) is None
 
 
 def test_close_waits_for_a_running_listener(connection: Connection, session: Session, orders: Queue) -> None:
