@@ -9,7 +9,13 @@ import click
 from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
-from jbm_kafka.cli.command_options import count_option, json_option, selector_option, subscription_options
+from jbm_kafka.cli.command_options import (
+    check_unit,
+    count_option,
+    json_option,
+    selector_option,
+    subscription_options,
+)
 from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into, name_of
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.redelivery import FOREVER_MS
@@ -27,6 +33,7 @@ COUNTED_MAX = 50_000
 @click.command(epilog="Example: jbm-kafka browse orders --all")
 @click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
+@click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
 @subscription_options
 @selector_option
 @count_option
@@ -35,6 +42,7 @@ COUNTED_MAX = 50_000
 def browse(
     destination: Named,
     is_all: bool,
+    unit: str | None,
     subscription: str | None,
     client_id: str,
     selector: str | None,
@@ -53,7 +61,7 @@ def browse(
             destination,
             subscription=subscription,
             client_id=client_id,
-            selector=selector,
+            selector=_of_unit(unit, selector),
             include="all" if is_all else "deliverable",
             tell=lambda text: click.echo(text, err=True),
         )
@@ -67,7 +75,9 @@ def browse(
             _print_uncommitted(counts.uncommitted, destination)
     if not rows:
         where = looked_into(destination, subscription)
-        of = "" if selector is None else " of what the selector chooses"
+        chosen = [f"of unit {printable(unit)}"] if unit is not None else []
+        chosen += ["of what the selector chooses"] if selector is not None else []
+        of = "".join(f" {each}" for each in chosen)
         click.echo(f"{where}: nothing to receive now{of}" if messages.not_shown else f"{where}: no messages{of}")
         _print_not_shown(messages)
         return
@@ -78,6 +88,14 @@ def browse(
     ]  # fmt: skip
     table(("partition", "offset", "unit", "attempts", "sent (UTC)", "not before", "body"), cells)
     _print_rest(messages, more)
+
+
+def _of_unit(unit: str | None, selector: str | None) -> str | None:
+    """The selector that chooses what it chooses, of this unit."""
+    if unit is None:
+        return selector
+    of = "JMS_BEA_UnitOfOrder = '" + unit.replace("'", "''") + "'"
+    return of if selector is None else f"({selector}) AND {of}"
 
 
 def _print_uncommitted(count: int, destination: Named) -> None:

@@ -86,7 +86,9 @@ def resume(destination: Named, what: str, cluster: Cluster, as_json: bool) -> No
         if as_json:
             click.echo(json_line(pause_values(name, left)))
         raise JMSError(f"{name}: {_not_paused(what, left)}")
-    emit(pause_values(name, left), f"{name}: {pause_text(left, none='not paused any more')}", as_json=as_json)
+    ended = Pause(**{part: getattr(before, part) for part in parts})
+    told = f"{pause_text(left, none='not paused any more')}; before, {pause_text(ended)}"
+    emit(pause_values(name, left), f"{name}: {told}", as_json=as_json)
 
 
 def _not_paused(what: str, left: Pause) -> str:

@@ -87,6 +87,9 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
     ]
     rows += [(topic.name, "topic", count, *[""] * 5) for topic, count, _ in topics]
     table(("name", "kind", "partitions", "held", "delayed", "retried", "receivers", "oldest (UTC)"), rows)
+    for counts in found:
+        if counts.for_operator:
+            click.echo(f"{counts.name}: {counts.for_operator} on hold; jbm-kafka explain {counts.name} tells why")
     for name, pause in [*((c.name, c.pause) for c in found), *((t.name, pause) for t, _, pause in topics)]:
         if pause != NOTHING:
             click.echo(f"{name}: {pause_text(pause)}")

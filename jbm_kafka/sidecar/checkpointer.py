@@ -184,7 +184,10 @@ class Checkpointer:
         except OutcomeUnknown as error:
             left.failure = str(error)
             log.info("the outcome of checkpoint %s is not known (%s); finding out", checkpoint_id, error)
-            if not (yield from self._writer.find_out(recorded, checkpoint_id)):
+            counts = yield from self._writer.find_out(recorded, checkpoint_id)
+            said = "counts" if counts else "does not count"
+            log.info("the outcome of checkpoint %s is known: it %s", checkpoint_id, said)
+            if not counts:
                 self._finish(frozen, durable=False)
                 left.was_cut_off = True
                 return False

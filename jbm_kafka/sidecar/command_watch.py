@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 
-from jbm_kafka.codec.command_records import QUESTIONS, Answer, Command, decode_command, encode_answer
+from jbm_kafka.codec.command_records import Answer, Command, decode_command, encode_answer
 from jbm_kafka.ports import Kafka, KafkaAdmin, KafkaClientError, Outgoing, UnknownTopic
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.wake_up import WakeUp
@@ -105,9 +105,8 @@ class CommandWatch:
         for record in records:
             command = decode_command(record.key(), record.value())
             if command is not None:
-                level = logging.DEBUG if command.verb in QUESTIONS else logging.INFO
-                what = command.verb, command.partition, command.group
-                log.log(level, "%s of partition %d of group %s is asked for", *what)
+                # Of all queues, in each process: who carries it out tells what became of the messages.
+                log.debug("%s of partition %d of group %s is asked for", command.verb, command.partition, command.group)
                 self._carry_out(command, self.answer)
 
     def _send_answers(self) -> None:

@@ -116,6 +116,17 @@ def test_a_browser_shows_what_a_selector_chooses(kafka: Run, queue: str) -> None
     assert "column 9: found '=', expected one = only" in " ".join(wrong.err.split())
 
 
+def test_a_browser_shows_one_unit_also_of_what_a_selector_chooses(kafka: Run, queue: str) -> None:
+    """`--unit` was led to `--count`, though all other commands have it."""
+    for unit, colour in (("joe's", "red"), ("joe's", "blue"), ("ann", "red")):
+        kafka("send", queue, "--text", f"{unit} {colour}", "--unit", unit, "--property", f"colour={colour}")
+    shown = kafka("browse", queue, "--all", "--unit", "joe's", "--json").out.splitlines()
+    assert [json.loads(line)["body"] for line in shown] == ["joe's red", "joe's blue"]
+    selected = kafka("browse", queue, "--all", "--unit", "joe's", "--selector", "colour = 'blue' OR 1 = 0", "--json")
+    assert json.loads(selected.out)["body"] == "joe's blue"
+    assert kafka("browse", queue, "--unit", "sue").out == f"queue:{queue}: no messages of unit sue\n"
+
+
 def test_what_a_selector_chooses_is_received_and_the_rest_stays(kafka: Run, queue: str) -> None:
     for body, region in (("a", "US"), ("b", "EU")):
         assert kafka("send", queue, "--text", body, "--property", f"region={region}").code == 0

@@ -53,6 +53,7 @@ def test_the_release_that_explain_and_show_print_can_be_typed(kafka: Run, queue:
             receive(consumer).nack()
     shown = kafka("show", queue).out
     assert f"2 are on hold, each with its unit (on_dead_letter='hold'); jbm-kafka release {queue} --all" in shown
+    assert f"{queue}: 2 on hold; jbm-kafka explain {queue} tells why\n" in kafka("list").out
     printed = [line for line in kafka("explain", queue).out.splitlines() if " release " in line]
     assert len(printed) == 2
     for line in printed:
