@@ -50,7 +50,7 @@ class OutageLines:
         self._tell(error)
 
     def _tell(self, error: object) -> None:
-        self._quiet_until_s, self._is_told = self._now_s() + OUTAGE_SILENCE_S, True
+        self._quiet_until_s, self._is_told, self._suspicion = self._now_s() + OUTAGE_SILENCE_S, True, None
         LOG.warning("no Kafka broker answers; clients keep trying (%s)", error)
 
     def silent(self) -> None:

@@ -17,7 +17,7 @@ from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.devbroker.ports import free_port
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.kafka.counted_lines import INTERVAL_MS, CountedLines
-from jbm_kafka.kafka.outage_lines import OUTAGE_SILENCE_S, OutageLines, outage_at
+from jbm_kafka.kafka.outage_lines import ANSWERED_LATELY_S, OUTAGE_SILENCE_S, OutageLines, outage_at
 from jbm_kafka.kafka.profiles import TRANSACTION_MESSAGE_TIMEOUT_MS, sender_settings
 from jbm_kafka.kafka.settings import CONTROLLED, ClientLog, common_settings
 from jbm_kafka.ports import GroupFenced, Kafka, KafkaClientError, Outgoing, Unreachable
@@ -394,6 +394,20 @@ def test_what_a_client_says_while_questions_are_answered_is_told_when_the_next_o
         "no Kafka broker answers; clients keep trying (1/1 brokers are down)",
         "a Kafka broker answers again",
     ]
+
+
+def test_an_outage_that_two_clients_tell_of_has_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """It had two within a second: what the first had said was kept back, and told as well."""
+    caplog.set_level(logging.INFO, logger="jbm_kafka.kafka")
+    now_s = 100.0
+    lines = OutageLines(lambda: now_s)
+    lines.answered()
+    lines.down("0/2 brokers are down")
+    now_s += ANSWERED_LATELY_S
+    lines.down("1/1 brokers are down")
+    now_s += 1.0
+    lines.silent()
+    assert caplog.messages == ["no Kafka broker answers; clients keep trying (1/1 brokers are down)"]
 
 
 def test_another_cluster_that_answers_ends_no_outage(caplog: pytest.LogCaptureFixture) -> None:
