@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Never, TypeVar, cast
 
 from jbm_kafka.core.jms_errors import InvalidTypeError
-from jbm_kafka.core.likely_name import with_likely_name
+from jbm_kafka.core.likely_name import address_setting, with_likely_name
 from jbm_kafka.core.wrong_values import shown
 
 C = TypeVar("C")
@@ -101,6 +101,10 @@ def _fault(
     by_position = [each.name for each in parameters if each.kind in _BY_POSITION]
     for unknown, value in named.items():
         if unknown not in by_name:
+            if "address_settings" in by_name and (setting := address_setting(unknown)) is not None:
+                text = f"{name}() has no argument {shown(unknown)}: it is a setting of destinations, given as"
+                example = f"address_settings={{'orders': AddressSettings({setting}=…)}}"
+                return InvalidTypeError(f"{text} {example}", setting=unknown, value=value)
             text = with_likely_name(f"{name}() has no argument {shown(unknown)}", unknown, by_name)
             return InvalidTypeError(f"{text}; {_list_of(by_name)}", setting=unknown, value=value)
     if len(given) > len(by_position):

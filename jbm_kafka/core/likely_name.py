@@ -59,6 +59,13 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
 """What other systems call it."""
 
 
+ADDRESS_SETTINGS = (
+    "dead_letter_address", "duplicate_window_count", "duplicate_window_ms", "expiry_address", "max_delivery_attempts",
+    "max_redelivery_delay_ms", "on_dead_letter", "redelivery_delay_ms", "redelivery_delay_multiplier",
+)  # fmt: skip
+"""What `AddressSettings` has, which imports this module."""
+
+
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word of a name in Java begins, as in `getJMSMessageID`."""
 _ACCESSOR = re.compile(r"(?:get|set|is)_(?:jms_)?|jms_")
@@ -99,6 +106,12 @@ def _other_word(written: str, known: Collection[str]) -> str | None:
             if other in known:
                 return other
     return None
+
+
+def address_setting(written: str) -> str | None:
+    """The setting of destinations that is meant for sure; None: none is."""
+    longer = (name for name in ADDRESS_SETTINGS if name == written or name.startswith(f"{written}_"))
+    return _other_word(written, ADDRESS_SETTINGS) or next(longer, None)
 
 
 def with_likely_attribute(text: str, written: str, known: Collection[str]) -> str:

@@ -1,8 +1,19 @@
 """Which of the known names is meant."""
 
+from dataclasses import fields
+
 import pytest
 
-from jbm_kafka.core.likely_name import likely_name, with_likely_attribute, with_likely_name
+from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.call_arguments import explained_function
+from jbm_kafka.core.jms_errors import InvalidTypeError
+from jbm_kafka.core.likely_name import (
+    ADDRESS_SETTINGS,
+    address_setting,
+    likely_name,
+    with_likely_attribute,
+    with_likely_name,
+)
 
 KNOWN = ["url", "prefetch", "time_to_live_ms", "unit_of_order", "priority"]
 
@@ -56,3 +67,21 @@ def test_a_misspelt_name_of_another_object_was_taken_for_one_that_does_harm() ->
     assert told == "none; 'receive' is meant, probably: a consumer has it"
     assert with_likely_attribute("none", "getText", ["body", "priority"]) == "none; 'body' is meant, probably"
     assert with_likely_attribute("none", "recove", known) == "none; 'recover' is meant, probably"
+
+
+def test_a_setting_of_destinations_was_taken_for_a_misspelt_one_of_connections() -> None:
+    """`ConnectionFactory(redelivery_delay=5)` was led to `receiver_idle_ms`."""
+    assert set(ADDRESS_SETTINGS) < {each.name for each in fields(AddressSettings)}
+    assert address_setting("redelivery_delay") == "redelivery_delay_ms"
+    assert address_setting("max_delivery_attempts") == "max_delivery_attempts"
+    assert address_setting("dlq") == "dead_letter_address"
+    assert address_setting("prefetch") is None
+
+    @explained_function
+    def connect(*, receiver_idle_ms: int = 0, address_settings: object = None) -> None:
+        del receiver_idle_ms, address_settings
+
+    with pytest.raises(InvalidTypeError, match=r"AddressSettings\(redelivery_delay_ms=…\)\}$"):
+        connect(redelivery_delay=5)  # type: ignore[call-arg]
+    with pytest.raises(InvalidTypeError, match="'receiver_idle_ms' is meant, probably"):
+        connect(receiver_idl_ms=5)  # type: ignore[call-arg]

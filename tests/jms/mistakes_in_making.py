@@ -68,7 +68,8 @@ URLS: Mistakes = [
 
 FACTORY: Mistakes = [
     (new(ConnectionFactory, HOST, retries=3), errors.InvalidTypeError,
-     f"ConnectionFactory() has no argument 'retries'; it has {SETTINGS_OF_A_FACTORY}"),
+     "ConnectionFactory() has no argument 'retries': it is a setting of destinations, given as "
+     "address_settings={'orders': AddressSettings(max_delivery_attempts=…)}"),
     (new(ConnectionFactory, bootstrap_servers=HOST), errors.InvalidTypeError,
      f"ConnectionFactory() has no argument 'bootstrap_servers'; 'url' is meant, probably; it has "
      f"{SETTINGS_OF_A_FACTORY}"),
