@@ -12,6 +12,10 @@ LOOKS_MS: Final = 2_000
 """A session's thread looks for messages of its listeners ten times a second, and its process notes that a bit later:
 one that has not looked for so long is in another listener."""
 NEVER_CALLED: Final = "nobody calls its receive"
+_MORE_HELP: Final = (
+    "more receivers in that process help, or more processes, up to one a partition, or faster handlers; where one "
+    "hangs, stop its process"
+)
 
 
 def receivers_of(answers: Iterable[Mapping[str, Any]]) -> Iterable[ExplainedReceiver]:
@@ -119,8 +123,23 @@ def does(each: ExplainedReceiver) -> str:
     return f"has not asked for a message for {ago}: {NEVER_CALLED} meanwhile"
 
 
-def why_none_asks(receivers: Sequence[ExplainedReceiver]) -> tuple[str, str]:
-    """Of a message that could go: what the receivers do instead of asking, and what can be done; both may be empty."""
+def why_none_asks(all_receivers: Sequence[ExplainedReceiver], owner: str) -> tuple[str, str]:
+    """Of a message that could go: what its owner's receivers do instead of asking, and what can be done.
+
+    Both may be empty. Only the process that has a partition hands its messages over, so others that wait get none.
+    """
+    receivers = [each for each in all_receivers if each.process == owner]
+    told, remedy = _why_none_of_owner(receivers)
+    if not (told and any(each.is_idle for each in all_receivers if each.process != owner)):
+        return told, remedy
+    told = f"only {owner} has its partition, and idle receivers of other processes get nothing of it; there {told}"
+    if any(each.asks.taken is not None or each.asks.is_in_listener for each in receivers):
+        stop = f"if it hangs, stop {owner}: others get its partitions"
+        remedy = stop if remedy in ("", _MORE_HELP) else f"{remedy}; {stop}"
+    return told, remedy
+
+
+def _why_none_of_owner(receivers: Sequence[ExplainedReceiver]) -> tuple[str, str]:
     known = [each for each in receivers if each.asks.ago_ms is not None and not each.is_stopped]
     stopped = sum(each.is_stopped for each in receivers)
     waiting = sum(each.asks.is_waiting for each in known)
@@ -139,7 +158,7 @@ def why_none_asks(receivers: Sequence[ExplainedReceiver]) -> tuple[str, str]:
     ]
     remedy = "call receive of those that never asked, or close them" if unasked else ""
     if not remedy and (listening or working):
-        remedy = "more receivers help, or faster handlers; where one hangs, stop its process"
+        remedy = _MORE_HELP
     return "; ".join(each for each in told if each), remedy
 
 

@@ -282,7 +282,9 @@ class _Explaining:
             yield reasons.with_remedy(reasons.paused_sending(self._pause.production), commands.resume(self._group))
         if self._pause.consumption is not None:
             yield reasons.with_remedy(reasons.paused(self._pause.consumption), commands.resume(self._group))
-        if self._group.partitions > self._places.partitions:
+        if self._places.next_partitions:
+            yield reasons.admitting(self._places.next_partitions, commands.admit(self._group))
+        elif self._group.partitions > self._places.partitions:
             yield reasons.not_admitted(self._group.partitions, self._places.partitions, commands.admit(self._group))
         if not seen.members:
             nobody = reasons.reason(Rule.NOBODY_RECEIVES)
@@ -349,8 +351,7 @@ class _Explaining:
             return _not_read(answer)
         if rule is Rule.RECEIVERS_BUSY:
             # Of all that was said, so that partitions of one process have the same to say.
-            some = receivers_of(told.results.values())
-            return reasons.busy(*why_none_asks([each for each in some if each.process == process]))
+            return reasons.busy(*why_none_asks(list(receivers_of(told.results.values())), process))
         if rule is Rule.PAUSED and self._pause.consumption is not None:
             return reasons.paused(self._pause.consumption)
         if rule is Rule.ON_HOLD and "last_error" in mine:

@@ -162,6 +162,12 @@ def not_admitted(partitions: int, unit_partitions: int, command: str) -> Reason:
     )
 
 
+def admitting(partitions: int, command: str) -> Reason:
+    """An admission runs, or was interrupted: senders go by it already, and no send is refused."""
+    text = f"an admission of {partitions} partitions has begun and not ended: sends pass meanwhile"
+    return Reason(rule=Rule.NOT_ADMITTED, text=text, remedy=f"if nobody runs it any more, {command} takes it up")
+
+
 def open_transactions(
     topic: str, partition: int, position: int, waiting: int, found: FoundTransactions | str, *, bootstrap: str
 ) -> list[Reason]:

@@ -143,7 +143,7 @@ def test_what_a_process_of_an_older_version_says_is_told_as_before() -> None:
     assert [does(old), does(told_by()), does(replace(old, is_idle=True))] == [
         "asks for more", "is busy", "idle: nothing may go to it now",
     ]  # fmt: skip
-    assert why_none_asks([old]) == ("", "")
+    assert why_none_asks([old], old.process) == ("", "")
 
 
 def test_a_listener_whose_session_is_in_another_of_its_listeners() -> None:
@@ -163,12 +163,26 @@ def test_why_none_asks_counts_each_kind_once() -> None:
         told_by(has_listener=True, is_waiting=True, asked_ms_ago=5),
         told_by(is_stopped=True, asked_ms_ago=5),
     ]
-    assert why_none_asks(some)[0] == (
+    assert why_none_asks(some, some[0].process)[0] == (
         "2 are in a listener, for 3 min at most; 1 is at work, and asked less than 1 s ago; 1 is not called any more, "
         "and asked 2 h ago; 1 never asked: nobody calls its receive; 1 is waiting with as much in hand as the prefetch "
         "allows; 1 is of a connection that is not started"
     )
     assert duration(119_999) == "119 s"
+
+
+def test_more_receivers_were_advised_while_idle_ones_of_other_processes_got_nothing() -> None:
+    """UNIT-17: only the process that has the partition hands over, and it hangs."""
+    taken = {"partition": 0, "offset": 7, "message_id": "ID:1"}
+    hung = told_by(is_in_listener=True, has_listener=True, asked_ms_ago=21_000, taken=taken)
+    idle = replace(told_by(has_listener=True, is_waiting=True, asked_ms_ago=5, is_idle=True), process="process 2 at h")
+    why, remedy = why_none_asks([hung, idle], hung.process)
+    assert why == (
+        "only process 1 at h has its partition, and idle receivers of other processes get nothing of it; there 1 is in "
+        "a listener, for 21 s: r in process 1 at h is in ID:1 (partition 0 offset 7)"
+    )
+    assert remedy == "if it hangs, stop process 1 at h: others get its partitions"
+    assert why_none_asks([hung], hung.process)[1].startswith("more receivers in that process help, or more processes")
 
 
 def test_the_first_of_a_unit_that_was_finished_meanwhile_was_told_for_the_next(

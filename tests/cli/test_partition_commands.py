@@ -33,6 +33,9 @@ def test_an_admission_that_was_interrupted_is_seen_and_goes_on(kafka: Run, queue
     shown = kafka("show", queue).out
     assert "an admission of 5 partitions has begun and not ended; if nobody runs it now: " in shown
     assert f"jbm-kafka admit-partitions {queue} --partitions 5 goes on with it\n" in shown
+    explained = kafka("explain", queue).out
+    assert "an admission of 5 partitions has begun and not ended: sends pass meanwhile\n" in explained
+    assert "is refused" not in explained, "they are, before an admission begins"
     again = kafka("admit-partitions", queue, "--partitions", "5", "--wait", "0")
     begun = f"queue:{queue}: an admission of 5 partitions has begun already, and runs still or was killed"
     assert (again.code, again.err.startswith(begun), "waiting" in again.err) == (0, True, False)
