@@ -18,6 +18,7 @@ from jbm_kafka.cli.command_options import (
 )
 from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into, name_of
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
+from jbm_kafka.codec.identity import UNIT_OF_ORDER
 from jbm_kafka.core.redelivery import FOREVER_MS
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.message import Message
@@ -94,7 +95,7 @@ def _of_unit(unit: str | None, selector: str | None) -> str | None:
     """The selector that chooses what it chooses, of this unit."""
     if unit is None:
         return selector
-    of = "JMS_BEA_UnitOfOrder = '" + unit.replace("'", "''") + "'"
+    of = f"{UNIT_OF_ORDER} = '" + unit.replace("'", "''") + "'"
     return of if selector is None else f"({selector}) AND {of}"
 
 

@@ -10,6 +10,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 
 from jbm_kafka.codec.command_records import IN_HAND, Answer, Command
 from jbm_kafka.ports import GroupMember, Kafka, KafkaAdmin, KafkaClientError
@@ -125,8 +126,11 @@ class Hands:
         admin: KafkaAdmin,
     ) -> None:
         """Say of partitions of which nobody has told anything who it was, and what that means for what is shown."""
-        present = set() if refusals else {each.member_id for each in admin.members(group.group_id, group.topic)}
-        gone = {} if refusals else {p: m for p, m in owners.items() if m.member_id not in present and p in silent}
+        gone: Mapping[int, GroupMember] = {}
+        with suppress(KafkaClientError):  # nobody tells: as if they were members still
+            if not refusals:
+                present = {each.member_id for each in admin.members(group.group_id, group.topic)}
+                gone = {p: m for p, m in owners.items() if m.member_id not in present and p in silent}
         if gone:
             log.warning(
                 "%s: %s did not answer within %g s, and the group has put it out meanwhile: what it had in hand of "

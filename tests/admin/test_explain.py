@@ -11,7 +11,6 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ExplainedMessage, Explanation, Rule
-from jbm_kafka.admin.reasons import admitting
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.jms.connection import Connection
 from tests.jms.support import receive
@@ -220,15 +219,6 @@ def test_a_subscription_of_a_topic(admin: Admin, connection: Connection, kafka_n
             admin.explain(prices, subscription=wrong)
     with pytest.raises(InvalidDestinationError):
         admin.explain("nowhere-such")
-
-
-def test_sends_were_said_to_be_refused_while_partitions_are_admitted() -> None:
-    """UNIT-11: as `show` says; the refusal is over when an admission has begun."""
-    said = str(admitting(20, "jbm-kafka admit-partitions lots"))
-    assert said == (
-        "an admission of 20 partitions has begun and not ended: sends pass meanwhile; if nobody runs it any more, "
-        "jbm-kafka admit-partitions lots takes it up"
-    )
 
 
 def test_a_queue_has_no_subscriptions(admin: Admin, orders: Queue) -> None:

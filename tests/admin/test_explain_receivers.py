@@ -172,7 +172,7 @@ def test_why_none_asks_counts_each_kind_once() -> None:
 
 
 def test_more_receivers_were_advised_while_idle_ones_of_other_processes_got_nothing() -> None:
-    """UNIT-17: only the process that has the partition hands over, and it hangs."""
+    """Of UNIT-17: only the process that has the partition hands over, and it hangs."""
     taken = {"partition": 0, "offset": 7, "message_id": "ID:1"}
     hung = told_by(is_in_listener=True, has_listener=True, asked_ms_ago=21_000, taken=taken)
     idle = replace(told_by(has_listener=True, is_waiting=True, asked_ms_ago=5, is_idle=True), process="process 2 at h")

@@ -11,7 +11,7 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.admin.reasons import open_transactions
 from jbm_kafka.kafka import ConfluentKafka
-from jbm_kafka.ports import FoundTransactions, Outgoing
+from jbm_kafka.ports import FoundTransactions, GroupConsumer, Outgoing
 from tests.jms.support import receive
 from tests.kafka.world import WAIT_S, consume_until, member
 from tests.support.kafka_tool import run_tool
@@ -24,6 +24,17 @@ def within_patience(is_so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not is_so():
         assert time.monotonic() < deadline
+
+
+def who_never_answers(admin: Admin, bootstrap: str, queue: Queue) -> GroupConsumer:
+    """A member that has the only partition of the queue, in the namespace of its name, and a message of joe's there."""
+    namespace = queue.name
+    admin.create_queue(queue.name, partitions=1)
+    with ConnectionFactory(bootstrap, namespace=namespace).create_context() as jms:
+        jms.create_producer().send(queue, "1", unit_of_order="joe")
+    there = member(ConfluentKafka(bootstrap), queue.group_id(namespace), queue.kafka_topic(namespace), partitions=1)
+    consume_until(lambda: bool(there.assignment()), there)
+    return there
 
 
 def test_a_foreign_open_transaction_is_named_with_its_remedy(bootstrap: str, kafka_name: str) -> None:
@@ -81,13 +92,7 @@ def test_an_owner_that_does_not_answer_is_named(bootstrap: str, kafka_name: str)
     """UNIT-17: also a process whose worker hangs, or of another program, that has the partition in the group."""
     orders = Queue(kafka_name)
     with Admin(bootstrap, namespace=kafka_name) as admin:
-        admin.create_queue(kafka_name, partitions=1)
-        with ConnectionFactory(bootstrap, namespace=kafka_name).create_context() as jms:
-            jms.create_producer().send(orders, "1", unit_of_order="joe")
-        stranger = member(
-            ConfluentKafka(bootstrap), orders.group_id(kafka_name), orders.kafka_topic(kafka_name), partitions=1
-        )
-        consume_until(lambda: bool(stranger.assignment()), stranger)
+        stranger = who_never_answers(admin, bootstrap, orders)
         lines: list[str] = []
         found = admin.explain(orders, unit="joe", timeout_s=3, tell=lines.append)
         (reason,) = found.messages[0].reasons
@@ -112,13 +117,7 @@ def test_of_a_process_that_was_put_out_while_it_was_asked_two_accounts_were_give
     """UNIT-17: one killed held its partition, received, was silent and was put out, all in one answer."""
     orders = Queue(kafka_name)
     with Admin(bootstrap, namespace=kafka_name) as admin:
-        admin.create_queue(kafka_name, partitions=1)
-        with ConnectionFactory(bootstrap, namespace=kafka_name).create_context() as jms:
-            jms.create_producer().send(orders, "1", unit_of_order="joe")
-        killed = member(
-            ConfluentKafka(bootstrap), orders.group_id(kafka_name), orders.kafka_topic(kafka_name), partitions=1
-        )
-        consume_until(lambda: bool(killed.assignment()), killed)
+        killed = who_never_answers(admin, bootstrap, orders)
         found = admin.explain(orders, timeout_s=3, tell=lambda text: killed.close())
         assert (found.members, found.silent_members) == (0, ())
         assert [each.rule for each in found.reasons] == [Rule.NOBODY_RECEIVES, Rule.OWNER_SILENT]
