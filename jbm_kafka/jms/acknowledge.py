@@ -211,6 +211,12 @@ class OneInHand(AcknowledgeStrategy):
         in_hand, self._in_hand = self._in_hand, None
         return None if in_hand is None or self._link is None else Unacknowledged(in_hand, self._link)
 
+    def _give_back_in_hand(self) -> None:
+        """It was not processed, as far as anybody knows: it comes again."""
+        in_hand = self._take_in_hand()
+        if in_hand is not None and not in_hand.delivery.lease.is_revoked:
+            give_back([in_hand], counted=True)
+
 
 class AutoAcknowledge(OneInHand):
     """The message before is settled when the next is asked for (ACK-1)."""
@@ -246,9 +252,7 @@ class AutoAcknowledge(OneInHand):
         self.before_receive()
 
     def abandon(self) -> None:
-        in_hand = self._take_in_hand()
-        if in_hand is not None and not in_hand.delivery.lease.is_revoked:
-            give_back([in_hand], counted=True)
+        self._give_back_in_hand()
 
     def consumer_closes(self, link: Link) -> None:
         if self._link is link and not self._is_in_listener():  # else its return settles it
@@ -256,7 +260,7 @@ class AutoAcknowledge(OneInHand):
 
     def close(self) -> None:
         if self._is_in_listener():
-            self.abandon()
+            self._give_back_in_hand()
             return
         try:
             self.before_receive()

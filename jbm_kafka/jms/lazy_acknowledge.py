@@ -118,12 +118,10 @@ class LazyAcknowledge(OneInHand):
 
     def abandon(self) -> None:
         """What it has in hand was not processed; what came before was."""
-        in_hand = self._take_in_hand()
         with self._session.lock:
             rows = self._take_done()
         self._acknowledge(rows, waits=False)
-        if in_hand is not None and not in_hand.delivery.lease.is_revoked:
-            give_back([in_hand], counted=True)
+        self._give_back_in_hand()
 
     def consumer_closes(self, link: Link) -> None:
         if self._link is link and not self._is_in_listener():
@@ -134,9 +132,9 @@ class LazyAcknowledge(OneInHand):
 
     def close(self) -> None:
         if self._is_in_listener():
-            self.abandon()
-            return
-        self._finish()
+            self._give_back_in_hand()
+        else:
+            self._finish()
         with self._session.lock:
             rows = self._take_done()
         try:

@@ -38,7 +38,7 @@ class Listening:
         self._served: Inbox | None = None
         """Whose listener was called last: it is looked at last, so that listeners of one session take turns."""
         self._message: Message | None = None
-        """What a listener is in, or was in last."""
+        """What a listener is in; not kept behind its return, for it may be large."""
 
     # -- told by the session and its consumers -----------------------------------------------------------------------
 
@@ -222,6 +222,7 @@ class Listening:
 
     def _ends(self) -> None:
         """Nothing is on its way to the listener any more, and it does not run."""
+        self._message = None
         link, self._state.taking_for = self._state.taking_for, None
         if link is not None:
             link.demand.is_in_listener = False
