@@ -61,9 +61,10 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
 
 ADDRESS_SETTINGS = (
     "dead_letter_address", "duplicate_window_count", "duplicate_window_ms", "expiry_address", "max_delivery_attempts",
-    "max_redelivery_delay_ms", "on_dead_letter", "redelivery_delay_ms", "redelivery_delay_multiplier",
+    "max_redelivery_delay_ms", "on_dead_letter", "partitions", "redelivery_collision_avoidance_factor",
+    "redelivery_delay_ms", "redelivery_delay_multiplier",
 )  # fmt: skip
-"""What `AddressSettings` has, which imports this module."""
+"""What `AddressSettings` alone has, which imports this module."""
 
 
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
