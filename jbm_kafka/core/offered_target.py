@@ -1,30 +1,44 @@
 """How far ahead of hand-over it is recorded that messages may have been handed over.
 
 A mark that is reached stops hand-over until a checkpoint has raised it. Far ahead that is seldom; but after a crash
-everything below the mark comes marked as redelivered, seen or not. So: a second of traffic, and not less than a step
-that makes marks rare for slow receivers.
+everything below the mark comes marked as redelivered, seen or not. So: about a second of traffic, which is a few
+messages of a slow channel.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 HALF_MS: Final = 500
 """How long half of a step should last: it is raised when half is used up."""
-GROWTH_MAX: Final = 16
-"""How many times the least step it may become."""
+GROWTH: Final = 8
+"""How many times as large a step becomes that was too short, below STEADY: three checkpoints make a channel fast."""
+STEADY: Final = 16_384
+"""From here on a step that was too short is doubled only."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedLimits:
+    """Between what the step of a channel's mark stays, in offsets."""
+
+    least: int = 16
+    most: int = 262_144
+
+
+USUAL: Final = OfferedLimits()
 
 
 class OfferedStep:
     """The step of one channel's mark, by how fast the last one was used up. Times are milliseconds of one clock."""
 
-    __slots__ = ("_begun_at_ms", "_least", "is_short", "step")
+    __slots__ = ("_begun_at_ms", "_limits", "is_short", "step")
 
-    def __init__(self, least: int) -> None:
-        assert least >= 1, least
-        self._least = least
+    def __init__(self, limits: OfferedLimits) -> None:
+        assert 1 <= limits.least <= limits.most, limits
+        self._limits = limits
         self._begun_at_ms: int | None = None
-        self.step = least
+        self.step = limits.least
         """Offsets."""
         self.is_short = False
         """The last step was used up so fast that what is left of it may not outlast a checkpoint's interval."""
@@ -45,7 +59,11 @@ class OfferedStep:
         self._begun_at_ms = now_ms
         self.is_short = took_ms < HALF_MS // 2
         if self.is_short:
-            self.step = min(self.step * 2, self._least * GROWTH_MAX)
+            self.step = min(self._grown, self._limits.most)
         elif took_ms > 2 * HALF_MS:
-            self.step = max(self.step // 2, self._least)
+            self.step = max(self.step // 2, self._limits.least)
         return self.step
+
+    @property
+    def _grown(self) -> int:
+        return self.step * 2 if self.step >= STEADY else min(self.step * GROWTH, STEADY)

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jbm_kafka.core.address_settings import AddressSettings
-
-RESERVE_OFFSETS = 16_384
-"""How far ahead of hand-over `offered_position` is recorded at least: seldom enough to cost nothing, near enough to
-flag few messages. A fast channel's is a second of its traffic: core/offered_target.py."""
+from jbm_kafka.core.offered_target import USUAL, OfferedLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,8 @@ class SidecarConfig:
     """After so long without a receive an unread buffer goes back, so that it starves nobody."""
     transaction_timeout_ms: int = 10_000
     """A crash in the middle of a checkpoint stalls readers of the touched partitions that long, not longer."""
-    reserve_offsets: int = RESERVE_OFFSETS
+    offered_limits: OfferedLimits = USUAL
+    """How far ahead of hand-over `offered_position` is recorded."""
     is_in_memory: bool = False
     """No command of the terminal reaches it."""
     command_look_ms: int = 1_000

@@ -188,7 +188,7 @@ class ChannelOpener:
                     is_new_start=found[partition].is_decided_here,
                 ),
                 records_attempts=self._config.persist_delivery_count_before_delivery,
-                reserve_offsets=self._config.reserve_offsets,
+                offered_limits=self._config.offered_limits,
             )
             for partition in partitions
             if not found[partition].closed_because

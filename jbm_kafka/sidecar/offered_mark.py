@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.freeze import Freeze
-from jbm_kafka.core.offered_target import OfferedStep
+from jbm_kafka.core.offered_target import OfferedLimits, OfferedStep
 
 
 class OfferedMark:
@@ -16,9 +16,9 @@ class OfferedMark:
 
     __slots__ = ("_is_reached", "_state", "_step", "is_releasing", "target")
 
-    def __init__(self, state: ChannelState, *, reserve_offsets: int) -> None:
+    def __init__(self, state: ChannelState, limits: OfferedLimits) -> None:
         self._state = state
-        self._step = OfferedStep(reserve_offsets)
+        self._step = OfferedStep(limits)
         self.target = state.offered_position
         """What the next freeze records."""
         self._is_reached = False

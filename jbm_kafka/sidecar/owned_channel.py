@@ -13,11 +13,11 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import attempts_before_departure
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze, freeze
+from jbm_kafka.core.offered_target import USUAL, OfferedLimits
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.settlement import decide_kept
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import PartitionLease
-from jbm_kafka.ports.installation import RESERVE_OFFSETS
 from jbm_kafka.sidecar.account import ranges_of
 from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel_checkpoints import ChannelCheckpoints
@@ -39,14 +39,14 @@ class OwnedChannel:
         settings: ResolvedSettings,
         changelog: ChannelChangelog,
         records_attempts: bool = False,
-        reserve_offsets: int = RESERVE_OFFSETS,
+        offered_limits: OfferedLimits = USUAL,
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.settings = settings
         self.state = state
         self.changelog = changelog
-        self.mark = OfferedMark(state, reserve_offsets=reserve_offsets)
+        self.mark = OfferedMark(state, offered_limits)
         self.checkpoints = ChannelCheckpoints(records_attempts=records_attempts)
         self.memory = ChannelMemory(state)
         self.is_closing = False

@@ -88,7 +88,7 @@ class TemporaryChannels:
             state=state,
             settings=self._settings,
             changelog=ChannelChangelog(group=group.group_id, topic="", topic_id="", position=0, journal_channel=""),
-            reserve_offsets=self._config.reserve_offsets,
+            offered_limits=self._config.offered_limits,
         )
         return self._latest
 

@@ -10,6 +10,7 @@ from jbm_kafka.core.address_settings import ResolvedSettings
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.offered_target import OfferedLimits
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
@@ -35,7 +36,7 @@ from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
 
 
-def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChannel:
+def channel_of(state: ChannelState, *, least: int = 100) -> OwnedChannel:
     changelog = ChannelChangelog(
         group="g", topic="orders.jbm-changelog", topic_id="t", position=0, journal_channel="g|orders|0"
     )
@@ -45,7 +46,7 @@ def channel_of(state: ChannelState, *, reserve_offsets: int = 100) -> OwnedChann
         state=state,
         settings=ResolvedSettings(),
         changelog=changelog,
-        reserve_offsets=reserve_offsets,
+        offered_limits=OfferedLimits(least),
     )
 
 

@@ -38,7 +38,7 @@ class SteppedSidecar:
         settings: AddressSettings | None = None,
         persist_delivery_count: bool = False,
         partitions: int = 1,
-        numbers: Mapping[str, int] | None = None,
+        numbers: Mapping[str, object] | None = None,
     ) -> None:
         """`numbers`: other values of the sidecar's configuration."""
         assert isinstance(cluster.clock, ManualClock)

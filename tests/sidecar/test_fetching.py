@@ -8,6 +8,7 @@ import pytest
 
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY
+from jbm_kafka.core.offered_target import OfferedLimits
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
@@ -18,10 +19,13 @@ from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.simulation.workers import SteppedWorker
 from tests.support.manual_clock import ManualClock
 
+FAR_AHEAD = OfferedLimits(16_384)
+"""Hand-over waits for no mark."""
+
 
 @pytest.fixture
 def one() -> Iterator[SteppedSidecar]:
-    one = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False))
+    one = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False), numbers={"offered_limits": FAR_AHEAD})
     yield one
     one.crash()
 

@@ -122,7 +122,7 @@ def test_an_attempt_that_a_crash_may_forget_gives_no_message_up(start: Start) ->
 
 def test_an_attempt_is_recorded_before_its_message_is_seen_when_that_is_asked_for(start: Start) -> None:
     """REDELIVER-7: at one record for all that are handed over together; the next owner knows it."""
-    count = 50
+    count = 10
     settings = AddressSettings(max_delivery_attempts=2)
     one = start("one", settings=settings, persist_delivery_count=True)
     link = one.attach("s")

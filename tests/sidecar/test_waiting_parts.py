@@ -42,7 +42,7 @@ def test_a_gap_wider_than_the_reservation_stops_no_queue() -> None:
 
 def channel_with_half_its_mark_used_up(began_at_ms: int) -> OwnedChannel:
     state = ChannelState()
-    channel = channel_of(state, reserve_offsets=100)
+    channel = channel_of(state, least=100)
     channel.recovered()
     make_durable(channel)
     state.apply(Fetched(begin=0, end=60, references=[Reference(offset, None) for offset in range(60)]))
@@ -83,7 +83,7 @@ def test_a_mark_that_does_not_last_hurries_a_checkpoint_and_goes_further() -> No
     assert channel.is_awaited
     assert not channel.mark.waits
     make_durable(channel)
-    assert channel.state.offered_position == 60 + 200
+    assert channel.state.offered_position == 60 + 800
 
 
 def test_an_answer_after_the_withdrawal_is_not_taken() -> None:

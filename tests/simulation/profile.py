@@ -31,7 +31,7 @@ class Profile:
     redelivery_delay_ms: int
     has_dead_letter_address: bool
     persists_attempts: bool
-    reserve_offsets: int
+    offered_limits: tuple[int, int]
     checkpoint_interval_ms: int
     memory_budget_bytes: int
     prefetch: int
@@ -174,7 +174,7 @@ def _draw(chance: random.Random) -> Profile:
         redelivery_delay_ms=chance.choice((0, 0, 50, 400)),
         has_dead_letter_address=chance.random() < 0.8,
         persists_attempts=chance.random() < 0.25,
-        reserve_offsets=chance.choice((4, 12, 16_384)),
+        offered_limits=chance.choice(((4, 4), (12, 96), (16, 262_144))),
         checkpoint_interval_ms=chance.choice((10, 50, 500)),
         memory_budget_bytes=chance.choice((1 << 28, 200_000)),
         prefetch=chance.choice((1, 3, 20)),

@@ -11,6 +11,7 @@ from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.core.checkpoint_id import CommittedOffset
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.murmur2 import partition_for
+from jbm_kafka.core.offered_target import OfferedLimits
 from jbm_kafka.memory.memory_journal import MemoryJournal
 from jbm_kafka.memory.memory_kafka import MemoryCluster, ProcessCrashed
 from jbm_kafka.ports import Outgoing
@@ -98,7 +99,7 @@ class World:
             linger_ms=5_000,
             receiver_idle_ms=1_000,
             transaction_timeout_ms=3_000,
-            reserve_offsets=profile.reserve_offsets,
+            offered_limits=OfferedLimits(*profile.offered_limits),
         )
 
     def _machine(self, number: int) -> Machine:
