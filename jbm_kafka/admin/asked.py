@@ -38,8 +38,8 @@ def named(destination: Queue | Topic | str, subscription: str | None) -> Queue |
 def which_subscription(topic: Topic) -> InvalidDestinationError:
     """What is said to who looks into a topic, where each subscription has its own."""
     return InvalidDestinationError(
-        f"{topic}: {topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
-        f"subscriptions list {topic.name} shows them",
+        f"{topic}: if {topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
+        f"subscriptions list {topic.name} shows them. If it is a queue, leave out 'topic:'",
         destination=topic.name,
     )
 

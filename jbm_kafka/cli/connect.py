@@ -20,6 +20,7 @@ from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.factory import ConnectionFactory
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports import AccessRefused, KafkaClientError, Unreachable
+from jbm_kafka.sidecar.topics import NOT_MADE
 
 Kind = TypeVar("Kind", Queue, Topic)
 
@@ -119,13 +120,16 @@ def connect(cluster: Cluster, *, client_id: str = "") -> Connection:
 
 @contextmanager
 def of_its_kind(destination: Queue | Topic, command: str) -> Iterator[None]:
-    """What a topic that is named as a queue raises, or a queue as a topic, says what to type."""
+    """What a topic that is named as a queue raises, or a queue as a topic, says what to type.
+
+    And of one that is not there: no word of `auto_create`, which is the application's.
+    """
     try:
         yield
     except InvalidDestinationError as error:
         other = Queue(destination.name) if isinstance(destination, Topic) else Topic(destination.name)
         if f"{destination.name!r} is a {other.kind}" not in str(error):
-            raise
+            raise JMSError(str(error).removesuffix(NOT_MADE)) from None
         shown = f"topic:{other.name}" if isinstance(other, Topic) else other.name
         raise JMSError(f"{destination.name!r} is a {other.kind}: jbm-kafka {command} {shown}") from None
 

@@ -150,7 +150,7 @@ class Topics:
             found = self._describe(destination)
             if found is None:
                 if not create:
-                    raise self._missing(destination, because=_NOT_MADE)
+                    raise self._missing(destination, because=NOT_MADE)
                 self._create(destination, partitions, message_bytes_min)
                 found = self._describe(destination)
             if found is None:
@@ -416,7 +416,7 @@ class Topics:
             ) from None
 
 
-_NOT_MADE = (
+NOT_MADE = (
     ". Its first use does not create it: this connection, or another one that this process has open to the same "
     "cluster, was made with auto_create=False"
 )
