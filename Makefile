@@ -11,6 +11,8 @@ PYTEST := $(BIN)/python -m pytest
 # What plays long histories is played once, with the modules as source: faults are planted in that.
 SEEN_PURE := tests/sidecar tests/simulation
 PURE   := JBM_PURE=1 $(PYTEST) -n auto --dist worksteal
+# Where the environment forbids to keep bytecode, each of the tests' many processes would compile all modules anew.
+export PYTHONDONTWRITEBYTECODE :=
 UNCOMPILE := rm -f *__mypyc.*.so; find jbm_kafka -name '*.so' -delete
 
 .DEFAULT_GOAL := help
