@@ -123,14 +123,18 @@ def does(each: ExplainedReceiver) -> str:
     return f"has not asked for a message for {ago}: {NEVER_CALLED} meanwhile"
 
 
-def why_none_asks(all_receivers: Sequence[ExplainedReceiver], owner: str) -> tuple[str, str]:
+def why_none_asks(
+    all_receivers: Sequence[ExplainedReceiver], owner: str, *, has_idle_members: bool = False
+) -> tuple[str, str]:
     """Of a message that could go: what its owner's receivers do instead of asking, and what can be done.
 
     Both may be empty. Only the process that has a partition hands its messages over, so others that wait get none.
+    `has_idle_members`: some processes have no partition, and so said nothing of their receivers.
     """
     receivers = [each for each in all_receivers if each.process == owner]
     told, remedy = _why_none_of_owner(receivers)
-    if not (told and any(each.is_idle for each in all_receivers if each.process != owner)):
+    is_waited_beside = has_idle_members or any(each.is_idle for each in all_receivers if each.process != owner)
+    if not (told and is_waited_beside):
         return told, remedy
     told = f"only {owner} has its partition, and idle receivers of other processes get nothing of it; there {told}"
     if any(each.asks.taken is not None or each.asks.is_in_listener for each in receivers):

@@ -328,14 +328,16 @@ class _Explaining:
         if answer is not None:
             mine = {each.get("offset"): each for each in answer.get("messages", ())}.get(row.offset)
             if mine is not None:
-                return self._as_told(mine, first, answer, told)
+                return self._as_told(mine, first, answer, told, seen)
         if first is not row:
             return reasons.behind(first.offset, None)
         if row.rule is not Rule.READY:
             return reasons.reason(row.rule, until_ms=_until(row))
         return self._unowned(row.partition, answer, told, seen)
 
-    def _as_told(self, mine: Mapping[str, Any], first: HeldMessageRow, answer: Mapping[str, Any], told: Told) -> Reason:
+    def _as_told(
+        self, mine: Mapping[str, Any], first: HeldMessageRow, answer: Mapping[str, Any], told: Told, seen: FromKafka
+    ) -> Reason:
         """What the owner says of one message."""
         rule = _rule(mine.get("rule"))
         holder = mine.get("holder")
@@ -351,7 +353,9 @@ class _Explaining:
             return _not_read(answer)
         if rule is Rule.RECEIVERS_BUSY:
             # Of all that was said, so that partitions of one process have the same to say.
-            return reasons.busy(*why_none_asks(list(receivers_of(told.results.values())), process))
+            receivers = list(receivers_of(told.results.values()))
+            has_idle_members = any(not member.partitions for member in seen.members)
+            return reasons.busy(*why_none_asks(receivers, process, has_idle_members=has_idle_members))
         if rule is Rule.PAUSED and self._pause.consumption is not None:
             return reasons.paused(self._pause.consumption)
         if rule is Rule.ON_HOLD and "last_error" in mine:

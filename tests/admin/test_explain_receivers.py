@@ -261,6 +261,7 @@ def test_what_waits_for_a_listener_of_another_queue_was_said_to_hang_itself(
     other, session = Queue(f"{kafka_name}-2"), connection.create_session(AcknowledgeMode.AUTO)
     session.create_consumer(orders).set_listener(lambda message: hanging.wait(60))
     session.create_consumer(other).set_listener(lambda message: None)
+    until(lambda: admin.explain(other), lambda found: found.receivers and found.receivers[0].asks.is_waiting)
     producer = connection.create_session().create_producer()
     producer.send("hangs", destination=orders, unit_of_order="joe")
     until(lambda: admin.explain(orders), lambda found: found.receivers and found.receivers[0].asks.taken)
