@@ -1,6 +1,6 @@
 """The Python that the pages show runs, and does what they say."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,8 @@ import pytest
 from jbm_kafka.devbroker import LocalBroker
 from tests.docs.page import File, Program, pages_with_python, read_page, run_page, unseen_names
 from tests.house.sources import ROOT
+from tests.support.broker import local_broker
+from tests.support.topics import empty_cluster
 
 PAGES = [
     "README.md",
@@ -43,18 +45,26 @@ ELSEWHERE = {
 """Pages whose Python something else proves."""
 
 
+@pytest.fixture(scope="module")
+def pages_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
+    """The pages' own; each leaves it as it was."""
+    with local_broker(tmp_path_factory.mktemp("pages")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def empty_broker(pages_broker: LocalBroker) -> Iterator[str]:
+    """`host:port` of a broker without any topic, as a reader has one who begins with that page."""
+    yield pages_broker.bootstrap
+    empty_cluster(pages_broker.bootstrap)
+
+
 @pytest.mark.timeout(1500)  # Spark starts four times on its page
 @pytest.mark.parametrize("name", PAGES)
 def test_the_python_of_the_page_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     page = read_page((ROOT / name).read_text())
     assert page.steps, f"{name} shows nothing that can be run"
-    bootstrap = None
-    if page.needs_broker:
-        start: Callable[[], LocalBroker] = request.getfixturevalue("dedicated_broker")
-        bootstrap = start().bootstrap
-    folder = tmp_path / "page"
-    folder.mkdir()
-    run_page(page, folder, bootstrap)
+    run_page(page, tmp_path, request.getfixturevalue("empty_broker") if page.needs_broker else None)
 
 
 @pytest.mark.parametrize("name", [*PAGES, *ELSEWHERE])

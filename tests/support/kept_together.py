@@ -10,7 +10,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 _ONE_PROCESS = {"spark": "one Spark", "dist": "builds and installs once"}
 _APART = ("docs", "simulation")
-"""Not the pages of the documentation, where each has a broker of its own, nor the simulation, which has none."""
+"""Not the pages of the documentation, each of which finds an empty broker, nor the simulation, which has none."""
 
 
 def group_of(nodeid: str) -> str:

@@ -1,6 +1,7 @@
 """Topics for tests: made with a name of their own, deleted at the end."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -42,6 +43,23 @@ def delete_topics(bootstrap: str, names: list[str]) -> None:
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
+
+
+def empty_cluster(bootstrap: str) -> None:
+    """Deletes every group and every topic but Kafka's own, so that whoever comes next finds a new cluster."""
+    admin = admin_client(bootstrap)
+    wait_until(lambda: _are_groups_gone(admin), about="groups without members", timeout_s=2 * ADMIN_TIMEOUT_S)
+    names = admin.list_topics(timeout=ADMIN_TIMEOUT_S).topics
+    delete_topics(bootstrap, [name for name in names if not name.startswith("__")])
+
+
+def _are_groups_gone(admin: AdminClient) -> bool:
+    """Deletes those that have no members any more: a process that was killed is one for its session timeout."""
+    found = admin.list_consumer_groups(request_timeout=ADMIN_TIMEOUT_S).result().valid or []
+    for future in (admin.delete_consumer_groups([each.group_id for each in found]) if found else {}).values():
+        with suppress(KafkaException):
+            future.result(ADMIN_TIMEOUT_S)
+    return not found
 
 
 def delete_topics_beginning_with(bootstrap: str, prefix: str) -> None:
