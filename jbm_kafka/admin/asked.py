@@ -25,7 +25,9 @@ def named(destination: Queue | Topic | str, subscription: str | None) -> Queue |
 
     Raises:
         InvalidDestinationError: a topic without a subscription, or a queue with one.
+        InvalidTypeError: the subscription is no text.
     """
+    check_subscription(subscription)
     if subscription is None:
         if isinstance(destination, Topic):
             raise which_subscription(destination)
@@ -33,6 +35,12 @@ def named(destination: Queue | Topic | str, subscription: str | None) -> Queue |
     if isinstance(destination, Queue):
         raise no_subscriptions(destination, subscription)
     return Topic(destination) if isinstance(destination, str) else as_topic(destination)
+
+
+def check_subscription(subscription: object) -> None:
+    """Raises InvalidTypeError when it cannot be the name of one."""
+    if subscription is not None and not isinstance(subscription, str):
+        raise wrong_type("subscription", subscription, "it is a str, or None")
 
 
 def which_subscription(topic: Topic) -> InvalidDestinationError:

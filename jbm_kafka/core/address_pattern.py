@@ -6,18 +6,22 @@
 from itertools import accumulate
 from operator import or_
 
-from jbm_kafka.core.destination import name_fault
-from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.destination import Destination, name_fault
+from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
 from jbm_kafka.core.wrong_values import shown
 
 ONE_WORD = "*"
 ANY_WORDS = "#"
 
 
-def check_pattern(pattern: str) -> None:
-    """Raises InvalidSettingError unless every wildcard is a word of its own."""
+def check_pattern(pattern: object) -> None:
+    """Raises InvalidSettingError unless every wildcard is a word of its own; of no text InvalidTypeError."""
+    if isinstance(pattern, Destination):
+        told = f"address pattern {shown(pattern)}: it is a name, not what has it; write {shown(pattern.name)}"
+        raise InvalidTypeError(told, pattern=pattern)
     if not isinstance(pattern, str) or not pattern:
-        raise InvalidSettingError(f"address pattern {shown(pattern)}: write a name, or '#' for all", pattern=pattern)
+        kind = InvalidSettingError if isinstance(pattern, str) else InvalidTypeError
+        raise kind(f"address pattern {shown(pattern)}: write a name, or '#' for all", pattern=pattern)
     fault = name_fault(pattern.replace(ONE_WORD, "x").replace(ANY_WORDS, "x"))
     if fault is not None:
         raise InvalidSettingError(f"address pattern {shown(pattern)} names no destination: {fault}", pattern=pattern)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from jbm_kafka.core.destination import Queue, Topic, percent_encode, with_namespace
-from jbm_kafka.core.jms_errors import IllegalStateError, InvalidClientIDError, InvalidSettingError
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidClientIDError
+from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 
 NAME_LENGTH_MAX = 200
 SUBSCRIPTION_ARGUMENT = "subscription=NAME"
@@ -47,12 +47,7 @@ class Subscription:
     """Which messages of its topic it has, in the normal form; empty: every one. The rest counts as never there."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not 0 < len(self.name) <= NAME_LENGTH_MAX:
-            raise InvalidSettingError(
-                f"name is {shown(self.name)}: a subscription's name is a str of 1 to {NAME_LENGTH_MAX} characters",
-                setting="name",
-                value=self.name,
-            )
+        check_subscription_name(self.name)
 
     @property
     def is_durable(self) -> bool:
@@ -101,6 +96,15 @@ class Subscription:
         if self.client_id and client_id == self.client_id.encode():
             return True
         return bool(self.connection_id) and connection_id == self.connection_id.encode()
+
+
+def check_subscription_name(name: object) -> None:
+    """Raises InvalidSettingError when it cannot be a subscription's, InvalidTypeError when it is no text."""
+    rule = f"a subscription's name is a str of 1 to {NAME_LENGTH_MAX} characters"
+    if not isinstance(name, str):
+        raise wrong_type("name", name, rule)
+    if not 0 < len(name) <= NAME_LENGTH_MAX:
+        raise wrong_value("name", name, rule)
 
 
 Source = Queue | Subscription

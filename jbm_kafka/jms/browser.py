@@ -8,7 +8,7 @@ from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
-from jbm_kafka.core.wrong_values import wrong_value
+from jbm_kafka.core.wrong_values import wrong_type, wrong_value
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
@@ -19,6 +19,8 @@ INCLUDES = ("deliverable", "all")
 
 def check_include(include: object) -> None:
     """Raises InvalidSettingError when it does not say what is to be shown."""
+    if not isinstance(include, str):
+        raise wrong_type("include", include, "it is 'deliverable' or 'all'")
     if include not in INCLUDES:
         raise wrong_value("include", include, "it is 'deliverable' or 'all'")
 

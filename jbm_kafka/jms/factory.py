@@ -217,7 +217,8 @@ def _whole(name: str, value: object, least: int, most: int, unit: str) -> int:
 def _unit(value: object) -> str | UnitMarker | None:
     if value is None or value is SYSTEM_GENERATED or (isinstance(value, str) and value):
         return value
-    raise wrong_value("default_unit_of_order", value, "it is a str that is not empty, SYSTEM_GENERATED or None")
+    wrong = wrong_value if isinstance(value, str | UnitMarker) else wrong_type
+    raise wrong("default_unit_of_order", value, "it is a str that is not empty, SYSTEM_GENERATED or None")
 
 
 def _address_settings(_: str, given: Any) -> Mapping[str, AddressSettings]:

@@ -8,7 +8,14 @@ from functools import partial
 from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.selectors.selector import Selector
-from jbm_kafka.core.subscription import Source, Subscription, SubscriptionKind, client_id_needed, destination_of
+from jbm_kafka.core.subscription import (
+    Source,
+    Subscription,
+    SubscriptionKind,
+    check_subscription_name,
+    client_id_needed,
+    destination_of,
+)
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.ports.link import Link
 
@@ -22,6 +29,7 @@ def durable(
         IllegalStateError: the connection has no client id.
         InvalidSettingError: the name cannot be one.
     """
+    check_subscription_name(name)
     if connection.client_id is None:
         raise client_id_needed(name)
     return Subscription(

@@ -111,6 +111,16 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      errors.InvalidSettingError, "message_id is 'ID:x': give one of unit and message_id: unit is 'joe' here"),
     ("browse half", lambda admin: admin.browse("orders", include="half"), errors.InvalidSettingError,
      "include is 'half': it is 'deliverable' or 'all'"),
+    ("browse a number", lambda admin: admin.browse("orders", include=5),  # type: ignore[arg-type]
+     errors.InvalidTypeError, "include is 5: it is 'deliverable' or 'all'"),
+    ("browse a subscription of no text",
+     lambda admin: admin.browse("news", subscription=5),  # type: ignore[arg-type]
+     errors.InvalidTypeError, "subscription is 5: it is a str, or None"),
+    ("explain a subscription of no text",
+     lambda admin: admin.explain("news", subscription=5),  # type: ignore[arg-type]
+     errors.InvalidTypeError, "subscription is 5: it is a str, or None"),
+    ("end a subscription of no text", lambda admin: admin.unsubscribe(5),  # type: ignore[arg-type]
+     errors.InvalidTypeError, "name is 5: a subscription's name is a str of 1 to 200 characters"),
     ("browse a subscription that is not there", lambda admin: list(admin.browse("news", subscription="x")),
      errors.InvalidDestinationError, "there is no subscription 'x'"),
     ("partitions by position", lambda admin: admin.admit_partitions("orders", 32),  # type: ignore[call-arg]

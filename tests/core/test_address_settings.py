@@ -96,6 +96,12 @@ def test_what_is_no_pattern_is_refused(pattern: Any) -> None:
         AddressSettingsRepository({pattern: AddressSettings()})
 
 
+@pytest.mark.parametrize(("pattern", "remedy"), [(7, "write a name"), (Queue("orders"), "write 'orders'")])
+def test_a_pattern_that_is_no_text_was_no_type_error(pattern: Any, remedy: str) -> None:
+    with pytest.raises(InvalidTypeError, match=remedy):
+        AddressSettingsRepository({pattern: AddressSettings()})
+
+
 @pytest.mark.parametrize("pattern", ["a b", "orders/eu", "jbm.x", "é.#"])
 def test_a_pattern_that_no_destination_can_have_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidSettingError, match="names no destination"):

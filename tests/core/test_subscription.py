@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from jbm_kafka.core.destination import Queue, TemporaryTopic, Topic
-from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidClientIDError, InvalidSettingError, InvalidTypeError
 from jbm_kafka.core.subscription import (
     NAME_LENGTH_MAX,
     Subscription,
     SubscriptionKind,
+    check_subscription_name,
     checked_client_id,
     client_id_needed,
     destination_of,
@@ -103,6 +104,11 @@ def test_of_another_choice_it_is_another_subscription() -> None:
 def test_a_name_that_cannot_be_one_is_refused(name: Any) -> None:
     with pytest.raises(InvalidSettingError, match=r"name is .*: a subscription's name is a str of 1 to 200 characters"):
         Subscription(NEWS, SubscriptionKind.SHARED, name)
+
+
+def test_a_name_that_is_no_text_was_no_type_error() -> None:
+    with pytest.raises(InvalidTypeError, match="name is 5"):
+        check_subscription_name(5)
 
 
 @pytest.mark.parametrize(

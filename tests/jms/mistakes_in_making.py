@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jbm_kafka import NO_UNIT, AddressSettings, ConnectionFactory, Queue, errors
+from jbm_kafka import NO_UNIT, AddressSettings, ConnectionFactory, Queue, Topic, errors
 from jbm_kafka.core.wrong_values import shown
 from tests.jms.one_of_each import HOST, QUEUE, Mistakes, assign, call, enter, new
 
@@ -134,13 +134,19 @@ FACTORY: Mistakes = [
      "address_settings['#'] is {'max_delivery_attempts': 3}: it is an AddressSettings(…)"),
     (new(ConnectionFactory, HOST, address_settings={"a*.b": AddressSettings()}), errors.InvalidSettingError,
      "address pattern 'a*.b': '*' and '#' stand for whole words between dots, but one is in 'a*'"),
-    (new(ConnectionFactory, HOST, address_settings={5: AddressSettings()}), errors.InvalidSettingError,
+    (new(ConnectionFactory, HOST, address_settings={5: AddressSettings()}), errors.InvalidTypeError,
      "address pattern 5: write a name, or '#' for all"),
+    (new(ConnectionFactory, HOST, address_settings={QUEUE: AddressSettings()}), errors.InvalidTypeError,
+     "address pattern Queue(name='orders'): it is a name, not what has it; write 'orders'"),
+    (new(ConnectionFactory, HOST, address_settings={"": AddressSettings()}), errors.InvalidSettingError,
+     "address pattern '': write a name, or '#' for all"),
     (new(ConnectionFactory, HOST, address_settings={"a b": AddressSettings()}), errors.InvalidSettingError,
      "address pattern 'a b' names no destination: ' ' at position 1 is not allowed; legal are A-Z a-z "
      "0-9 . _ -"),
     (new(ConnectionFactory, HOST, default_unit_of_order=""), errors.InvalidSettingError,
      "default_unit_of_order is '': it is a str that is not empty, SYSTEM_GENERATED or None"),
+    (new(ConnectionFactory, HOST, default_unit_of_order=5), errors.InvalidTypeError,
+     "default_unit_of_order is 5: it is a str that is not empty, SYSTEM_GENERATED or None"),
     (new(ConnectionFactory, HOST, default_unit_of_order=NO_UNIT), errors.InvalidSettingError,
      "default_unit_of_order is NO_UNIT: it is a str that is not empty, SYSTEM_GENERATED or None"),
     (new(ConnectionFactory, HOST, auto_create="yes"), errors.InvalidTypeError,
@@ -328,6 +334,18 @@ SESSIONS: Mistakes = [
      "queue is 'orders': it is a Queue, not its name; use Queue('orders')"),
     (call("session", "create_browser", QUEUE, include="some"), errors.InvalidSettingError,
      "include is 'some': it is 'deliverable' or 'all'"),
+    (call("session", "create_browser", QUEUE, include=6), errors.InvalidTypeError,
+     "include is 6: it is 'deliverable' or 'all'"),
+    (call("session", "create_shared_consumer", Topic("news"), 5), errors.InvalidTypeError,
+     "name is 5: a subscription's name is a str of 1 to 200 characters"),
+    (call("session", "create_shared_durable_consumer", Topic("news"), None), errors.InvalidTypeError,
+     "name is None: a subscription's name is a str of 1 to 200 characters"),
+    (call("session", "create_durable_consumer", Topic("news"), 6), errors.InvalidTypeError,
+     "name is 6: a subscription's name is a str of 1 to 200 characters"),
+    (call("session", "create_shared_consumer", Topic("news"), ""), errors.InvalidSettingError,
+     "name is '': a subscription's name is a str of 1 to 200 characters"),
+    (call("session", "unsubscribe", 7), errors.InvalidTypeError,
+     "name is 7: a subscription's name is a str of 1 to 200 characters"),
     (call("session", "create_browser", QUEUE, selector="a ="), errors.InvalidSelectorError,
      "selector 'a =', column 4: found the end, expected a name, a number, a 'text', TRUE or FALSE"),
     (call("session", "create_browser", QUEUE, selector=5), errors.InvalidSelectorError,
