@@ -56,7 +56,10 @@ class Destination:
         return f"{self.kind}:{self.name}"
 
     def _name_fault(self) -> str | None:
-        return name_fault(self.name)
+        fault = name_fault(self.name)
+        if fault is None or not isinstance(self.name, str) or (meant := object_of(self.name)) is None:
+            return fault
+        return f"the kind is no part of the name; use {meant}"
 
     def kafka_topic(self, namespace: str = "") -> str:
         """The Kafka topic of the messages: the destination's own name, in every namespace."""
@@ -171,6 +174,14 @@ def name_fault(name: str) -> str | None:
     if name.endswith(CHANGELOG_SUFFIX):
         return f"names that end with '{CHANGELOG_SUFFIX}' are reserved; choose another"
     return None
+
+
+def object_of(text: str) -> str | None:
+    """What to write in Python for a text such as `topic:prices`; None when it is no such one, with a legal name."""
+    kind, _, name = text.partition(":")
+    if kind not in (Queue.kind, Topic.kind) or name_fault(name) is not None:
+        return None
+    return f"{_BY_KIND[kind].__name__}({shown(name)})"
 
 
 def parse_destination(text: str) -> Destination:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import TIMEOUT_MAX
 from typing import SupportsFloat
 
-from jbm_kafka.core.destination import Destination, Queue, Topic
+from jbm_kafka.core.destination import Destination, Queue, Topic, object_of
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -161,12 +161,15 @@ def as_topic(topic: object, name: str = "topic") -> Topic:
             raise InvalidDestinationError(
                 f"{name} is {topic}: only topics have subscriptions, use Topic(…)", value=topic
             )
-        hint = f"; use Topic({shown(topic)})" if isinstance(topic, str) else ", as in Topic('prices')"
+        bare = topic.removeprefix("topic:") if isinstance(topic, str) else ""
+        hint = f"; use Topic({shown(bare)})" if isinstance(topic, str) else ", as in Topic('prices')"
         raise InvalidDestinationError(f"{name} is {shown(topic)}: it is a Topic, not its name{hint}", value=topic)
     return topic
 
 
 def _instead_of(value: object) -> str:
     if isinstance(value, str):
-        return f"it is a Queue, not its name; use Queue({shown(value)})"
+        meant = object_of(value)
+        what = "Topic" if meant is not None and meant.startswith("Topic") else "Queue"
+        return f"it is a {what}, not its name; use {meant or f'Queue({shown(value)})'}"
     return "it is a Queue, as in Queue('orders')"

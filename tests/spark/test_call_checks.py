@@ -55,6 +55,14 @@ def given(value: object) -> Any:
             lambda spark: write_messages(spark.range(1), "orders", bootstrap=NOWHERE, namespace=given(5)),
             "namespace is 5: it is a str, '' for none",
         ),
+        (
+            lambda spark: messages(spark, "topic:letters", bootstrap=NOWHERE),
+            "queue 'topic:letters': the kind is no part of the name; use Topic('letters')",
+        ),
+        (
+            lambda spark: write_messages(spark.range(1), "queue:orders", bootstrap=NOWHERE),
+            "queue 'queue:orders': the kind is no part of the name; use Queue('orders')",
+        ),
         (lambda _: wait_until_done(given(None)), "query is None: pass what write_stream() returned"),
     ],
 )
