@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from jbm_kafka.core.destination import Destination, with_namespace
-from jbm_kafka.core.jms_errors import OrderError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
 from jbm_kafka.jms.routing import other_count
 from jbm_kafka.kafka import ConfluentKafka
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.sidecar.topics import NOT_MADE, Topics
 from jbm_spark.topic_check import TIMEOUT_S, told
 
 
@@ -33,6 +33,8 @@ def target(
         with told(f"write to {destination}"):
             admin.cluster_id()  # tells at once what can be known at once
             info = topics.ensure(destination, create=False, partitions=0)
+    except InvalidDestinationError as error:  # a connection's reason is not one here
+        raise InvalidDestinationError(str(error).removesuffix(NOT_MADE), **error.values) from None
     finally:
         topics.close()
         admin.close()

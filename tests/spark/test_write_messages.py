@@ -393,7 +393,7 @@ def test_what_is_no_name_is_refused(spark: SparkSession) -> None:
 
 
 def test_a_queue_that_is_not_there_is_named_with_the_command_that_makes_it(spark: SparkSession, topics: Topics) -> None:
-    with pytest.raises(InvalidDestinationError, match="jbm-kafka create no-such-queue"):
+    with pytest.raises(InvalidDestinationError, match=r"jbm-kafka create no-such-queue$"):
         write_messages(texts(spark, ("u", "x")), "no-such-queue", bootstrap=topics.bootstrap)
 
 
