@@ -20,6 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _DESTINATIONS = {"Destination": "Queue", "Queue": "Queue", "Topic": "Topic"}
 """Types of arguments for which people give a name, with what is made of the name."""
+_LISTED_MAX = 8
+"""Names behind a guess; more would bury it."""
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -105,8 +107,12 @@ def _fault(
                 text = f"{name}() has no argument {shown(unknown)}: it is a setting of destinations, given as"
                 example = f"address_settings={{'orders': AddressSettings({setting}=…)}}"
                 return InvalidTypeError(f"{text} {example}", setting=unknown, value=value)
-            text = with_likely_name(f"{name}() has no argument {shown(unknown)}", unknown, by_name)
-            return InvalidTypeError(f"{text}; {_list_of(by_name)}", setting=unknown, value=value)
+            text = f"{name}() has no argument {shown(unknown)}"
+            guessed = with_likely_name(text, unknown, by_name)
+            is_told = guessed != text and len(by_name) > _LISTED_MAX
+            return InvalidTypeError(
+                guessed if is_told else f"{guessed}; {_list_of(by_name)}", setting=unknown, value=value
+            )
     if len(given) > len(by_position):
         if (swapped := _swapped(name, parameters, given)) is not None:
             return swapped

@@ -17,6 +17,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "brokers": ("url", "bootstrap"),
     "callback": ("on_completion", "listener"),
     "config": ("kafka",),
+    "consume": ("receive",),
     "create_durable_subscriber": ("create_durable_consumer",),
     "create_publisher": ("create_producer",),
     "create_receiver": ("create_consumer",),
@@ -25,7 +26,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "delay": ("delivery_delay_ms", "delay_ms", "redelivery_delay_ms"),
     "dlq": ("dead_letter_address",),
     "expiration": ("time_to_live_ms",),
-    "get": ("get_object",),
+    "get": ("get_object", "receive"),
     "group": ("unit_of_order",),
     "group_id": ("unit_of_order",),
     "headers": ("properties",),
@@ -38,9 +39,13 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "ms": ("duration_ms", "delay_ms"),
     "partition": ("unit_of_order",),
     "persistent": ("delivery_mode",),
+    "poll": ("receive",),
     "prefetch_count": ("prefetch",),
+    "produce": ("send",),
+    "publish": ("send",),
     "queue": ("destination",),
     "queue_name": ("name", "destination"),
+    "reject": ("nack",),
     "retries": ("max_delivery_attempts",),
     "sleep": ("advance",),
     "set_message_listener": ("set_listener",),
@@ -54,6 +59,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "transacted": ("acknowledge_mode",),
     "ttl": ("time_to_live_ms",),
     "unit": ("unit_of_order",),
+    "url": ("bootstrap",),
     "value": ("message", "body"),
 }
 """What other systems call it."""
@@ -67,6 +73,8 @@ ADDRESS_SETTINGS = (
 """What `AddressSettings` alone has, which imports this module."""
 
 
+_LIKENESS_MIN = 0.65
+"""As difflib counts it; at its own 0.6 `durable` is like `url`."""
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word of a name in Java begins, as in `getJMSMessageID`."""
 _ACCESSOR = re.compile(r"(?:get|set|is)_(?:jms_)?|jms_")
@@ -93,7 +101,7 @@ def likely_name(written: str, known: Collection[str]) -> str | None:
     if (other := _other_word(written, known)) is not None:
         return other
     longer = [each for each in known if each.startswith(f"{written}_") or written.startswith(f"{each}_")]
-    likely = longer or difflib.get_close_matches(_in_python(written), known, n=1)
+    likely = longer or difflib.get_close_matches(_in_python(written), known, n=1, cutoff=_LIKENESS_MIN)
     return likely[0] if likely else None
 
 

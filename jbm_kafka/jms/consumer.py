@@ -17,6 +17,7 @@ from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import Seconds, check_kind, check_listener, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.inbox import Inbox, MessageListener
+from jbm_kafka.jms.known_attributes import told_elsewhere
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import of_one_process
@@ -271,4 +272,7 @@ class MessageConsumer:
         self.close()
 
 
+told_elsewhere("commit", "rollback", "recover", "acknowledge", "ack", "nack", "poll", "consume", "get", "send")(
+    MessageConsumer
+)
 explained(of_one_process(MessageConsumer))  # as decorators they would make the class an interpreted one

@@ -45,6 +45,10 @@ class Example:
     def _private(self, one: int) -> int:
         return one
 
+    def many(self, *, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0, f: int = 0, g: int = 0, h: int = 0,
+             prefetch: int = 0) -> None:  # fmt: skip
+        """Takes nine."""
+
     def asked(self, destination: "Destination", text: str, *, timeout: float) -> None:
         """Asks."""
 
@@ -100,6 +104,8 @@ CALL: Any = function
         (lambda: ONE.nothing(x=1), "nothing() has no argument 'x'; it takes none", "x"),
         (lambda: ONE.hot(1, 2), "hot() takes 1 argument by position (one), 2 were given", "hot"),
         (lambda: ONE.hot(on=1), "hot() has no argument 'on'; 'one' is meant, probably; it has one", "on"),
+        (lambda: ONE.many(prefech=1), "many() has no argument 'prefech'; 'prefetch' is meant, probably", "prefech"),
+        (lambda: ONE.many(zz=1), "many() has no argument 'zz'; it has a, b, c, d, e, f, g, h, prefetch", "zz"),
         (Example.made, "made() needs 'first'", "first"),
         (function, "function() needs 'one'", "one"),
         (lambda: CALL(1, prefech=2), "function() has no argument 'prefech'; 'prefetch' is meant, probably; "

@@ -30,6 +30,7 @@ KNOWN = ["url", "prefetch", "time_to_live_ms", "unit_of_order", "priority"]
         ("time_to_live", "time_to_live_ms"),
         ("something_else", None),
         ("dlq", None),
+        ("durable", None),
     ],
 )
 def test_a_near_name_or_what_other_systems_call_it(written: str, likely: str | None) -> None:
@@ -50,6 +51,7 @@ def test_without_a_near_name_the_text_is_all() -> None:
         ("create_session", ": a connection has it, and a context is a session already"),
         ("createContext", ": a ConnectionFactory has it"),
         ("send", ": a producer has it"),
+        ("poll", ": a consumer has it"),
         ("xyz", ""),
     ],
 )

@@ -22,7 +22,7 @@ def public_attributes(kind: type) -> set[str]:
     """What a user may call or read."""
     if issubclass(kind, Enum):
         return {member.name for member in kind}
-    found = {name for name, _ in inspect.getmembers(kind) if not name.startswith("_")}
+    found = {name for name, _ in inspect.getmembers(kind) if not name.startswith("_") and hasattr(kind, name)}
     return {name for name in found if not TYPED.fullmatch(name)}
 
 

@@ -71,8 +71,9 @@ FACTORY: Mistakes = [
      "ConnectionFactory() has no argument 'retries': it is a setting of destinations, given as "
      "address_settings={'orders': AddressSettings(max_delivery_attempts=…)}"),
     (new(ConnectionFactory, bootstrap_servers=HOST), errors.InvalidTypeError,
-     f"ConnectionFactory() has no argument 'bootstrap_servers'; 'url' is meant, probably; it has "
-     f"{SETTINGS_OF_A_FACTORY}"),
+     "ConnectionFactory() has no argument 'bootstrap_servers'; 'url' is meant, probably"),
+    (new(ConnectionFactory, HOST, durable=True), errors.InvalidTypeError,
+     f"ConnectionFactory() has no argument 'durable'; it has {SETTINGS_OF_A_FACTORY}"),
     (new(ConnectionFactory, HOST, "billing"), errors.InvalidTypeError,
      "ConnectionFactory() takes 1 argument by position (url), 2 were given; give the others by name, as "
      "in client_id=…"),
@@ -237,8 +238,7 @@ SETTINGS: Mistakes = [
      f"'max_attempts' is not an address setting; 'max_delivery_attempts' is meant, probably; known are "
      f"{ADDRESS_SETTINGS}"),
     (new(AddressSettings, retry_delay=5), errors.InvalidTypeError,
-     f"AddressSettings() has no argument 'retry_delay'; 'redelivery_delay_ms' is meant, probably; it has "
-     f"{ADDRESS_SETTINGS}"),
+     "AddressSettings() has no argument 'retry_delay'; 'redelivery_delay_ms' is meant, probably"),
     (new(AddressSettings, 3), errors.InvalidTypeError,
      f"AddressSettings() takes its arguments by name, as in max_delivery_attempts=…; it has {ADDRESS_SETTINGS}"),
     (new(Queue, "a" * 300), errors.InvalidDestinationError,

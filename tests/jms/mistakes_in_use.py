@@ -30,9 +30,7 @@ SENDS: Mistakes = [
     (call("producer", "send", "a\ud800"), errors.MessageFormatError,
      "body: '\\ud800' at position 1 has no UTF-8 form: " + UTF8_REMEDY + ", or send bytes"),
     (call("producer", "send", "b", partition=3), errors.InvalidTypeError,
-     "send() has no argument 'partition'; 'unit_of_order' is meant, probably; it has message, "
-     "destination, delivery_mode, priority, time_to_live_ms, delivery_delay_ms, unit_of_order, duplicate_id, "
-     "properties, correlation_id, reply_to, type, on_completion"),
+     "send() has no argument 'partition'; 'unit_of_order' is meant, probably"),
     (call("producer", "send", "a", priority=10), errors.InvalidSettingError,
      "priority is 10: it is an int from 0 to 9"),
     (call("producer", "send", "a", priority="high"), errors.InvalidTypeError,
@@ -278,6 +276,8 @@ ADMIN: Mistakes = [
     (new(Admin, HOST, servers="x"), errors.InvalidTypeError,
      "Admin() has no argument 'servers'; 'bootstrap' is meant, probably; it has bootstrap, kafka, "
      "namespace, timeout_s"),
+    (new(Admin, url=HOST), errors.InvalidTypeError,
+     "Admin() has no argument 'url'; 'bootstrap' is meant, probably; it has bootstrap, kafka, namespace, timeout_s"),
     (call("admin", "create_queue", "x", partition=4), errors.InvalidTypeError,
      "create_queue() has no argument 'partition'; 'partitions' is meant, probably; it has name, "
      "partitions"),

@@ -170,10 +170,30 @@ def test_a_name_as_in_java_or_of_another_client_was_a_bare_attribute_error() -> 
             (TextMessage("x"), "JMSReplyTo", "reply_to"),
             (TextMessage("x"), "getStringProperty", "get_string_property"),
             (TextMessage("x"), "acknowlege", "acknowledge"),
+            (TextMessage("x"), "reject", "nack"),
+            (session.create_consumer(ORDERS), "poll", "receive"),
+            (session.create_producer(ORDERS), "publish", "send"),
         ):
             with pytest.raises(AttributeError, match=f"has no attribute '{written}'; '{meant}' is meant, probably$"):
                 getattr(owner, written)
         assert not hasattr(session, "_nothing")
+
+
+def test_what_a_session_has_was_looked_for_at_its_producer_and_its_consumer() -> None:
+    """Python's own words were all that was said: 'MessageProducer' object has no attribute 'commit'."""
+    with ConnectionFactory("memory://holders").create_connection() as connection:
+        session = connection.create_session()
+        owners: tuple[Any, ...] = (session.create_producer(ORDERS), session.create_consumer(ORDERS))
+        for owner in owners:
+            said = rf"^a {type(owner).__name__} has no attribute 'commit': a session has it, and a context$"
+            with pytest.raises(AttributeError, match=said):
+                owner.commit()
+            with pytest.raises(AttributeError, match="has no attribute 'acknowledge': a received message has it"):
+                owner.acknowledge()
+            assert not hasattr(owner, "rollback")
+            assert not hasattr(type(owner), "rollback")
+            assert "rollback" not in dir(owner)
+            assert "close" in dir(owner)
 
 
 def test_a_factory_in_a_with_says_what_is_for_that() -> None:
