@@ -145,7 +145,7 @@ class _Explaining:
             members=len(seen.members),
             idle_members=tuple(each.name for each in seen.members if not each.partitions),
             silent_members=tuple(each.name for each in look.silent),
-            reasons=(*self._of_all(held, seen), *map(put_out, gone), *silent, *look.whole),
+            reasons=(*self._not_held(look), *self._of_all(held, seen), *map(put_out, gone), *silent, *look.whole),
             messages=tuple(messages),
             partitions=tuple(self._partitions(held, messages, told, seen)),
             receivers=tuple(receivers_of(told.results.values())),
@@ -276,6 +276,11 @@ class _Explaining:
         return owners.ask(EXPLAIN, arguments, timeout_s=cluster.timeout_s, late=late, perhaps=perhaps)
 
     # -- answers ---------------------------------------------------------------------------------------------------
+
+    def _not_held(self, look: Look) -> Iterable[Reason]:
+        """An answer without a message was taken for one that tells what keeps it."""
+        if not self._asked.is_all and not look.messages and not look.whole and look.held.is_whole:
+            yield reasons.not_held(self._asked.older_than_ms, self._asked.message_id)
 
     def _of_all(self, held: Held, seen: FromKafka) -> Iterable[Reason]:
         if self._pause.production is not None:

@@ -71,6 +71,17 @@ def reason(rule: Rule, *, text: str = "", since_ms: int | None = None, until_ms:
     )
 
 
+def not_held(older_than_ms: int, message_id: str | None) -> Reason:
+    """Nothing of that unit or message is there; neither is anything that keeps it."""
+    of_old = f"of what was sent more than {older_than_ms / 1_000:g} s ago, " if older_than_ms else ""
+    form = "" if message_id is None or message_id.startswith("ID:") else "; ids begin with ID:"
+    return Reason(
+        rule=Rule.NOT_HELD,
+        text=f"{of_old}nothing of that is held: it was acknowledged, given up or expired, or never sent here{form}",
+        remedy="Admin.dead_letters() has what was given up, and dead_letters('ExpiryQueue') what expired",
+    )
+
+
 def failed_on_hold(last_error: str) -> Reason:
     """It is on hold, and its owner knows why the last attempt failed."""
     return reason(Rule.ON_HOLD, text=f"{_TEXTS[Rule.ON_HOLD]}; its last attempt failed with {last_error}")

@@ -93,7 +93,7 @@ def _show(found: Explanation, *, is_all: bool, older_than_s: float) -> None:
         receivers += f" ({'it' if found.members == 1 else quiet} did not answer)"
     click.echo(f"{found.name}: {receivers}, consumer group {found.group}")
     lines = ReasonLines()
-    lines.of_all(found.reasons)
+    lines.of_all([each for each in found.reasons if each.rule is not Rule.NOT_HELD])  # the last line, an error, has it
     is_shared_anew = len(found.idle_members) == found.members
     for name in () if is_shared_anew else found.idle_members:
         click.echo(f"without a partition: {printable(name)}")

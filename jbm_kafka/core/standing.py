@@ -66,6 +66,8 @@ class Rule(Enum):
     """An operator has paused sending: nothing new comes."""
     NOT_ADMITTED = "not-admitted"
     """Its topic has got more partitions than its units are routed by: what has a unit is refused (UNIT-11)."""
+    NOT_HELD = "not-held"
+    """Nothing of what was asked about is there."""
     OPEN_TRANSACTION = "open-transaction"
     """It lies behind the first record of a Kafka transaction that has not ended."""
 

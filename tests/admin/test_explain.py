@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -177,9 +178,21 @@ def test_without_receivers_topic_and_changelog_tell(admin: Admin, connection: Co
     assert only(admin.explain(orders, unit="joe")).reasons[0].remedy == "start a receiver"
     with pytest.raises(InvalidSettingError, match="give one of unit and message_id"):
         admin.explain(orders, unit="joe", message_id="ID:none")
-    assert not admin.explain(orders, unit="eve").messages
-    assert not admin.explain(orders, message_id="ID:none").messages
     assert not admin.explain(orders, older_than_s=3_600).messages
+
+
+def test_of_what_is_not_there_it_was_said_that_nobody_receives_it(admin: Admin, orders: Queue) -> None:
+    """As the command does."""
+    for asked, says in (
+        ({"unit": "eve"}, r"^nothing of that is held: .*never sent here; Admin.dead_letters"),
+        ({"message_id": "ID:none"}, r"^nothing of that is held: .*never sent here; Admin.dead_letters"),
+        ({"message_id": "none"}, r"never sent here; ids begin with ID:; Admin.dead_letters"),
+        ({"unit": "eve", "older_than_s": 60}, r"^of what was sent more than 60 s ago, nothing of that is held: "),
+    ):
+        found = admin.explain(orders, **asked)
+        assert (found.messages, found.reasons[0].rule) == ((), Rule.NOT_HELD)
+        assert re.search(says, str(found.reasons[0])), found.reasons[0]
+    assert Rule.NOT_HELD not in [each.rule for each in admin.explain(orders).reasons]
 
 
 def test_receivers_idle_for_want_of_units_and_units_that_wait_for_receivers(
