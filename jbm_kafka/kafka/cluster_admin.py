@@ -225,6 +225,8 @@ class ConfluentAdmin:
     def end_positions(
         self, topic: str, partitions: Sequence[int], *, stable: bool, timeout_s: float | None = None
     ) -> Mapping[int, int]:
+        if not partitions:  # nothing is asked, so nothing is known of the brokers either
+            return {}
         if stable:
             ends = self._stable_ends
             return self._questions.ask(

@@ -72,11 +72,28 @@ class _Report:
             self.written[record.topic, record.partition] = offset + 1
 
 
+class _Brokers:
+    """Whether a client has lost all of them. Not of the class that has the client, which would then hold itself."""
+
+    __slots__ = ("_tell", "were_lost")
+
+    def __init__(self, tell: Callable[[KafkaError], object]) -> None:
+        self._tell = tell
+        self.were_lost = False
+        """Since it was initialised."""
+
+    def __call__(self, error: KafkaError) -> None:
+        self.were_lost |= error.code() == KafkaError._ALL_BROKERS_DOWN
+        self._tell(error)
+
+
 class ConfluentTransactionalProducer:
     """Implements `ports.TransactionalProducer`."""
 
     def __init__(self, settings: dict[str, Any], *, bootstrap: str) -> None:
-        self._producer = Producer(settings)
+        self._brokers = _Brokers(settings["error_cb"])
+        self._settings = {**settings, "error_cb": self._brokers}
+        self._producer = Producer(self._settings)
         self._bootstrap = bootstrap
         self._id = str(settings["transactional.id"])
         self._timeout_s = settings["transaction.timeout.ms"] / 1000
@@ -94,9 +111,17 @@ class ConfluentTransactionalProducer:
     def initialise(self, timeout_s: float, *, known_topic: str | None = None) -> None:
         if known_topic is not None:
             self._connect(known_topic)
+        self._brokers.were_lost = False
         self._steps(self._producer.init_transactions, timeout_s, "initialise", self._initialise_trouble)
 
     def begin(self) -> None:
+        hear_some(self._producer, 0)
+        if self._brokers.were_lost:
+            # After an outage of a minute the first offsets of each that was there before had no answer for as long as
+            # a transaction may take, 11 s, while a new one's had at once.
+            self._let_go()
+            self._producer = Producer(self._settings)
+            self.initialise(self._timeout_s)
         self._failed = {}
         self._unanswered = set()
         self._written = {}
@@ -200,6 +225,9 @@ class ConfluentTransactionalProducer:
             except KafkaClientError as error:
                 LOG.info("closing: %s; the broker ends the transaction at its timeout", error)
         self._in_transaction = False
+        self._let_go()
+
+    def _let_go(self) -> None:
         with suppress(KafkaException):  # a producer that failed for good says so once more
             self._producer.purge()
         hear_some(self._producer, 0)

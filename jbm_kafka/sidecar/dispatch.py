@@ -139,7 +139,9 @@ class Dispatch:
                 break
         if is_at_mark:
             self._at_mark.add(channel)
-        channel.mark.raise_ahead(now_ms, is_reached=channel in self._at_mark)
+        is_reached = channel in self._at_mark
+        if granted or is_reached:  # what nobody received from has nothing in doubt after a crash
+            channel.mark.raise_ahead(now_ms, is_reached=is_reached)
         return granted
 
     def _note_own(self, channel: OwnedChannel) -> None:

@@ -52,18 +52,16 @@ class OfferedMark:
         """
         state = self._state
         self._is_reached = is_reached
+        if self.target == state.offered_position:
+            if is_reached:
+                self.target = max(state.delivered_position, state.watermark, self.target) + self._step.next_step(now_ms)
+            elif state.delivered_position + self._step.enough > self.target:
+                self.target = max(state.delivered_position, state.watermark) + self._step.next_step(now_ms)
         self._step.begin(now_ms)
-        if self.target != state.offered_position:
-            return
-        if is_reached:
-            self.target = max(state.delivered_position, state.watermark, self.target) + self._step.next_step(now_ms)
-        elif state.delivered_position + self._step.enough > self.target:
-            self.target = max(state.delivered_position, state.watermark) + self._step.next_step(now_ms)
 
     def begin(self) -> None:
-        """First mark after opening, so that the first hand-over need not wait for a checkpoint of its own."""
-        self.target = max(self._state.delivered_position, self._state.watermark) + self._step.step
-        self._is_reached = True
+        """After opening: as the last owner left it, so the first hand-over beyond waits for a checkpoint."""
+        self.target = self._state.offered_position
 
     def set_back(self) -> None:
         """Everything that was handed over is settled, or came back and is remembered with its attempts.

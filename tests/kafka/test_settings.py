@@ -429,6 +429,17 @@ def test_another_cluster_that_answers_ends_no_outage(caplog: pytest.LogCaptureFi
     assert [record.message for record in caplog.records[3:]] == ["a Kafka broker answers again"]
 
 
+def test_a_question_about_no_partition_ends_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+    """A process that had lost its partitions said that a broker answers again, ten seconds into every outage."""
+    caplog.set_level(logging.INFO, logger="jbm_kafka.kafka")
+    nobody = "nobody.invalid:9092"
+    common_settings(nobody, {})["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    admin = ConfluentKafka(nobody).admin()
+    assert (admin.end_positions("t", [], stable=True), admin.end_positions("t", [], stable=False)) == ({}, {})
+    admin.close()
+    assert [record.message.partition(";")[0] for record in caplog.records] == ["no Kafka broker answers"]
+
+
 def _in_fork(kafka: ConfluentKafka, answers: "multiprocessing.SimpleQueue[str]") -> None:
     told = []
     for make in (kafka.sender, kafka.admin, kafka.log_reader, lambda: ConfluentKafka("localhost:9092")):

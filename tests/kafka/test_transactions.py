@@ -23,6 +23,7 @@ from jbm_kafka.ports import (
 )
 from tests.conftest import MakeTopic
 from tests.kafka.world import WAIT_S, RealWorld, World, consume_until, member, numbered, producer, values
+from tests.support.waiting import wait_until
 
 ABORT_AT_CLOSE_S = 30.0
 """How long a producer that is closed in a transaction tries to abort it, where a test has to see whether it does."""
@@ -329,6 +330,39 @@ def test_after_records_without_an_answer_only_a_new_producer_goes_on(
     successor.commit(WAIT_S)
     assert committed_values(kafka, "t") == [3]
     successor.close()
+
+
+def test_a_producer_that_lost_all_brokers_begins_with_a_new_client(
+    dedicated_broker: Callable[[], LocalBroker],
+) -> None:
+    """Of CONN-3: after an outage the first offsets of each of a sidecar's producers had no answer for 11 s."""
+    broker = dedicated_broker()
+    kafka = ConfluentKafka(broker.bootstrap)
+    kafka.admin().create_topic("t", partitions=1, config={})
+    transaction = kafka.transactional_producer("id", transaction_timeout_ms=10_000)
+    transaction.initialise(WAIT_S)
+    transaction.begin()
+    transaction.produce(numbered("t", [1])[0])
+    transaction.commit(WAIT_S)
+    before = transaction._producer
+
+    def has_lost_them() -> bool:
+        before.poll(0.05)
+        return transaction._brokers.were_lost
+
+    broker.kill()
+    wait_until(has_lost_them, about="a client without brokers", timeout_s=WAIT_S)
+    broker.start()
+    transaction.begin()
+    assert transaction._producer is not before
+    transaction.produce(numbered("t", [2])[0])
+    transaction.send_offsets(None, "g", "t", {0: CommittedOffset(1, "id")})
+    transaction.commit(WAIT_S)
+    now = transaction._producer
+    transaction.begin()
+    assert transaction._producer is now, "once an outage"
+    transaction.close()
+    assert committed_values(kafka, "t") == [1, 2]
 
 
 def test_an_abort_right_after_a_record_leaves_the_producer_usable(kafka: Kafka, topic: str) -> None:

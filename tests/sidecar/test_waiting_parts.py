@@ -46,11 +46,24 @@ def channel_with_half_its_mark_used_up(began_at_ms: int) -> OwnedChannel:
     channel.recovered()
     make_durable(channel)
     state.apply(Fetched(begin=0, end=60, references=[Reference(offset, None) for offset in range(60)]))
-    channel.mark.raise_ahead(began_at_ms)
-    assert channel.mark.target == state.offered_position == 100, "nothing is handed over yet"
+    assert decide_offer(state, "s", limit=60, now_ms=began_at_ms).needs_offered, "nothing is in doubt yet"
+    channel.mark.raise_ahead(began_at_ms, is_reached=True)
+    assert channel.mark.waits
+    make_durable(channel)
+    assert channel.mark.target == state.offered_position == 100
     state.apply(decide_offer(state, "s", limit=60, now_ms=began_at_ms).change)
     make_durable(channel)
     return channel
+
+
+def test_what_is_open_and_was_not_received_from_has_nothing_in_doubt() -> None:
+    """Of REDELIVER-1: a worker that had waited, and was killed, made of the next sixteen messages second attempts."""
+    state = ChannelState()
+    channel = channel_of(state)
+    channel.recovered()
+    make_durable(channel)
+    assert (channel.mark.target, state.offered_position) == (0, 0)
+    assert not channel.needs_checkpoint
 
 
 def make_durable(channel: OwnedChannel) -> None:
