@@ -287,3 +287,17 @@ def test_a_name_is_a_java_identifier_that_is_no_keyword(name: str) -> None:
 def test_any_other_is_none(name: str) -> None:
     with pytest.raises(InvalidSelectorError):
         parse_selector(f"{name} = '1'")
+
+
+@pytest.mark.parametrize(
+    ("text", "position"), [("SELECT * FROM orders WHERE a = 1", 15), ("select a\nfrom q", 8), ("WHERE a = 1", 7)]
+)
+def test_of_a_query_the_first_odd_word_alone_was_told(text: str, position: int) -> None:
+    with pytest.raises(
+        InvalidSelectorError, match=r"; a selector is the condition alone, without SELECT … WHERE$"
+    ) as no:
+        parse_selector(text)
+    assert no.value.position == position
+    with pytest.raises(InvalidSelectorError, match=r"expected an operator or the end$"):
+        parse_selector("a b")
+    assert normal("where = 1 AND select = 2")

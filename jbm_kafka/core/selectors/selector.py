@@ -14,6 +14,8 @@ LENGTH_MAX = 65_536
 """Characters of a selector."""
 
 _SPACES = " \t\f\r\n"
+_QUERY = re.compile(r"\s*(select\s.*\sfrom\s|where\s)", re.IGNORECASE | re.DOTALL)
+"""How a query of a database begins: a selector was taken for one."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """What no message can hold, and no record of a subscription."""
 
@@ -57,5 +59,11 @@ def parse_selector(text: str | None) -> Selector | None:
     found = _SURROGATE.search(text)
     if found is not None:
         raise mistake(text, found.start(), repr(found[0]), "a whole character: half of a pair has no UTF-8 form")
-    node, names = parse(text)
+    try:
+        node, names = parse(text)
+    except InvalidSelectorError as error:
+        if _QUERY.match(text) is None:
+            raise
+        told = f"{error}; a selector is the condition alone, without SELECT … WHERE"
+        raise InvalidSelectorError(told, **error.values) from None
     return Selector(normal_text(node), text, names, compiled(node))
