@@ -34,7 +34,9 @@ def _to_json(value: object) -> bytes:
         return text.encode()
     except UnicodeEncodeError as fault:
         reason = no_utf8(fault)
-    except (TypeError, ValueError, RecursionError) as fault:
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except (TypeError, ValueError) as fault:
         reason = str(fault)
     raise MessageFormatError(
         f"body is {shown(value)}: {reason}. JSON has dict with str as names, list, str, bool, int, finite float and "

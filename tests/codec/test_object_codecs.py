@@ -65,7 +65,7 @@ def deep() -> object:
         (lambda: [float("nan")], "not JSON compliant"),
         (lambda: "\ud800", r"'\\ud800' at position 1 has no UTF-8 form: a wrong decoding"),
         (endless, "Circular reference"),
-        (deep, "recursion"),
+        (deep, "it is nested too deeply"),
         (lambda: 10**5000, "Exceeds the limit"),
     ],
 )
