@@ -18,7 +18,7 @@ from jbm_kafka.jms.typed_access import (
     as_it_is,
     as_text,
 )
-from jbm_kafka.jms.value_conversions import checked_value, value_of
+from jbm_kafka.jms.value_conversions import MAP_ENTRY, checked_value, value_of
 
 
 @explained
@@ -179,7 +179,7 @@ class MapMessage(Message):
 def _what(name: object) -> str:
     """What is said to be wrong when a value is; the name may be."""
     _check_type(name)
-    return f"map entry {shown(name)}"
+    return f"{MAP_ENTRY}{shown(name)}"
 
 
 def _check_type(name: object) -> None:

@@ -155,7 +155,9 @@ class Message(MessageCore, TypedProperties):
             return None
         if isinstance(body, kind):
             return body
-        raise MessageFormatError(not_of_kind(body, kind))
+        who = "" if self.message_id is None else f"message {self.message_id}: "
+        remedy = f"is_body_assignable_to({kind.__name__}) tells before"
+        raise MessageFormatError(f"{who}{not_of_kind(body, kind)}; {remedy}")
 
     def is_body_assignable_to(self, kind: builtins.type[object]) -> bool:
         """Whether `get_body(kind)` gives the body, or None.

@@ -31,6 +31,9 @@ READABLE_AS: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """By the type it was set as: the types it may be read as."""
 
+MAP_ENTRY = "map entry "
+"""Before its name, where errors name it."""
+
 _RULES: Mapping[str, str] = MappingProxyType(
     {
         "string": "it is a str, or None",
@@ -52,7 +55,10 @@ def converted_value(what: str, held: TypedValue | None, wanted: ValueType) -> Va
     if held is None or held.value is None:
         if wanted in ("string", "bytes", "boolean"):
             return False if wanted == "boolean" else None
-        raise MessageFormatError(f"{what} is {'not set' if held is None else 'null'}, and cannot be read as {wanted}")
+        if held is not None:
+            raise MessageFormatError(f"{what} is null, and cannot be read as {wanted}")
+        first = f"ask item_exists({what.removeprefix(MAP_ENTRY)}) first"  # of a stream there is none after the last
+        raise MessageFormatError(f"{what} is not set, and cannot be read as {wanted}; {first}")
     kind, value = held
     if wanted not in READABLE_AS[kind]:
         others = ", ".join(sorted(READABLE_AS[kind]))

@@ -306,7 +306,7 @@ def test_a_body_is_given_as_a_class_that_it_is_of(
         assert message.get_body(kind) == message.body
     for kind in others:
         assert not message.is_body_assignable_to(kind)
-        with pytest.raises(errors.MessageFormatError, match=f"the body is .*, not (an? )?{kind.__name__}$"):
+        with pytest.raises(errors.MessageFormatError, match=f"the body is .*, not (an? )?{kind.__name__}; "):
             message.get_body(kind)
     with pytest.raises(errors.InvalidTypeError, match="kind is 'str'"):
         message.get_body("str")  # type: ignore[arg-type]
