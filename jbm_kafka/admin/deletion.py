@@ -124,7 +124,8 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
     if not found.topics and not found.groups and not found.is_recorded:
         here = f" in namespace {namespace!r}" if namespace else ""
         raise InvalidDestinationError(
-            f"{queue}: there is no such queue{here}, and nothing is left of one; jbm-kafka list shows those there are",
+            f"{queue}: there is no such queue{here}, and nothing is left of one; Admin.destinations() has "
+            f"those there are, and jbm-kafka list shows them",
             destination=queue.name,
         )
     if force:

@@ -14,8 +14,8 @@ from jbm_kafka.codec.settings_record import (
 from jbm_kafka.core.address_pattern import check_pattern, specificity
 from jbm_kafka.core.address_settings import AddressSettings, changed_settings, check_setting_name, settings_without
 from jbm_kafka.core.addresses import destination_at
-from jbm_kafka.core.jms_errors import CorruptRecordError, JMSError, NewerRecordError
-from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.core.jms_errors import CorruptRecordError, InvalidSettingError, JMSError, NewerRecordError
+from jbm_kafka.core.wrong_values import shown, wrong_type
 from jbm_kafka.sidecar.registry_log import Changes, RegistryLog, Values
 
 OWN_ADDRESS = {
@@ -44,7 +44,7 @@ def set_settings(registry: RegistryLog, pattern: str, settings: AddressSettings)
     """Record what the settings say for the pattern; what they do not speak of stays as it is recorded.
 
     Raises:
-        InvalidSettingError: the pattern is none, or a number is too large to be recorded.
+        InvalidSettingError: the pattern is none, no setting is given, or a number is too large to be recorded.
         JMSError: what is recorded cannot be read here.
         KafkaClientError: no answer.
     """
@@ -52,6 +52,13 @@ def set_settings(registry: RegistryLog, pattern: str, settings: AddressSettings)
     if not isinstance(settings, AddressSettings):
         raise wrong_type("settings", settings, "it is an AddressSettings(…)")
     key, given = settings_key(pattern), settings.given()
+    if not given:
+        raise InvalidSettingError(
+            f"settings is AddressSettings(), which says nothing: give one, as in AddressSettings(max_delivery_attempts="
+            f"3); unset_address_settings({shown(pattern)}) takes back what is recorded",
+            setting="settings",
+            value=settings,
+        )
 
     def decide(values: Values) -> Changes:
         before = _decoded(pattern, values[key]) if key in values else SettingsRecord(AddressSettings())

@@ -119,7 +119,11 @@ def durable_of(found: Iterable[SubscriptionCounts], name: str, client_id: str) -
             return each
     others = [each.client_id for each in durable if each.name == name]
     ids = ", ".join(repr(each) if each else "none" for each in others)
-    hint = f"one of this name has client id {ids}" if others else "jbm-kafka subscriptions list shows all"
+    hint = (
+        f"one of this name has client id {ids}"
+        if others
+        else "Admin.subscriptions() has all, and jbm-kafka subscriptions list shows them"
+    )
     told = f"client id {client_id!r}" if client_id else "no client id"
     raise InvalidDestinationError(
         f"there is no durable subscription {name!r} with {told}: {hint}", name=name, client_id=client_id

@@ -258,9 +258,12 @@ class Subscriptions:
             its = record.subscription
             if its.is_durable and (its.client_id, its.name) == (client_id, name) and not record.is_ending:
                 return record
-        of = f"client id {client_id!r}" if client_id else "no client id, as this connection has none"
+        of = f"of client id {client_id!r}" if client_id else "without a client id, and this connection has none"
         raise InvalidDestinationError(
-            f"there is no durable subscription {name!r} of {of}: nothing to unsubscribe", name=name, client_id=client_id
+            f"nothing to unsubscribe: there is no durable subscription {name!r} {of}; Admin.subscriptions() has those "
+            f"there are, each with its client id",
+            name=name,
+            client_id=client_id,
         )
 
     def _end(self, values: Values, group: str, wanted: SubscriptionRecord) -> Changes:

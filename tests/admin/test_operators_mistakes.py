@@ -89,7 +89,8 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("a name with an umlaut", lambda admin: admin.create_queue("größe"), errors.InvalidDestinationError,
      "queue 'größe': 'ö' at position 2 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     ("delete what is not there", lambda admin: admin.delete_destination("nosuch"), errors.InvalidDestinationError,
-     "there is no such queue, and nothing is left of one; jbm-kafka list shows those there are"),
+     "there is no such queue, and nothing is left of one; Admin.destinations() has those there are, "
+     "and jbm-kafka list shows them"),
     ("delete Kafka's own", lambda admin: admin.delete_destination("__consumer_offsets"),
      errors.InvalidDestinationError, "names that start with '__' are Kafka's own; choose another"),
     ("letters of nowhere", lambda admin: list(admin.dead_letters("nosuch")), errors.InvalidDestinationError, MISSING),
@@ -98,10 +99,14 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("settings as a dict",
      lambda admin: admin.set_address_settings("orders", {"partitions": 3}),  # type: ignore[arg-type]
      errors.InvalidTypeError, "settings is {'partitions': 3}: it is an AddressSettings(…)"),
+    ("no settings", lambda admin: admin.set_address_settings("orders", AddressSettings()), errors.InvalidSettingError,
+     "settings is AddressSettings(), which says nothing: give one, as in AddressSettings(max_delivery_attempts=3); "
+     "unset_address_settings('orders') takes back what is recorded"),
     ("settings for half a word", lambda admin: admin.set_address_settings("a*", AddressSettings()),
      errors.InvalidSettingError, "'*' and '#' stand for whole words between dots, but one is in 'a*'"),
     ("end what is not there", lambda admin: admin.unsubscribe("report"), errors.InvalidDestinationError,
-     "there is no durable subscription 'report' with no client id: jbm-kafka subscriptions list shows all"),
+     "there is no durable subscription 'report' with no client id: Admin.subscriptions() has all, and "
+     "jbm-kafka subscriptions list shows them"),
     ("subscriptions of a queue", lambda admin: admin.subscriptions("orders"), errors.InvalidDestinationError,
      "topic:orders: 'orders' is a queue, and only topics have subscriptions: name a topic, or 'orders' alone where a "
      "queue will do"),

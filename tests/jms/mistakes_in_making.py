@@ -354,6 +354,9 @@ SESSIONS: Mistakes = [
      "name is 6: a subscription's name is a str of 1 to 200 characters"),
     (call("session", "create_shared_consumer", Topic("news"), ""), errors.InvalidSettingError,
      "name is '': a subscription's name is a str of 1 to 200 characters"),
+    (call("session", "unsubscribe", "nope"), errors.InvalidDestinationError,
+     "nothing to unsubscribe: there is no durable subscription 'nope' without a client id, and this connection has "
+     "none; Admin.subscriptions() has those there are, each with its client id"),
     (call("session", "unsubscribe", 7), errors.InvalidTypeError,
      "name is 7: a subscription's name is a str of 1 to 200 characters"),
     (call("session", "create_browser", QUEUE, selector="a ="), errors.InvalidSelectorError,
