@@ -73,6 +73,8 @@ class Routing:
     ) -> Unit:
         """The unit by precedence (UNIT-10): send, producer, JMSXGroupID, destination, factory.
 
+        Before the defaults comes the one that a message was sent with before: sent again it stays in order.
+
         Raises:
             OrderError: a name is none; or it was assigned to a message that was never sent, where it would be lost.
         """
@@ -90,6 +92,8 @@ class Routing:
         group = properties.get(GROUP_ID, message.properties.get(GROUP_ID))
         if isinstance(group, str) and group:
             return self._of_group(group, message)
+        if message.unit_of_order is not None:
+            return self._named(message.unit_of_order)
         for default in (self._settings_of(target.name).default_unit_of_order, self._default_unit):
             if default is NO_UNIT:
                 return _NONE
