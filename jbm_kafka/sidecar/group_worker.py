@@ -27,12 +27,12 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.assignment import Assignment
+from jbm_kafka.sidecar.awaited_partitions import AwaitedPartitions
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel_opener import Opener
 from jbm_kafka.sidecar.checkpoint_part import CheckpointPart
 from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
 from jbm_kafka.sidecar.departures import Departures
-from jbm_kafka.sidecar.first_partitions import FirstPartitions
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.membership import Membership
@@ -223,10 +223,10 @@ class GroupWorker:
                 client_id=self._client_id,
             )  # fmt: skip
             try:
-                first = FirstPartitions(self.data)
+                awaited = AwaitedPartitions(self.data)
                 while not self._is_stopping and not self._is_unused():
                     yield self.turn.once(consumer)
-                    first.look(consumer)
+                    awaited.look(consumer)
                 if not self._is_stopping:  # unused: nobody would tell a receiver that comes back of a pause meanwhile
                     self.turn.dispatch.keep_back()
                 self._is_stopping = True

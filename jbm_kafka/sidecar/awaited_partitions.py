@@ -1,0 +1,74 @@
+"""What the log says while a group gives a member nothing. docs/logging.md lists the lines."""
+
+from __future__ import annotations
+
+import logging
+
+from jbm_kafka.core.destination import Queue
+from jbm_kafka.ports import GroupConsumer
+from jbm_kafka.sidecar.group_data import GroupData
+
+log = logging.getLogger("jbm_kafka.partitions")
+
+PATIENCE_MS = 4_000
+"""More than the 3 s that a broker lets an empty group wait for more members (group.initial.rebalance.delay.ms)."""
+LONG_MS = 60_000
+"""More than it takes to share partitions anew: the session timeout of those that died, and the drain of those that
+live."""
+
+
+class AwaitedPartitions:
+    """The waits of one member: for its first partitions, from now on, and for others after it lost some. The owner
+    thread's."""
+
+    def __init__(self, data: GroupData) -> None:
+        self._data = data
+        self._since_ms = data.clock.monotonic_ms()
+        """Since when it has none."""
+        self._has_had = False
+        self._is_told = data.group.is_temporary
+        """Of this wait."""
+
+    def look(self, consumer: GroupConsumer) -> None:
+        """Tell once a wait, when it takes long."""
+        if self._data.channels or (not self._has_had and consumer.assignment()):
+            self._has_had, self._is_told = True, self._data.group.is_temporary
+            self._since_ms = 0
+            return
+        if self._is_told:
+            return
+        now_ms = self._data.clock.monotonic_ms()
+        self._since_ms = self._since_ms or now_ms
+        waited_ms = now_ms - self._since_ms
+        if waited_ms >= (LONG_MS if self._has_had else PATIENCE_MS) and not consumer.assignment():
+            self._is_told = True
+            self._tell(consumer, waited_ms / 1000)
+
+    def _tell(self, consumer: GroupConsumer, waited_s: float) -> None:
+        group = self._data.group
+        if self._has_had:
+            text = _SINCE_LOST.format(group=group.group_id)
+            log.warning("%s: no partition for %.0f s: %s%s", group, waited_s, text, self._remedy)
+        else:
+            text = (_OTHERS_HAVE_THEM if consumer.joined() else _BEING_SHARED).format(group=group.group_id)
+            log.info("%s: no partition yet, after %.0f s: %s%s", group, waited_s, text, self._remedy)
+
+    @property
+    def _remedy(self) -> str:
+        destination = self._data.group.destination
+        if self._data.config.is_in_memory or not isinstance(destination, Queue):
+            return ""
+        return f"; who they are: jbm-kafka explain {destination.name}"
+
+
+_OTHERS_HAVE_THEM = (
+    "the other members of group {group} have them all, or give some up, for which they have their revoke_drain_ms"
+)
+_BEING_SHARED = (
+    "group {group} shares them anew, and waits for its members: for one whose sessions hold messages up to its "
+    "revoke_drain_ms, for one that died up to its session_timeout_ms"
+)
+_SINCE_LOST = (
+    "the other members of group {group} have them all now, or Kafka is away, or it still counts members that are gone, "
+    "which a restart of the broker ends"
+)
