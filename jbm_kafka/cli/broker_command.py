@@ -112,8 +112,10 @@ def status(data_dir: Path | None, as_json: bool) -> None:
     if not now.is_running:
         others = running_brokers() if data_dir is None else []
         option = "" if data_dir is None else f" --data-dir {quote(str(data_dir))}"
-        remedy = f"these are: {_listed(others)}" if others else f"start one with: jbm-kafka broker start{option}"
-        raise LocalBrokerError(f"no broker of {now.data_dir} is running; {remedy}")
+        remedy = f"start one with: jbm-kafka broker start{option}"
+        # Lines of their own: at the end of one line they were read as where this one runs.
+        rest = "".join(f"\nanother runs at {each.bootstrap}: --data-dir {each.data_dir}" for each in others)
+        raise LocalBrokerError(f"stopped: no broker of {now.data_dir} is running; {remedy}{rest}")
     if not now.is_answering:
         raise LocalBrokerError(
             f"the broker process {now.pid} does not answer at {now.bootstrap}; its log is {local.log_file}"
