@@ -69,7 +69,9 @@ class HintingGroup(click.Group):
         # A word of other brokers first: by its letters `purge` would be taken for `pause`.
         if name in self.other_words:
             return f"that is: {ctx.command_path} {self.other_words[name]}"
-        likely = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+        names = self.list_commands(ctx)
+        begun = [each for each in names if each.startswith(name)]
+        likely = begun if len(begun) == 1 else difflib.get_close_matches(name, names, n=1)
         return f"{likely[0]!r} is meant, probably" if likely else f"see {ctx.command_path} --help"
 
 

@@ -4,6 +4,7 @@
 line, too; nothing was done.
 """
 
+import errno
 import io
 import os
 import sys
@@ -19,6 +20,8 @@ from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What writing fails with; of a file of ours the error has the name."""
 IN_SETTINGS = "with --kafka-property, JBM_KAFKA_<NAME> or in the config file"
 """Where a command is told what a factory has in `kafka`."""
 
@@ -159,6 +162,8 @@ def describe(error: Exception) -> str:
     match error:
         case JMSError():
             return str(error).replace(IN_KAFKA, IN_SETTINGS).replace(SUBSCRIPTION_ARGUMENT, "--subscription NAME")
+        case OSError() if error.errno in _NO_ROOM and error.filename is None:
+            return f"standard output cannot be written: {error.strerror}"
         case OSError() if error.strerror:
             return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
         case OSError():

@@ -22,6 +22,7 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, MessageFormatError, SendTimeoutError
 from jbm_kafka.core.markers import UNSET
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
@@ -231,6 +232,12 @@ def send_bodies(
         raise SendTimeoutError(f"no answer from Kafka within 30 s: {progress.told()}")
 
 
+_EXAMPLES: Mapping[str, str] = {
+    "map": '{"item": "chair", "qty": 3}',
+    "stream": '["chair", 3]',
+    "object": '{"items": ["chair", "desk"]}',
+}
+"""Of bodies that are given as JSON, by the kind of message."""
 _SETTERS: Mapping[str, str] = {
     kind: f"set_{kind}_property" for kind in ("byte", "short", "int", "long", "float", "double")
 }
@@ -249,9 +256,24 @@ def _message(body: bytes, kind: str | None) -> Message:
             return BytesMessage(body)
         form = "UTF-8" if kind == "text" else "JSON"
         why = str(fault) if b"\n" in body else str(fault).replace("line 1 column", "column")
-        remedy = "; give --kind bytes, or leave --kind out" if kind == "text" else ""
+        remedy = (
+            "; give --kind bytes, or leave --kind out"
+            if kind == "text"
+            else f"; write it as in {_EXAMPLES[kind]}, not {_shown(body)}"
+        )
         raise MessageFormatError(f"--kind {kind}: the body is not {form}: {why}{remedy}") from None
-    return ObjectMessage(value) if kind == "object" else (MapMessage if kind == "map" else StreamMessage)(value)
+    if kind == "object":
+        return ObjectMessage(value)
+    if kind == "map" and isinstance(value, dict):
+        return MapMessage(value)
+    if kind == "stream" and isinstance(value, list):
+        return StreamMessage(value)
+    wanted = "object" if kind == "map" else "array"
+    raise MessageFormatError(f"--kind {kind} wants a JSON {wanted}, as in {_EXAMPLES[kind]}, not {_shown(body)}")
+
+
+def _shown(body: bytes) -> str:
+    return shown(body.decode(errors="backslashreplace"))
 
 
 def _checked_pairs(pairs: list[tuple[str, object]]) -> None:

@@ -1,9 +1,19 @@
 """Wrong usage as one line: which command, what is wrong, what to do; click's own way is four lines and no remedy."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from shlex import quote
 
 import click
+
+_EXTRA = re.compile(r"Got unexpected extra argument \((\S+)\)$")
+_OF_EXTRA: Mapping[str, str] = {
+    "jbm-kafka list": "jbm-kafka show",
+    "jbm-kafka dead-letters list": "jbm-kafka dead-letters list --from",
+    "jbm-kafka dead-letters retry": "jbm-kafka dead-letters retry --from",
+}
+"""Where people name a queue behind a command that takes none: what takes one."""
 
 
 def usage_text(error: click.UsageError, program: str) -> str:
@@ -23,6 +33,9 @@ def _what_is_wrong(error: click.UsageError, context: click.Context | None, progr
             return f"{told}; {' or '.join(map(repr, likely))} is meant, probably"
         if is_program:
             return f"{told} here; options stand behind their command: {program} COMMAND {error.option_name}"
+    extra = _EXTRA.match(told)
+    if extra is not None and context is not None and context.command_path in _OF_EXTRA:
+        return f"{extra[1]!r} is no argument here; that is: {_OF_EXTRA[context.command_path]} {quote(extra[1])}"
     if _is_of_click(error, told) and context is not None:
         return f"{told}; see {context.command_path} --help"
     return told

@@ -41,7 +41,7 @@ def _said(bodies: Iterable[bytes], kind: str | None, *, count: int = 1) -> tuple
     ("kind", "third", "why"),
     [
         ("map", b'{"a":', "--kind map: the body is not JSON: Expecting value: column 6 (char 5)"),
-        ("map", b"[1]", "body is [1]: a MapMessage holds a dict"),
+        ("map", b"[1]", "--kind map wants a JSON object, as in {"),
         (
             "text",
             b"\xff",
