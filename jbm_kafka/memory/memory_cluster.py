@@ -51,6 +51,9 @@ class Faults:
     """Whether a record cannot be read (topic, partition, offset); asked by readers by position."""
     breaks: int = 0
     """How many connections every group consumer has lost so far."""
+    forgotten_marks: int = 0
+    """So many transactions that end next are over for their coordinator, and stay open in their partitions, as after a
+    broker's restart."""
     marks_ms: Callable[[], int] | None = None
     """How long after its end a transaction's marks are written; None: at once."""
     step: Callable[[str, str], None] | None = None
@@ -66,6 +69,8 @@ class TransactionalId:
     transaction: Transaction | None = None
     unmarked: Transaction | None = None
     """The last one, decided, while its marks are not written: the next one has to wait."""
+    hanging: list[Transaction] = field(default_factory=list)
+    """Those whose marks were forgotten."""
 
 
 class MemoryCluster:
@@ -228,7 +233,7 @@ class MemoryCluster:
     def is_stable(self, group: str, topic: str, partition: int) -> bool:
         """No open transaction holds an offset for the place."""
         states = self._transactional.values()
-        pending = (t for state in states for t in (state.transaction, state.unmarked) if t is not None)
+        pending = (t for s in states for t in (s.transaction, s.unmarked, *s.hanging) if t is not None)
         return not any((group, topic, partition) in transaction.offsets for transaction in pending)
 
     def decided_offset(self, group: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -269,6 +274,10 @@ class MemoryCluster:
         assert transaction is not None, "no transaction to end"
         state.transaction = None
         transaction.outcome = outcome
+        if self.faults.forgotten_marks > 0:
+            self.faults.forgotten_marks -= 1
+            state.hanging.append(transaction)
+            return
         state.unmarked = transaction
         delay_ms = self.faults.marks_ms() if self.faults.marks_ms is not None else 0
         transaction.marks_due_ms = self.clock.monotonic_ms() + delay_ms
@@ -291,9 +300,22 @@ class MemoryCluster:
             return
         for log in transaction.logs:
             log.mark(transaction)
+        state.hanging = [hanging for hanging in state.hanging if not _is_ended_by(transaction, hanging)]
         for place, offset in transaction.offsets.items() if transaction.outcome is Outcome.COMMITTED else ():
             number = transaction.offset_numbers[place]
             if number > self._offset_numbers.get(place, 0):
                 self._offset_numbers[place] = number
                 self.group(place[0]).committed[place[1:]] = offset
         self.changed.notify_all()
+
+
+def _is_ended_by(ended: Transaction, hanging: Transaction) -> bool:
+    """The marker of a producer ends all that it has open in a partition, and so with a group's offsets; True: that was
+    the last of it."""
+    hanging.outcome = ended.outcome
+    for log in [log for log in hanging.logs if log in ended.logs]:
+        log.mark(hanging)
+        hanging.logs.remove(log)
+    for group in {place[0] for place in ended.offsets}:
+        hanging.forget_offsets(group)
+    return not (hanging.logs or hanging.offsets)

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 COMMIT_TIMEOUT_S = 10.0
 FIND_OUT_PAUSE_S = 0.2
+HANGS_AFTER = 2
+"""So many questions without an answer, of 10 s each on a broker: by then any transaction that is open is overdue."""
 
 
 class TransactionWriter:
@@ -60,6 +62,8 @@ class TransactionWriter:
         self._positions: Mapping[tuple[str, int], int] = {}
         self._has_mark = False
         """The latest transaction carries a mark."""
+        self._transfers: Sequence[Transfer] = ()
+        """What the latest transaction carries of sends."""
 
     def next_id(self) -> str:
         """The name of the next checkpoint."""
@@ -87,7 +91,7 @@ class TransactionWriter:
             GroupFenced, TransactionAborted, RecordTooLarge: it was aborted; the error says what to leave out.
             OutcomeUnknown: nobody knows; `find_out` does.
         """
-        self._positions, self._has_mark = {}, False
+        self._positions, self._has_mark, self._transfers = {}, False, transfers
         yield from self._pool.take()
         if any(transfer.sends for transfer in transfers):
             self._topics.renew()
@@ -102,9 +106,7 @@ class TransactionWriter:
             yield from self._produce(producer, frozen, transfers)
             for part in frozen:
                 yield GO_ON
-                offsets = {
-                    row.channel.partition: CommittedOffset(row.freeze.watermark, checkpoint_id) for row in part.channels
-                }
+                offsets = _offsets(part, checkpoint_id)
                 producer.send_offsets(part.group_metadata, part.group.group_id, part.group.topic, offsets)
             if transfers or any(row.channel.checkpoints.is_waited_for for part in frozen for row in part.channels):
                 yield GO_ON
@@ -211,13 +213,40 @@ class TransactionWriter:
 
         The new producer's start has ended the old transaction, so what is committed now stays as it is.
         """
+        unanswered = 0
         while True:
             try:
                 yield from self._pool.make_ready()
+                if unanswered >= HANGS_AFTER:
+                    yield from self._end_what_hangs(frozen, checkpoint_id)
+                unanswered += 1
                 return self._is_committed(frozen, checkpoint_id)
             except KafkaClientError as error:
                 log.info("checkpoint %s: cannot find out whether it was committed: %s", checkpoint_id, error)
                 yield Wait(FIND_OUT_PAUSE_S)
+
+    def _end_what_hangs(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> Steps:
+        """Write the same to the same partitions once more, and abort that.
+
+        A broker that was restarted may take the old transaction for ended before it knows who leads its partitions,
+        and leave it open there (docs/topics.md, "A transaction that never ends"). What ends a later one of the same
+        producer there ends both. If it is another's that is in the way, nobody sees anything of this.
+        """
+        log.info(
+            "checkpoint %s: what may be left of it in its partitions is ended by a transaction more", checkpoint_id
+        )
+        producer = self._pool.producer
+        producer.begin()
+        try:
+            yield from self._produce(producer, frozen, self._transfers)
+            for part in frozen:
+                # As nobody's member: the metadata may be of a membership that is over, and it comes to nothing anyway.
+                offsets = _offsets(part, checkpoint_id)
+                producer.send_offsets(None, part.group.group_id, part.group.topic, offsets)
+            if self._has_mark:
+                self._mark(producer, checkpoint_id)
+        finally:
+            self._abort(producer)
 
     def _is_committed(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> bool:
         admin = self._kafka.admin()
@@ -249,3 +278,7 @@ class TransactionWriter:
         except KafkaClientError as error:
             log.warning("an abort failed: %s; a new producer takes over", error)
             self.renew()
+
+
+def _offsets(part: FrozenGroup, checkpoint_id: str) -> Mapping[int, CommittedOffset]:
+    return {row.channel.partition: CommittedOffset(row.freeze.watermark, checkpoint_id) for row in part.channels}

@@ -7,7 +7,7 @@ import pytest
 from jbm_kafka.memory.memory_kafka import CommitFault, MemoryCluster, MemoryKafka
 from jbm_kafka.ports import CommittedOffset, OutcomeUnknown, Outgoing, TransactionAborted
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
-from jbm_kafka.sidecar.transaction import TransactionWriter
+from jbm_kafka.sidecar.transaction import HANGS_AFTER, TransactionWriter
 from tests.sidecar.parts import writer_of
 from tests.support.manual_clock import ManualClock
 
@@ -61,6 +61,28 @@ def test_a_commit_of_receives_alone_is_found_out(cluster: MemoryCluster) -> None
     with pytest.raises(StopIteration) as end:
         next(writer.find_out((), name))
     assert end.value.value is True
+
+
+def test_what_kafka_left_open_of_a_checkpoint_is_ended_by_another(cluster: MemoryCluster) -> None:
+    """LOG-5: a worker stood still for good after a broker's restart, and every reader of its partitions with it."""
+    writer = writer_of(cluster)
+    cluster.faults.commits.append(CommitFault.NOT_HEARD)
+    name = writer.next_id()
+    with pytest.raises(OutcomeUnknown):
+        list(writer.commit((), [TRANSFER], name))
+    cluster.faults.forgotten_marks = 1  # its coordinator aborts it
+    steps = writer.find_out((), name)
+    for _ in range(HANGS_AFTER):
+        next(steps)
+        assert cluster.log("out", 0).stable_end == 0
+    with pytest.raises(StopIteration) as end:
+        for _ in range(10):
+            next(steps)
+    assert end.value.value is False
+    assert cluster.log("out", 0).stable_end == cluster.log("out", 0).end
+    list(writer.commit((), [TRANSFER], writer.next_id()))
+    records, _ = cluster.log("out", 0).read(0, 10, committed_only=True)
+    assert len(records) == 1
 
 
 def test_topics_that_are_gone_are_named(cluster: MemoryCluster) -> None:
