@@ -68,7 +68,7 @@ class ExplainedMessage:
     unit: str | None
     """Its unit of order; None: it has none."""
     sent_at_ms: int
-    """ms since the epoch, by the record."""
+    """ms since the epoch, as `message.timestamp`: of a message that was moved, when it was first sent."""
     attempts: int
     """How often it was delivered, as recorded."""
     behind: int
