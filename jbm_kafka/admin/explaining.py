@@ -11,23 +11,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from jbm_kafka.admin import commands, reasons
+from jbm_kafka.admin import commands, explained_firsts, reasons
 from jbm_kafka.admin.asking_present import PresentOwners, Told
 from jbm_kafka.admin.explained_members import being_shared, not_answering, put_out, silent_members, silent_owner
-from jbm_kafka.admin.explained_receivers import (
-    duration,
-    is_elsewhere,
-    kept_by,
-    process_of,
-    receivers_of,
-    why_none_asks,
-)
-from jbm_kafka.admin.explanation import (
-    ExplainedMessage,
-    ExplainedPartition,
-    Explanation,
-    Reason,
-)
+from jbm_kafka.admin.explained_receivers import duration, is_elsewhere, kept_by, process_of, receivers_of, why_none_asks
+from jbm_kafka.admin.explanation import ExplainedMessage, ExplainedPartition, Explanation, Reason
 from jbm_kafka.admin.held_units import Held, HeldMessageRow, look_at, row_of
 from jbm_kafka.codec.command_records import EXPLAIN
 from jbm_kafka.codec.pause_record import Pause
@@ -159,10 +147,16 @@ class _Explaining:
             held, whole = self._look_at_log()
             rows = self._rows(held)
             told = self._ask(held, rows, seen)
-            messages = [self._explained(row, held, told, seen) for row in rows]
             # The first of a unit may be finished between both looks: then the next one is meant.
-            if self._asked.unit is None or not any(_is_finished(each) for each in messages):
+            if self._asked.unit is None or not any(explained_firsts.is_settled(row, told) for row in rows):
                 break
+        firsts = [self._first_of(row, held) for row in rows]
+        more = explained_firsts.still_to_ask(firsts, told)
+        if more:
+            told = explained_firsts.with_more(told, self._ask_about(more, seen))
+        told = explained_firsts.with_firsts(told, firsts)
+        rows = [row if self._asked.unit is None else explained_firsts.gone_on(row, held, told) for row in rows]
+        messages = [self._explained(row, held, told, seen) for row in rows]
         if not self._asked.is_all:
             messages += self._behind_transactions(seen)
         return Look(seen, held, whole, told, messages, self._silent(told, seen))
@@ -239,17 +233,19 @@ class _Explaining:
 
     def _rows(self, held: Held) -> list[HeldMessageRow]:
         """What is told of, one by one."""
-        before_ms = self._now_ms - self._asked.older_than_ms
+        older_ms = self._asked.older_than_ms
         if self._asked.message_id is not None:
             return held.wanted
+        firsts: Iterable[HeldMessageRow] = held.firsts.values()
         if self._asked.unit is not None:
-            firsts = {row.partition: row for row in reversed(held.wanted)}
-            return [row for row in firsts.values() if row.sent_at_ms <= before_ms]
-        waiting = [row for row in held.firsts.values() if row.sent_at_ms <= before_ms]
-        return sorted(waiting, key=lambda row: row.sent_at_ms)[:UNITS_MAX]
+            firsts = {row.partition: row for row in reversed(held.wanted)}.values()
+        # Where no age was asked for all are meant: also what came since, or from one whose clock is ahead.
+        waiting = [row for row in firsts if not older_ms or row.sent_at_ms <= self._now_ms - older_ms]
+        waiting.sort(key=lambda row: row.sent_at_ms)
+        return waiting if self._asked.unit is not None else waiting[:UNITS_MAX]
 
     def _first_of(self, row: HeldMessageRow, held: Held) -> HeldMessageRow:
-        return held.firsts[row.partition, row.offset if row.key is None else row.key]
+        return row if row.has_gone_on else held.firsts[row.partition, row.offset if row.key is None else row.key]
 
     # -- owners ----------------------------------------------------------------------------------------------------
 
@@ -257,14 +253,19 @@ class _Explaining:
         """What those who have the partitions say of these messages, and of the first of their units."""
         about: dict[int, dict[int, str | None]] = {}
         for row in rows:
-            for each in (self._first_of(row, held), row):
-                about.setdefault(each.partition, {})[each.offset] = None if each.key is None else each.key.hex()
+            first = self._first_of(row, held)
+            key = None if row.key is None else row.key.hex()
+            about.setdefault(row.partition, {}).update(dict.fromkeys((first.offset, row.offset, *first.later), key))
         if self._asked.is_all:
             for partition in (*held.by_partition, *(min(m.partitions) for m in seen.members if m.partitions)):
                 about.setdefault(partition, {})
+        return self._ask_about({place: list(messages.items()) for place, messages in about.items()}, seen)
+
+    def _ask_about(self, about: Mapping[int, Sequence[tuple[int, str | None]]], seen: FromKafka) -> Told:
+        """By partition the messages, by offset and unit."""
         if not seen.members:
             return Told()
-        arguments = {partition: {"messages": list(messages.items())} for partition, messages in about.items()}
+        arguments = {partition: {"messages": messages} for partition, messages in about.items()}
         cluster = self._cluster
         owners = PresentOwners(cluster.kafka, cluster.admin, namespace=cluster.namespace, group=self._group.group_id)
         perhaps = arguments.keys() - seen.owners.keys()
@@ -300,8 +301,29 @@ class _Explaining:
         found = [self._why(row, first, told, seen)]
         if first is not row and found[0].rule is Rule.BEHIND:
             found.append(self._why(first, first, told, seen))
+        is_of_unit = self._asked.message_id is None or len(found) > 1
+        if is_of_unit and found[-1].rule is Rule.SETTLED and explained_firsts.is_settled(first, told):
+            first, found[-1:] = self._since_settled(first, told, seen)
         found[-1:] = self._in_whose_hand(found[-1], first, told)
+        if first.has_gone_on and found[-1].rule is Rule.IN_HAND:
+            found[-1] = reasons.going_on(found[-1], self._now_ms)
         return _message(row, tuple(self._with_command(each, first) for each in found))
+
+    def _since_settled(
+        self, first: HeldMessageRow, told: Told, seen: FromKafka
+    ) -> tuple[HeldMessageRow, Sequence[Reason]]:
+        """Of a unit whose first is settled: the one that is first now, as far as it is known, and why it waits."""
+        answer, now = told.results[first.partition], explained_firsts.first_now(first, told)
+        is_recording = bool(answer.get("is_recording"))
+        if now is None or now.get("rule") == Rule.BEHIND.value:
+            process = process_of(answer) if first.behind else ""
+            return first, [reasons.settled(is_recording=is_recording, worked_on_in=process)]
+        following = replace(first, offset=int(now["offset"]), has_gone_on=True)
+        why = self._as_told(now, following, answer, told, seen)
+        is_exact = explained_firsts.is_exact(first, now, told)
+        # Where all wait for one checkpoint the same is said of all, and so told once.
+        offset = following.offset if is_exact and why.rule is not Rule.RECORDING else None
+        return following, [reasons.settled(is_recording=is_recording, next_offset=offset), why]
 
     def _in_whose_hand(self, why: Reason, first: HeldMessageRow, told: Told) -> Sequence[Reason]:
         """The reason; of what is in a hand with the message that is worked on there."""
@@ -355,7 +377,7 @@ class _Explaining:
         if rule is Rule.IN_HAND and who is not None and holder is not None:
             return reasons.in_hand(who, holder.get("since_ms"))
         if rule is Rule.NOT_READ:
-            return _not_read(answer)
+            return reasons.not_read(answer)
         if rule is Rule.RECEIVERS_BUSY:
             # Of all that was said, so that partitions of one process have the same to say.
             receivers = list(receivers_of(told.results.values()))
@@ -363,6 +385,8 @@ class _Explaining:
             return reasons.busy(*why_none_asks(receivers, process, has_idle_members=has_idle_members))
         if rule is Rule.PAUSED and self._pause.consumption is not None:
             return reasons.paused(self._pause.consumption)
+        if rule is Rule.NOT_SELECTED:
+            return reasons.not_selected(each.selector for each in receivers_of(told.results.values()))
         if rule is Rule.ON_HOLD and "last_error" in mine:
             return reasons.failed_on_hold(str(mine["last_error"]))
         due_at_ms = mine.get("due_at_ms")
@@ -395,7 +419,7 @@ class _Explaining:
             if answer.get("is_moving"):
                 found.append(reasons.reason(Rule.MOVING))
             if not answer.get("is_read_on", True):
-                found.append(_not_read(answer))
+                found.append(reasons.not_read(answer))
         return found
 
     def _partitions(
@@ -438,10 +462,6 @@ class _Explaining:
                 yield _message(row, tuple(found))
 
 
-def _is_finished(message: ExplainedMessage) -> bool:
-    return any(reason.rule is Rule.SETTLED for reason in message.reasons)
-
-
 def _message(row: HeldMessageRow, why: tuple[Reason, ...]) -> ExplainedMessage:
     return ExplainedMessage(
         partition=row.partition,
@@ -465,10 +485,3 @@ def _rule(value: object) -> Rule:
 
 def _until(row: HeldMessageRow) -> int | None:
     return row.due_at_ms if row.rule in (Rule.DELAYED, Rule.NOT_YET_DUE) else None
-
-
-def _not_read(answer: Mapping[str, Any]) -> Reason:
-    text = f"the owner of its partition has read up to offset {answer.get('read_to')}"
-    if not answer.get("is_read_on", True):
-        text += ", and reads on when some of what it has read is taken"
-    return reasons.reason(Rule.NOT_READ, text=text)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jbm_kafka.codec.identity import message_id_of, unit_name
+from jbm_kafka.codec.record_values import record_timestamp_ms
 from jbm_kafka.codec.scan import scan
 from jbm_kafka.core.redelivery import FOREVER_MS, is_expired
 from jbm_kafka.core.standing import Rule
@@ -32,6 +33,10 @@ class HeldMessageRow:
     due_at_ms: int
     behind: int = 0
     """Later ones of its unit that were seen."""
+    later: list[int] = field(default_factory=list)
+    """Offsets of some of those: of the first, the second, the fourth and so on, and of the last."""
+    has_gone_on: bool = False
+    """It is the first of its unit since it was looked at: those before it are settled."""
 
     @property
     def unit(self) -> str | None:
@@ -75,7 +80,10 @@ def look_at(
         found.misplaced += row.key is not None and places.home(row.key) != row.partition
         first = found.firsts.setdefault((row.partition, row.offset if row.key is None else row.key), row)
         if first is not row:
+            if first.behind & (first.behind - 1):  # of the last one only the last is kept
+                first.later.pop()
             first.behind += 1
+            first.later.append(row.offset)
         if wants(row):
             found.wanted.append(row)
     return found
@@ -90,7 +98,7 @@ def row_of(record: KafkaRecord, seen: Seen | None, now_ms: int) -> HeldMessageRo
         offset=offset,
         key=record.key() or None,
         message_id=message_id_of(record.headers(), topic, partition, offset),
-        sent_at_ms=record.timestamp()[1],
+        sent_at_ms=record_timestamp_ms(record),
         attempts=0 if seen is None else seen.attempts,
         rule=_recorded_rule(record, due_at_ms, now_ms),
         due_at_ms=due_at_ms,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.LEAVING: "it is on its way to the dead-letter or expiry address",
     Rule.IN_DOUBT: "it is acknowledged in a commit or checkpoint whose end is not known yet",
     Rule.NOT_READ: "it lies behind what the owner of its partition has read",
-    Rule.SETTLED: "it was finished a moment ago: acknowledged, given up or expired; what follows in its unit goes next",
+    Rule.SETTLED: "it is settled (acknowledged, given up or expired), and that is not recorded yet",
     Rule.READY: "nothing keeps it: it goes to the next receiver that asks",
     Rule.RECEIVERS_BUSY: "it could go, but no receiver asks for one now",
     Rule.RECORDING: "it goes when the next checkpoint is written",
@@ -37,7 +37,8 @@ _TEXTS: Final[Mapping[Rule, str]] = {
 }
 _REMEDIES: Final[Mapping[Rule, str]] = {
     Rule.DELAYED: "why its last attempt failed is in the log of the process that had it",
-    Rule.NOT_SELECTED: "receive with a selector that chooses it, or with none",
+    Rule.NOT_SELECTED: "all processes of a queue select alike, and one with another selector is refused while others "
+    "run: end them all, and start them with selectors of which one chooses it, or with none",
     Rule.NOBODY_RECEIVES: "start a receiver",
     Rule.NO_OWNER: "wait some seconds. If it stays so, a member hangs or is stopped: the others wait for it until its "
     "session timeout is over (session_timeout_ms), or, if it lives, until it says what it gives up. Look at those that "
@@ -45,8 +46,17 @@ _REMEDIES: Final[Mapping[Rule, str]] = {
     Rule.OWNER_SILENT: "if it has died or is frozen, the group puts it out after its session timeout "
     "(session_timeout_ms of its program; 10 s where that sets none), and others get its partitions. If it stays: see "
     "its log, and stop one that hangs; one of an older version cannot say",
+    Rule.RECORDING: "if it stays so, Kafka takes no checkpoint: see the log of the process that has its partition",
     Rule.CLOSED: "see the log of that process",
 }
+
+_ONE_UNIT: Final = "messages of one unit follow one another: more receivers or processes do not help it"
+GOING_ON_MS = 10_000
+"""Who has had a message for longer may hang in it."""
+SELECTORS_NAMED = 3
+"""So many of the receivers' selectors are told."""
+SELECTOR_MAX = 200
+"""Characters of one that are told."""
 
 
 def with_remedy(found: Reason, command: str) -> Reason:
@@ -80,6 +90,51 @@ def not_held(older_than_ms: int, message_id: str | None) -> Reason:
         text=f"{of_old}nothing of that is held: it was acknowledged, given up or expired, or never sent here{form}",
         remedy="Admin.dead_letters() has what was given up, and dead_letters('ExpiryQueue') what expired",
     )
+
+
+def settled(*, is_recording: bool, next_offset: int | None = None, worked_on_in: str = "") -> Reason:
+    """It is finished, which the changelog does not have yet.
+
+    Args:
+        is_recording: hand-over stands still until the next checkpoint.
+        next_offset: of the one that is first in its unit now.
+        worked_on_in: the process that works on the unit; empty: it is not known, or there is no more of it.
+    """
+    text = _TEXTS[Rule.SETTLED]
+    if is_recording:
+        text += ": the process that has its partition waits for a checkpoint, and hands over no more before"
+    if next_offset is not None:
+        text += f"; the first of its unit is at offset {next_offset} now"
+    if worked_on_in:
+        text += f"; its unit goes on, message after message, in {worked_on_in}"
+    return Reason(rule=Rule.SETTLED, text=text, remedy=_ONE_UNIT if worked_on_in else "")
+
+
+def going_on(in_hand: Reason, now_ms: int) -> Reason:
+    """It is in a hand, and those before it in its unit were settled lately: unless it is long there, nobody hangs."""
+    if in_hand.since_ms is None or now_ms - in_hand.since_ms > GOING_ON_MS:
+        return in_hand
+    return replace(in_hand, text=f"its unit goes on, message after message: {in_hand.text}", remedy=_ONE_UNIT)
+
+
+def not_selected(selectors: Iterable[str]) -> Reason:
+    """No receiver chooses it; `selectors`: theirs."""
+    known = sorted({each for each in selectors if each})
+    if not known:
+        return reason(Rule.NOT_SELECTED)
+    more = f", and {len(known) - SELECTORS_NAMED} more" if len(known) > SELECTORS_NAMED else ""
+    named = "; ".join(
+        each if len(each) <= SELECTOR_MAX else f"{each[:SELECTOR_MAX]}…" for each in known[:SELECTORS_NAMED]
+    )
+    return reason(Rule.NOT_SELECTED, text=f"{_TEXTS[Rule.NOT_SELECTED]}: they select {named}{more}")
+
+
+def not_read(answer: Mapping[str, Any]) -> Reason:
+    """It lies behind what was read, as the owner that answered has it."""
+    text = f"the owner of its partition has read up to offset {answer.get('read_to')}"
+    if not answer.get("is_read_on", True):
+        text += ", and reads on when some of what it has read is taken"
+    return reason(Rule.NOT_READ, text=text)
 
 
 def failed_on_hold(last_error: str) -> Reason:

@@ -12,6 +12,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, ExplainedMessage, Explanation, Rule
+from jbm_kafka.admin.reasons import not_selected
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.jms.connection import Connection
 from tests.jms.support import receive
@@ -145,6 +146,9 @@ def test_not_selected_and_paused(admin: Admin, connection: Connection, orders: Q
     found = until(lambda: admin.explain(orders, unit="joe"), has_rule(Rule.NOT_SELECTED))
     (receiver,) = found.receivers
     assert (receiver.selector, receiver.in_hand) == ("region = 'EU'", 1)
+    (reason,) = only(found).reasons
+    assert reason.text == "no receiver's selector chooses it: they select region = 'EU'"
+    assert "is refused while others run: end them all, and start them with selectors of which one" in reason.remedy
     admin.pause(orders, "consumption", by="night shift")
     producer.send("while it is paused", unit_of_order="eve", properties={"region": "EU"})
     found = until(lambda: admin.explain(orders, unit="eve"), has_rule(Rule.PAUSED))
@@ -270,3 +274,23 @@ def test_counts_show_what_may_go_and_who_has_no_partition(
     finally:
         for each in connections:
             each.close()
+
+
+def test_of_many_selectors_that_do_not_choose_it_some_are_named() -> None:
+    """ "receive with a selector that chooses it" was advised, and such a receiver is refused beside the others."""
+    some = not_selected(["", "b = 1", "a = 1", "b = 1", "d = 1", "c = 1", "x" * 300])
+    assert some.text == "no receiver's selector chooses it: they select a = 1; b = 1; c = 1, and 2 more"
+    assert len(not_selected(["x" * 300]).text) < 300
+    assert not_selected([]).text == "no receiver's selector chooses it"
+
+
+def test_the_time_of_a_moved_message_was_that_of_its_move(admin: Admin, orders: Queue, connection: Connection) -> None:
+    """And `browse` showed another: when it was first sent."""
+    connection.create_session().create_producer(orders).send("1", unit_of_order="joe")
+    moved = f"{orders.name}-moved"
+    admin.create_queue(moved, partitions=1)
+    admin.move(orders, moved, everything=True)
+    (browsed,) = admin.browse(moved)
+    assert browsed.kafka is not None
+    assert ("JMSTimestamp", b"%d" % browsed.timestamp) in browsed.kafka.headers, "it is not that of the record"
+    assert only(admin.explain(moved)).sent_at_ms == browsed.timestamp
