@@ -1,6 +1,6 @@
 """`jbm-kafka browse`: looks at messages and leaves them where they are."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -10,11 +10,13 @@ from jbm_kafka.admin import QueueLook
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import (
+    check_ids,
     check_unit,
     count_option,
     json_option,
     selector_option,
     subscription_options,
+    with_id_form,
 )
 from jbm_kafka.cli.connect import Named, admin_of, as_named, looked_into, name_of
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
@@ -35,6 +37,8 @@ COUNTED_MAX = 50_000
 @click.argument("destination", callback=as_named, metavar="DEST")
 @click.option("--all", "is_all", is_flag=True, help="Also what waits: behind others of its unit, or for a time.")
 @click.option("--unit", metavar="U", callback=check_unit, help="This unit of order.")
+@click.option("--id", "ids", metavar="ID", multiple=True, callback=check_ids,
+              help="That of this id, also one that waits; several times.")  # fmt: skip
 @subscription_options
 @selector_option
 @count_option
@@ -44,6 +48,7 @@ def browse(
     destination: Named,
     is_all: bool,
     unit: str | None,
+    ids: Sequence[str],
     subscription: str | None,
     client_id: str,
     selector: str | None,
@@ -62,8 +67,8 @@ def browse(
             destination,
             subscription=subscription,
             client_id=client_id,
-            selector=_of_unit(unit, selector),
-            include="all" if is_all else "deliverable",
+            selector=_narrowed(unit, ids, selector),
+            include="all" if is_all or ids else "deliverable",
             tell=lambda text: click.echo(text, err=True),
         )
         if as_json:
@@ -75,11 +80,9 @@ def browse(
             counts = admin.counts(destination, subscription=subscription, client_id=client_id, count_max=0)
             _print_uncommitted(counts.uncommitted, destination)
     if not rows:
-        where = looked_into(destination, subscription)
-        chosen = [f"of unit {printable(unit)}"] if unit is not None else []
-        chosen += ["of what the selector chooses"] if selector is not None else []
-        of = "".join(f" {each}" for each in chosen)
-        click.echo(f"{where}: nothing to receive now{of}" if messages.not_shown else f"{where}: no messages{of}")
+        none = "nothing to receive now" if messages.not_shown else "no messages"
+        told = f"{looked_into(destination, subscription)}: {none}{_asked(unit, ids, selector)}"
+        click.echo(with_id_form(told, *ids))
         _print_not_shown(messages)
         return
     cells = [
@@ -91,12 +94,24 @@ def browse(
     _print_rest(messages, more)
 
 
-def _of_unit(unit: str | None, selector: str | None) -> str | None:
-    """The selector that chooses what it chooses, of this unit."""
-    if unit is None:
-        return selector
-    of = f"{UNIT_OF_ORDER} = '" + unit.replace("'", "''") + "'"
-    return of if selector is None else f"({selector}) AND {of}"
+def _narrowed(unit: str | None, ids: Sequence[str], selector: str | None) -> str | None:
+    """The selector that chooses what it chooses, of this unit and of these ids."""
+    said = [] if selector is None else [f"({selector})"]
+    said += [] if unit is None else [f"{UNIT_OF_ORDER} = {_literal(unit)}"]
+    said += [f"JMSMessageID IN ({', '.join(map(_literal, ids))})"] if ids else []
+    return " AND ".join(said) or None
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _asked(unit: str | None, ids: Sequence[str], selector: str | None) -> str:
+    """Which messages were asked for, for people; nothing when all were."""
+    chosen = [f" of unit {printable(unit)}"] if unit is not None else []
+    chosen += [f" with id {printable(', '.join(ids))}"] if ids else []
+    chosen += [" of what the selector chooses"] if selector is not None else []
+    return "".join(chosen)
 
 
 def _print_uncommitted(count: int, destination: Named) -> None:

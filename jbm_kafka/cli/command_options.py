@@ -80,6 +80,11 @@ def check_id(context: click.Context, parameter: click.Parameter, value: str | No
     return value
 
 
+def check_ids(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
+    """Several of them."""
+    return tuple(str(check_id(context, parameter, value)) for value in values)
+
+
 def not_found(unit: str | None, ids: Sequence[str], *, where: str = "there") -> str:
     """That nothing of the unit or with the ids is there, for people; an id that none can be is told as such."""
     of = [] if unit is None else [f"of unit {unit!r}"]

@@ -13,7 +13,7 @@ from jbm_kafka.cli.command_options import (
     Whole,
     answer_timeout_option,
     can_ask,
-    check_id,
+    check_ids,
     check_unit,
     json_option,
     not_found,
@@ -34,17 +34,13 @@ SHOWN = 50
 DID = {"move": "moved", "remove": "removed", "expire": "expired", "dead-letter": "given up"}
 
 
-def _check_ids(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(check_id(context, parameter, value)) for value in values)
-
-
 def choice_options(function: Function) -> Function:
     """Which messages are meant, and how: passed as the arguments of `_asked`."""
     for option in reversed(
         [
             click.option("--unit", metavar="U", callback=check_unit, help="Those of this unit of order."),
             click.option(
-                "--id", "ids", metavar="ID", multiple=True, callback=_check_ids, help="That of this id; several times."
+                "--id", "ids", metavar="ID", multiple=True, callback=check_ids, help="That of this id; several times."
             ),
             selector_option,
             subscription_options,

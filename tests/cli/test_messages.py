@@ -129,6 +129,23 @@ def test_a_browser_shows_one_unit_also_of_what_a_selector_chooses(kafka: Run, qu
     assert kafka("browse", queue, "--unit", "sue").out == f"queue:{queue}: no messages of unit sue\n"
 
 
+def test_one_message_could_be_looked_at_by_a_selector_only(kafka: Run, queue: str) -> None:
+    """`--id` was no option of browse, though all other commands have it; what waits is shown, too."""
+    kafka("send", queue, "--text", "in turn", "--unit", "joe's", "--count", "3")
+    ids = [row["message_id"] for row in _rows(kafka("browse", queue, "--all", "--json").out)]
+    shown = kafka("browse", queue, "--id", ids[2], "--id", ids[1], "--json")
+    assert [row["message_id"] for row in _rows(shown.out)] == ids[1:]
+    assert shown.err == ""
+    assert kafka("browse", queue, "--id", ids[2]).out.count("in turn") == 1
+    assert kafka("browse", queue, "--id", ids[2], "--unit", "ann").out == (
+        f"queue:{queue}: no messages of unit ann with id {ids[2]}\n"
+    )
+    assert kafka("browse", queue, "--id", "it's").out == (
+        f"queue:{queue}: no messages with id it's; ids begin with ID:\n"
+    )
+    assert kafka("browse", queue, "--id", "").code == 2
+
+
 def test_what_a_selector_chooses_is_received_and_the_rest_stays(kafka: Run, queue: str) -> None:
     for body, region in (("a", "US"), ("b", "EU")):
         assert kafka("send", queue, "--text", body, "--property", f"region={region}").code == 0
