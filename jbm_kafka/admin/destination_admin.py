@@ -13,7 +13,7 @@ from jbm_kafka.core.jms_errors import (
     InvalidDestinationError,
     JMSError,
 )
-from jbm_kafka.core.subscription import check_subscription_name
+from jbm_kafka.core.subscription import checked_subscription_name
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import as_topic, checked_flag
 from jbm_kafka.sidecar.topics import Topics
@@ -116,7 +116,7 @@ class DestinationAdmin(LookingAdmin):
             InvalidDestinationError: there is none of this name with this client id; the text names likely ones.
             IllegalStateError: processes receive from it.
         """
-        check_subscription_name(name)
+        checked_subscription_name(name)
         with self._asking(f"unsubscribe {name!r}"):
             counts = to_be_ended(self.subscriptions(), name, client_id)
             with self._connections.open() as connection:

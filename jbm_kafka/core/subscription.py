@@ -47,7 +47,7 @@ class Subscription:
     """Which messages of its topic it has, in the normal form; empty: every one. The rest counts as never there."""
 
     def __post_init__(self) -> None:
-        check_subscription_name(self.name)
+        checked_subscription_name(self.name)
 
     @property
     def is_durable(self) -> bool:
@@ -98,13 +98,18 @@ class Subscription:
         return bool(self.connection_id) and connection_id == self.connection_id.encode()
 
 
-def check_subscription_name(name: object) -> None:
-    """Raises InvalidSettingError when it cannot be a subscription's, InvalidTypeError when it is no text."""
+def checked_subscription_name(name: object) -> str:
+    """The name.
+
+    Raises:
+        InvalidSettingError: it cannot be a subscription's; InvalidTypeError: it is no text.
+    """
     rule = f"a subscription's name is a str of 1 to {NAME_LENGTH_MAX} characters"
     if not isinstance(name, str):
         raise wrong_type("name", name, rule)
     if not 0 < len(name) <= NAME_LENGTH_MAX:
         raise wrong_value("name", name, rule)
+    return name
 
 
 Source = Queue | Subscription

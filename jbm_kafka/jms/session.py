@@ -13,7 +13,7 @@ from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, Tempo
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionInProgressError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
-from jbm_kafka.core.subscription import Source, check_subscription_name
+from jbm_kafka.core.subscription import Source, checked_subscription_name
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
@@ -217,8 +217,7 @@ class Session:
             IllegalStateError: it has a consumer, or messages of it are unacknowledged.
         """
         with self._core.in_use(beside_listener=True):
-            check_subscription_name(name)
-            self._connection.provider.unsubscribe(self._connection.client_id or "", name)
+            self._connection.provider.unsubscribe(self._connection.client_id or "", checked_subscription_name(name))
 
     def _consumer(
         self, source_of: Callable[[], Source], prefetch: int | None, selector: Selector | None

@@ -12,7 +12,7 @@ from jbm_kafka.core.subscription import (
     Source,
     Subscription,
     SubscriptionKind,
-    check_subscription_name,
+    checked_subscription_name,
     client_id_needed,
     destination_of,
 )
@@ -29,7 +29,7 @@ def durable(
         IllegalStateError: the connection has no client id.
         InvalidSettingError: the name cannot be one.
     """
-    check_subscription_name(name)
+    checked_subscription_name(name)
     if connection.client_id is None:
         raise client_id_needed(name)
     return Subscription(

@@ -10,8 +10,8 @@ from jbm_kafka.core.subscription import (
     NAME_LENGTH_MAX,
     Subscription,
     SubscriptionKind,
-    check_subscription_name,
     checked_client_id,
+    checked_subscription_name,
     client_id_needed,
     destination_of,
 )
@@ -108,7 +108,7 @@ def test_a_name_that_cannot_be_one_is_refused(name: Any) -> None:
 
 def test_a_name_that_is_no_text_was_no_type_error() -> None:
     with pytest.raises(InvalidTypeError, match="name is 5"):
-        check_subscription_name(5)
+        checked_subscription_name(5)
 
 
 @pytest.mark.parametrize(

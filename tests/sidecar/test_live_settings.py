@@ -172,7 +172,8 @@ def test_nothing_is_written_where_nothing_changes(cluster: MemoryCluster, admins
     set_settings(admins, "a", AddressSettings(partitions=2))
     end = cluster.log("jbm.registry", 0).end
     set_settings(admins, "a", AddressSettings(partitions=2))
-    set_settings(admins, "b", AddressSettings())
+    with pytest.raises(InvalidSettingError, match="which says nothing: give one"):
+        set_settings(admins, "b", AddressSettings())
     unset_settings(admins, "a", ("truncate",))
     unset_settings(admins, "b", ())
     assert cluster.log("jbm.registry", 0).end == end
