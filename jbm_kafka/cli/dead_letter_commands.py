@@ -27,6 +27,7 @@ from jbm_kafka.cli.lazy import HintingGroup
 from jbm_kafka.cli.render import as_values, body_of, brief, json_line, printable, table, when
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.jms.message import Message
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -115,7 +116,7 @@ def list_dead_letters(
         if as_json:
             return
         if not rows:
-            click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector)))
+            click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector), origin))
             return
     cells = [
         (when(letter.died_at_ms), _from(letter), _text(letter.reason), letter.origin.delivery_count,
@@ -162,7 +163,7 @@ def retry(
         elif report.letters or report.kept or report.taken:
             _print_report(report)
         if not (report.letters or report.kept or report.taken):
-            said = _none_found(admin, source, _asked(origin, reason, unit, message_id, selector))
+            said = _none_found(admin, source, _asked(origin, reason, unit, message_id, selector), origin)
             if origin is not None or unit is not None or message_id is not None:
                 raise JMSError(with_id_form(said, message_id))
             if not as_json:
@@ -192,9 +193,11 @@ def _tell_of_others(source: Queue, count: int) -> None:
         click.echo(f"{source}: {count} {are} {left_out}; jbm-kafka browse {source.name} shows all", err=True)
 
 
-def _none_found(admin: Admin, source: Queue, asked: str) -> str:
+def _none_found(admin: Admin, source: Queue, asked: str, origin: Queue | Topic | None) -> str:
     """That there are none, and where there may be some."""
     said = f"no dead letters in {source} {asked}".rstrip()
+    with suppress(JMSError):  # a hint
+        said += _if_unknown(admin, origin)
     if asked and any(_is_letter(letter) for letter, _ in admin.dead_letters(source)):
         return f"{said}; there are others, shown without these options"
     queues: list[str] = []
@@ -204,6 +207,23 @@ def _none_found(admin: Admin, source: Queue, asked: str) -> str:
         return f"{said}; another dead-letter queue is named with --from"
     more = f" and {len(queues) - NAMED} more" if len(queues) > NAMED else ""
     return f"{said}; there are some in {', '.join(queues[:NAMED])}{more}: name one with --from {queues[0]}"
+
+
+def _if_unknown(admin: Admin, origin: Queue | Topic | None) -> str:
+    """That there is no such queue or topic, of what was named as where they came from; they may have come nevertheless.
+
+    Empty: there is one.
+    """
+    known = [] if origin is None else admin.destinations()
+    if origin is None or origin in known:
+        return ""
+    other = next((each for each in known if each.name == origin.name), None)
+    if other is not None:
+        return f"; {origin.name!r} is a {other.kind}: --origin {other}"
+    if admin.exists(origin.name):  # nobody has received from it yet
+        return ""
+    likely = likely_name(origin.name, [each.name for each in known if each.kind == origin.kind])
+    return f"; there is no {origin.kind} {origin.name!r}" + (f", did you mean {likely!r}?" if likely else "")
 
 
 def _print_report(report: RetryReport) -> None:

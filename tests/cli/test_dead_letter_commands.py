@@ -78,6 +78,14 @@ def test_dead_letters_are_listed_by_where_they_came_from(kafka: Run, queue: str,
     assert none.out == f"no dead letters in queue:{dead} that the selector chooses; {others}\n"
     none = kafka("dead-letters", "list", "--from", dead, "--origin", dead)
     assert none.out == f"no dead letters in queue:{dead} from queue:{dead}; {others}\n"
+    none = kafka("dead-letters", "list", "--from", dead, "--origin", f"{queue}s")
+    assert none.code == 0, "it was silent about a name that was misspelt"
+    told = f"there is no queue '{queue}s', did you mean '{queue}'?"
+    assert none.out == f"no dead letters in queue:{dead} from queue:{queue}s; {told}; {others}\n"
+    none = kafka("dead-letters", "list", "--from", dead, "--origin", f"topic:{queue}")
+    assert f" from topic:{queue}; '{queue}' is a queue: --origin queue:{queue}; " in none.out
+    none = kafka("dead-letters", "retry", "--from", dead, "--origin", "zzz")
+    assert (none.code, "; there is no queue 'zzz'; " in none.err) == (1, True)
 
 
 def test_what_died_is_sent_again_as_it_was_and_counted_from_zero(
