@@ -8,6 +8,7 @@ import click
 
 from jbm_kafka.admin import PartitionCounts, QueueCounts
 from jbm_kafka.admin.commands import of_subscription
+from jbm_kafka.admin.found_namespaces import namespaces_beside
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import Whole, emit, json_option, subscription_options
@@ -18,6 +19,8 @@ from jbm_kafka.codec.pause_record import NOTHING
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 
+NAMED = 5
+"""So many namespaces are named."""
 UNKNOWN = "?"
 """In hand: only the processes that receive know."""
 
@@ -69,6 +72,7 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
         destinations = admin.destinations()
         found = [admin.counts(queue) for queue in destinations if isinstance(queue, Queue)]
         topics = [(t, admin.partitions(t), admin.paused(t)) for t in destinations if isinstance(t, Topic)]
+        others = [] if destinations or as_json else namespaces_beside(admin)
     if as_json:
         values = [_summary(counts) for counts in found]
         values += [
@@ -80,6 +84,10 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
     if not destinations:
         within = f" in namespace {cluster.namespace!r}" if cluster.namespace else ""
         click.echo(f"no queues or topics{within} at {cluster.bootstrap}; make one with: jbm-kafka create NAME")
+        if others:
+            named = ", ".join(repr(each) if each else "none" for each in others[:NAMED])
+            more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+            click.echo(f"other namespaces that are in use there (--namespace): {named}{more}")
         return
     rows: list[Sequence[object]] = [
         (c.name, "queue", len(c.partitions), _held(c), c.delayed, c.retried, c.members, when(c.oldest_at_ms))

@@ -1,0 +1,20 @@
+"""Which namespaces a cluster has, for somebody who looked into one with nothing in it."""
+
+from __future__ import annotations
+
+from jbm_kafka.admin.asking import Asking
+from jbm_kafka.core.likely_name import likely_name
+from jbm_kafka.sidecar.own_topics import registry_topic
+
+
+def namespaces_beside(admin: Asking) -> list[str]:
+    """The others that somebody has used, by their registries' names; first the one that is meant, probably.
+
+    Empty, of those names: what has no namespace.
+    """
+    with admin._asking("look for namespaces"):
+        end = registry_topic("")
+        topics = [name for name in admin._admin.topic_names() if name == end or name.endswith(f".{end}")]
+    names = {name.removesuffix(end).removesuffix(".") for name in topics} - {admin._namespace}
+    likely = likely_name(admin._namespace, [each for each in names if each])
+    return sorted(names, key=lambda each: (each != likely, each))
