@@ -305,7 +305,7 @@ class _Explaining:
         if is_of_unit and found[-1].rule is Rule.SETTLED and explained_firsts.is_settled(first, told):
             first, found[-1:] = self._since_settled(first, told, seen)
         found[-1:] = self._in_whose_hand(found[-1], first, told)
-        if first.has_gone_on and found[-1].rule is Rule.IN_HAND:
+        if first.has_gone_on and found[-1].rule in (Rule.IN_HAND, Rule.RECEIVERS_BUSY):
             found[-1] = reasons.going_on(found[-1], self._now_ms)
         return _message(row, tuple(self._with_command(each, first) for each in found))
 

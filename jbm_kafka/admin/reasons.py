@@ -111,7 +111,10 @@ def settled(*, is_recording: bool, next_offset: int | None = None, worked_on_in:
 
 
 def going_on(in_hand: Reason, now_ms: int) -> Reason:
-    """It is in a hand, and those before it in its unit were settled lately: unless it is long there, nobody hangs."""
+    """It is in a hand, or its receiver in one beside it, and those before it in its unit were settled lately.
+
+    Unless that has been so for long, nobody hangs. Where it is not known since when, nothing else is said.
+    """
     if in_hand.since_ms is None or now_ms - in_hand.since_ms > GOING_ON_MS:
         return in_hand
     return replace(in_hand, text=f"its unit goes on, message after message: {in_hand.text}", remedy=_ONE_UNIT)

@@ -11,7 +11,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue
 from jbm_kafka.admin import Admin, Explanation, Reason, Rule
-from jbm_kafka.admin.asking_present import Told
+from jbm_kafka.admin.asking_present import PresentOwners, Told
 from jbm_kafka.admin.explained_firsts import first_now, still_to_ask
 from jbm_kafka.admin.held_units import HeldMessageRow
 from jbm_kafka.admin.reasons import GOING_ON_MS, going_on
@@ -112,6 +112,30 @@ def test_of_who_has_it_for_long_it_is_not_said_that_the_unit_goes_on() -> None:
     in_hand = Reason(rule=Rule.IN_HAND, text="it is in the hand of joe", since_ms=1_000, remedy="stop him")
     assert going_on(in_hand, 1_000 + GOING_ON_MS).remedy == ONE_UNIT
     assert going_on(in_hand, 1_001 + GOING_ON_MS) == in_hand
+    nobody_asks = Reason(rule=Rule.RECEIVERS_BUSY, text="no receiver asks for one now")
+    assert going_on(nobody_asks, 0) == nobody_asks
+
+
+def test_a_process_that_works_on_the_unit_was_to_be_stopped_while_its_listener_was_in_the_next(
+    admin: Admin, unrecorded: Connection, orders: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """UNIT-17: what is told of the first message and what of its receiver are some milliseconds apart."""
+    send_big(unrecorded, orders, 300)
+    ask = PresentOwners.ask
+
+    def a_bit_later(*values: Any, **named: Any) -> Told:
+        told = ask(*values, **named)
+        for answer in told.results.values():
+            for each in answer["receivers"]:
+                each["taken"]["offset"] += 1
+        return told
+
+    monkeypatch.setattr(PresentOwners, "ask", a_bit_later)
+    with Worker(unrecorded, orders, "20"):
+        found = only(admin.explain(orders, unit="big"))
+    assert rules(found) == [Rule.IN_HAND, Rule.RECEIVERS_BUSY]
+    assert found.reasons[1].text.startswith("its unit goes on, message after message: the listener of receiver ")
+    assert [each.remedy for each in found.reasons] == ["", ONE_UNIT]
 
 
 def test_units_that_waited_for_a_checkpoint_were_said_to_go_next(
