@@ -10,7 +10,7 @@ from typing import Self
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionInProgressError
+from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.subscription import Source, checked_subscription_name
@@ -38,6 +38,7 @@ from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.strategies import strategy_for, with_triggers
 from jbm_kafka.jms.stream_message import StreamMessage
 from jbm_kafka.jms.subscribing import begin_use, durable, lasting, private, shared
+from jbm_kafka.jms.transaction_block import TransactionBlock
 
 SENDS_MAX = 1_000_000
 """Messages in a group of sends: each is kept until it is confirmed."""
@@ -74,8 +75,8 @@ class Session:
         self._connection = connection
         self._consumers: list[MessageConsumer] = []
         self._default_prefetch = connection.defaults.prefetch
-        self._is_in_block = False
-        """Of `with session.transaction()`."""
+        self._block = TransactionBlock()
+        """`with session.transaction()`."""
         self._is_new = True
         """It had no consumer yet."""
         self._has_closed = False
@@ -325,8 +326,10 @@ class Session:
         Raises:
             TransactionRolledBackError: it could not be committed; everything received comes again.
             IllegalStateError: the session is not transacted.
+            TransactionInProgressError: it is inside `with session.transaction()`, whose end commits.
         """
         with self._core.in_use():
+            self._block.check_commit()
             self._connection.completions.wait_before("commit()")
             self._strategy.commit()
 
@@ -354,20 +357,8 @@ class Session:
                 f"transaction() is for TRANSACTED sessions, and this one is {self.acknowledge_mode.name}; make one "
                 f"with create_session(AcknowledgeMode.TRANSACTED)"
             )
-        if self._is_in_block:
-            raise TransactionInProgressError(
-                "transaction() inside transaction(): a session has one transaction at a time, and the end of the inner "
-                "block would commit what the outer one has done so far; leave the inner one out, or use another session"
-            )
-        self._is_in_block = True
-        try:
+        with self._block.around(self):
             yield self
-        except BaseException as error:
-            _roll_back(self, error)
-            raise
-        finally:
-            self._is_in_block = False
-        self.commit()
 
     def set_default_prefetch(self, count: int) -> None:
         """How many messages each consumer made from now on may hold unacknowledged."""
@@ -488,13 +479,3 @@ class Session:
             self._core.links.remove(consumer._link)
             self._consumers = self._open_consumers()
             raise
-
-
-def _roll_back(session: Session, error: BaseException) -> None:
-    """Undo what a block did that `error` ended; if that fails too, the failure becomes the error's context."""
-    if session.is_closed:
-        return
-    try:
-        session.rollback()
-    except Exception as failure:
-        failure.__context__, error.__context__ = error.__context__, failure

@@ -238,6 +238,29 @@ def test_a_transaction_inside_a_transaction_committed_half_of_the_outer_one() ->
         pass
 
 
+def test_a_commit_inside_a_transaction_block_stayed_when_the_block_rolled_back() -> None:
+    with ConnectionFactory("memory://half").create_connection() as connection:
+        session = connection.create_session(AcknowledgeMode.TRANSACTED)
+        producer = session.create_producer(ORDERS)
+
+        def half() -> None:
+            with session.transaction():
+                producer.send("half")
+                session.commit()
+
+        with pytest.raises(TransactionInProgressError, match="the end of the block commits"):
+            half()
+        with session.transaction():
+            producer.send("dropped")
+            session.rollback()  # who drops it all may, and go on
+            producer.send("whole")
+        producer.send("alone")
+        session.commit()
+        consumer = connection.create_session().create_consumer(ORDERS)
+        found = [message.body for message in iter(lambda: consumer.receive(1), None)]
+        assert sorted(found) == ["alone", "whole"]
+
+
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.2p1\r\n"])
 def test_a_port_of_another_server_took_ten_seconds_and_gave_no_remedy(answer: bytes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
