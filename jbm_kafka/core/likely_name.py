@@ -73,7 +73,7 @@ ADDRESS_SETTINGS = (
 """What `AddressSettings` alone has, which imports this module."""
 
 
-_LIKENESS_MIN = 0.65
+_LIKENESS_MIN = 0.61
 """As difflib counts it; at its own 0.6 `durable` is like `url`."""
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Where a word of a name in Java begins, as in `getJMSMessageID`."""

@@ -7,8 +7,7 @@ messages of a slow channel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 HALF_MS: Final = 500
 """How long half of a step should last: it is raised when half is used up."""
@@ -18,8 +17,7 @@ STEADY: Final = 16_384
 """From here on a step that was too short is doubled only."""
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedLimits:
+class OfferedLimits(NamedTuple):
     """Between what the step of a channel's mark stays, in offsets."""
 
     least: int = 16

@@ -74,12 +74,14 @@ class ThreadWorker:
         self._steps = steps
         self._never = threading.Event()
         self._is_abandoned = False
+        self._is_over = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     @property
     def is_alive(self) -> bool:
-        return self._thread.is_alive()
+        # Not `Thread.is_alive`: a Ctrl-C within that of Python 3.11 takes a thread that runs for one that has ended.
+        return not self._is_over
 
     def wait_end(self, timeout_s: float) -> bool:
         self._thread.join(timeout_s)
@@ -89,8 +91,11 @@ class ThreadWorker:
         self._is_abandoned = True
 
     def _run(self) -> None:
-        for wait in self._steps:
-            if wait is not GO_ON and not self._is_abandoned:
-                (wait.signal or self._never).wait(wait.timeout_s)
-            if self._is_abandoned:
-                return
+        try:
+            for wait in self._steps:
+                if wait is not GO_ON and not self._is_abandoned:
+                    (wait.signal or self._never).wait(wait.timeout_s)
+                if self._is_abandoned:
+                    return
+        finally:
+            self._is_over = True

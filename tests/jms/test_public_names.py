@@ -112,8 +112,8 @@ OF_ONE_TYPE = re.compile(r"[gs]et_(boolean|byte|short|long|float|double|string|o
 def test_help_begins_with_every_name_in_the_order_of_use(kind: type) -> None:
     """Python lists them by the alphabet. One that is not in the overview is new, or the package's own."""
     told = set(re.findall(r"\w+", inspect.getdoc(kind) or ""))
-    shown = {name for name in dir(kind) if not name.startswith("_") and not OF_ONE_TYPE.fullmatch(name)}
-    assert shown - told == set()
+    names = {name for name in dir(kind) if not name.startswith("_") and hasattr(kind, name)}
+    assert {name for name in names if not OF_ONE_TYPE.fullmatch(name)} - told == set()
 
 
 @pytest.mark.parametrize("kind", [*MANUALS[:5], Admin], ids=lambda kind: str(kind.__name__))
