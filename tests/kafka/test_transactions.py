@@ -5,6 +5,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -212,21 +213,32 @@ def test_a_producer_fenced_with_records_under_way_says_so(
     older = producer(kafka, kafka_name)
     older.begin()
     newer = producer(kafka, kafka_name)
-    for record in numbered(topic, range(50)):
-        older.produce(record)
+
+    def produce_some() -> None:
+        for record in numbered(topic, range(50)):
+            older.produce(record)
 
     def commit_in_small_batches() -> None:
         for _ in range(2):
             older.produce(Outgoing(topic, 0, None, bytes(6_000), batch_bytes_max=10_000))
         older.commit(WAIT_S)
 
+    def go_on() -> None:
+        produce_some()
+        if end == "abort":
+            older.abort(WAIT_S)
+        elif end == "commit":
+            older.commit(WAIT_S)
+        else:
+            commit_in_small_batches()
+
     if end == "close":
-        older.close()
+        with suppress(OutcomeUnknown):  # it may hear of it sooner
+            produce_some()
     else:
-        commit = commit_in_small_batches if end == "small batches" else lambda: older.commit(WAIT_S)
         with pytest.raises(OutcomeUnknown):
-            older.abort(WAIT_S) if end == "abort" else commit()
-        older.close()
+            go_on()
+    older.close()
     newer.begin()
     newer.produce(numbered(topic, [1])[0])
     newer.commit(WAIT_S)
