@@ -25,7 +25,13 @@ TINY = Plan(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(SHAPES))
+LONG = {"forward", "held", "waiting"}
+"""Played by `make test-slow`."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in SHAPES]
+)
 def test_a_shape_measures_every_client_and_judges_its_targets(bootstrap: str, name: str) -> None:
     told: list[str] = []
     result = SHAPES[name](Cluster(bootstrap), replace(TINY, warm_ups=0), told.append)

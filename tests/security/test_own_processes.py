@@ -62,7 +62,7 @@ def test_the_bookstore_is_played_and_proved_in_a_namespace(environment: dict[str
     delete_topics_beginning_with(secured.open, "bookstore.")
 
 
-@pytest.mark.parametrize("name", ["latency", "send"])
+@pytest.mark.parametrize("name", ["latency", pytest.param("send", marks=pytest.mark.slow)])
 def test_a_benchmark_measures_there(cluster: Cluster, name: str) -> None:
     result = SHAPES[name](cluster, TINY, lambda _: None)
     assert all(row.median > 0 for row in result.rows.values())

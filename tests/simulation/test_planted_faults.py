@@ -13,7 +13,10 @@ SEEDS = [*range(1, 20), *range(40, 70), *range(100, 200)]
 RARE = {
     "a_nack_counts_the_whole_unit": 111,
     "a_selector_that_comes_is_not_asked_of_what_is_there": 114,
+    "a_commit_leaves_one_out": 15,
+    "a_run_of_a_unit_goes_on_whoever_chooses_it": 26,
     "auto_acknowledges_when_it_hands_over": 17,
+    "group_metadata_read_when_it_is_used": 71,
     "client_acknowledges_later_ones_too": 26,
     "what_a_rebalance_takes_counts": 46,
 }
