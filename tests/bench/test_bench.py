@@ -25,7 +25,7 @@ TINY = Plan(
 )  # fmt: skip
 
 
-LONG = {"forward", "held", "waiting"}
+LONG = {"backlog", "forward", "held", "waiting"}
 """Played by `make test-slow`."""
 
 

@@ -37,6 +37,7 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_it_passes_twice_in_a_row_and_finds_what_is_then_broken_by_hand(start_demo: Start, bootstrap: str) -> None:
     first = start_demo(*CUSTOMERS, "--no-spark")
     said = first.communicate()[0]

@@ -50,6 +50,7 @@ def run(environment: dict[str, str], *arguments: str) -> "subprocess.CompletedPr
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
 
+@pytest.mark.slow
 def test_the_bookstore_is_played_and_proved_in_a_namespace(environment: dict[str, str], secured: SecuredBroker) -> None:
     """It took an address at most, and its workers knew none of the rest."""
     done = run(environment, "demo", "--customers", "8", "--no-spark")
