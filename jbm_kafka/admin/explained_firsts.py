@@ -1,7 +1,7 @@
 """Units whose first message is settled while they are asked about: what the owner says of the one that is first now.
 
 What is settled is seen in the changelog after the next checkpoint only, so the owner is always ahead of it. Besides the
-first he is asked about some that follow, and what waits behind another names that one.
+first it is asked about some that follow, and what waits behind another names that one.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ class AwaitedPartitions:
 
     def __init__(self, data: GroupData) -> None:
         self._data = data
-        self._since_ms = data.clock.monotonic_ms()
-        """Since when it has none."""
+        self._since_ms: int | None = None
+        """Since when it was seen to have none."""
         self._has_had = False
         self._is_told = data.group.is_temporary
         """Of this wait."""
@@ -33,12 +33,13 @@ class AwaitedPartitions:
         """Tell once a wait, when it takes long."""
         if self._data.channels or (not self._has_had and consumer.assignment()):
             self._has_had, self._is_told = True, self._data.group.is_temporary
-            self._since_ms = 0
+            self._since_ms = None
             return
         if self._is_told:
             return
         now_ms = self._data.clock.monotonic_ms()
-        self._since_ms = self._since_ms or now_ms
+        if self._since_ms is None:
+            self._since_ms = now_ms
         waited_ms = now_ms - self._since_ms
         if waited_ms >= (LONG_MS if self._has_had else PATIENCE_MS) and not consumer.assignment():
             self._is_told = True

@@ -219,6 +219,7 @@ class TransactionWriter:
                 yield from self._pool.make_ready()
                 if unanswered >= HANGS_AFTER:
                     yield from self._end_what_hangs(frozen, checkpoint_id)
+                    yield from self._pool.make_ready()  # which ends that, where its abort had no answer
                 unanswered += 1
                 return self._is_committed(frozen, checkpoint_id)
             except KafkaClientError as error:
@@ -236,15 +237,23 @@ class TransactionWriter:
             "checkpoint %s: what may be left of it in its partitions is ended by a transaction more", checkpoint_id
         )
         producer = self._pool.producer
-        producer.begin()
         try:
-            yield from self._produce(producer, frozen, self._transfers)
+            producer.begin()
+        except KafkaClientError as error:
+            log.info("checkpoint %s: %s; a new producer takes over", checkpoint_id, error)
+            self.renew()
+            return
+        try:
             for part in frozen:
                 # As nobody's member: the metadata may be of a membership that is over, and it comes to nothing anyway.
                 offsets = _offsets(part, checkpoint_id)
                 producer.send_offsets(None, part.group.group_id, part.group.topic, offsets)
             if self._has_mark:
                 self._mark(producer, checkpoint_id)
+            # Last, for the answer that is waited for is in what is above.
+            yield from self._produce(producer, frozen, self._transfers)
+        except KafkaClientError as error:  # such as of a topic that is gone: what was written before ends all the same
+            log.info("checkpoint %s: not all of it could be written once more: %s", checkpoint_id, error)
         finally:
             self._abort(producer)
 

@@ -82,6 +82,26 @@ def test_what_kafka_left_open_of_a_checkpoint_is_ended_by_another(cluster: Memor
     assert len(records) == 1
 
 
+def test_what_cannot_be_written_once_more_keeps_no_answer_back(cluster: MemoryCluster) -> None:
+    """LOG-5: a topic that was deleted meanwhile, or a client that cannot begin, would have been in the way for ever."""
+    for is_begun in (True, False):
+        writer = writer_of(cluster)
+        cluster.faults.commits.append(CommitFault.NOT_HEARD)
+        name = writer.next_id()
+        with pytest.raises(OutcomeUnknown):
+            list(writer.commit((), [TRANSFER], name))
+        cluster.faults.forgotten_marks = 1
+        steps = writer.find_out((), name)
+        for _ in range(HANGS_AFTER):
+            next(steps)
+        if is_begun:
+            cluster.faults.leaderless = frozenset({("out", 0)})
+        else:
+            writer._pool.producer.begin()  # so that the next one is refused
+        assert run_beside(writer, steps) is False
+        cluster.faults.leaderless = frozenset()
+
+
 def test_topics_that_are_gone_are_named(cluster: MemoryCluster) -> None:
     """Of LOG-5: what a refused transaction wrote to and is not there; whoever wrote it is left out of the next."""
     gone = Transfer(about="a commit", sends=(Outgoing("gone", 0, None, b"body"),), settlings=())
