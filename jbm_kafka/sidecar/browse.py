@@ -22,6 +22,7 @@ from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.hand import NOTHING, Hand
 from jbm_kafka.sidecar.hands import Hands
 from jbm_kafka.sidecar.intake import is_for_another, reference_of, what_it_has
+from jbm_kafka.sidecar.steps import pause_thread
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import recover_channels
 
@@ -100,7 +101,13 @@ def _open_partitions(scope: ChangelogScope, places: Collection[int], admin: Kafk
 
 def _states(scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: LogReader) -> dict[int, ChannelState]:
     found = recover_channels(
-        scope, range(partitions), admin=admin, reader=reader, journal=NoJournal(), timeout_s=READ_TIMEOUT_S
+        scope,
+        range(partitions),
+        admin=admin,
+        reader=reader,
+        journal=NoJournal(),
+        timeout_s=READ_TIMEOUT_S,
+        pause=pause_thread,
     )
     states: dict[int, ChannelState] = {}
     for partition, recovered in found.items():

@@ -164,6 +164,7 @@ class ChannelOpener:
                 reader=reader,
                 journal=self._journal,
                 timeout_s=READ_TIMEOUT_S,
+                pause=self._workers.pause,
                 delivered_below=delivered_below,
             )
         finally:

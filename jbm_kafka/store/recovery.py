@@ -9,7 +9,7 @@ the transaction that records the new position. Until then a repeated recovery co
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
@@ -25,6 +25,11 @@ READINGS_MAX = 3
 """One may find the journal damaged, and one a living owner's checkpoint between two questions (when somebody only
 looks); then the next agrees, or the owner is so busy that it finds one more: that is seen by its changelog. What still
 differs, with no other checkpoint since the last reading, differs for good."""
+LATER_READINGS_MAX = 10
+LATER_S = 1.0
+"""A broker that has just started answers with offsets of a moment before for a while. Whoever believes such a one
+delivers again what was acknowledged, so it is asked for ten seconds more; a restored offset, which looks the same, is
+rare and can wait for so long."""
 
 _QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED, StartReason.SUBSCRIBED_ANEW})
 _TOLD_ELSEWHERE = frozenset({StartReason.OWNER_GOES_ON, StartReason.TOPIC_RECREATED})
@@ -79,6 +84,13 @@ class _Found:
         return self.is_journal_damaged or (self.is_disputed and not self.is_written)
 
     @property
+    def is_older(self) -> bool:
+        """True when the committed offset is that of another checkpoint, and lower."""
+        position, committed = self.decoded.position, self.committed
+        is_lower = position is not None and committed is not None and committed.position < position.watermark
+        return is_lower and self.is_disputed and not self.is_written
+
+    @property
     def is_journal_damaged(self) -> bool:
         """True when a value that cannot be read was not read from Kafka: there it may be well."""
         return any(key not in self.contents.places for key in (*self.decoded.corrupt, *self.decoded.newer))
@@ -92,9 +104,12 @@ def recover_channels(
     reader: LogReader,
     journal: Journal,
     timeout_s: float,
+    pause: Callable[[float], None],
     delivered_below: int | None = None,
 ) -> Mapping[int, RecoveredChannel]:
     """The state of the given partitions, all of them read side by side.
+
+    `pause` waits the given seconds: before an offset of an earlier checkpoint is believed, it is asked for again.
 
     `delivered_below`: an owner opens them anew, whose receivers may have had offsets below it, if it turns out that the
     topic was made anew, which the owner tells; None: they were assigned.
@@ -104,7 +119,9 @@ def recover_channels(
     """
     found: dict[int, _Found] = {}
     asked = list(partitions)
-    for _ in range(READINGS_MAX):
+    for reading in range(READINGS_MAX + LATER_READINGS_MAX):
+        if reading >= READINGS_MAX:
+            pause(LATER_S)
         committed = admin.committed(scope.group, scope.topic, asked)
         contents = read_changelogs(scope, asked, admin=admin, reader=reader, journal=journal, timeout_s=timeout_s)
         for p in asked:
@@ -112,7 +129,8 @@ def recover_channels(
             found[p] = _Found(committed.get(p), contents[p], decoded, _is_written(found.get(p), decoded))
             if found[p].is_journal_damaged:
                 journal.discard(scope.journal_channel(p))
-        asked = [p for p in asked if found[p].is_to_be_read_again]
+        is_late = reading >= READINGS_MAX - 1
+        asked = [p for p in asked if (found[p].is_older if is_late else found[p].is_to_be_read_again)]
         if not asked:
             break
     begins = admin.begin_positions(scope.topic, partitions)

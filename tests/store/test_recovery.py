@@ -5,13 +5,15 @@ Method: topics as lists, written by the test as checkpoints write them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.core.entries import Duplicates, HeldGone, Position, SeenId
 from jbm_kafka.core.start_position import StartReason
 from jbm_kafka.ports import CommittedOffset, Unreachable
-from jbm_kafka.store.recovery import recover_channels
+from jbm_kafka.store.recovery import LATER_READINGS_MAX, LATER_S, READINGS_MAX, recover_channels
 from tests.support.recovery_world import CHANGELOG, GROUP, SCOPE, TOPIC, World, held, settled
 from tests.support.scripted_kafka import ScriptedKafka
 
@@ -38,7 +40,8 @@ def test_other_groups_entries_do_not_count() -> None:
 def test_partitions_are_recovered_side_by_side() -> None:
     world = World()
     first, second = world.checkpoint(10), world.checkpoint(20, held(25), partition=1)
-    found = recover_channels(SCOPE, (1, 0), admin=world.kafka, reader=world.kafka, journal=world.journal, timeout_s=1)
+    told: dict[str, Any] = {"admin": world.kafka, "reader": world.kafka, "journal": world.journal}
+    found = recover_channels(SCOPE, (1, 0), timeout_s=1, pause=world.pauses.append, **told)
     assert (found[0].entries, found[1].entries) == ((first,), (second, held(25)))
 
 
@@ -90,6 +93,29 @@ def test_an_offset_restored_with_its_metadata_means_deliver_again_and_is_told(
     assert (found.start_position, found.reason) == (10, StartReason.OLDER_CHECKPOINT)
     assert "committed offset 10 by checkpoint jbm.f.0:1" in caplog.text
     assert "changelog at 60 by checkpoint jbm.f.0:2" in caplog.text
+    assert world.pauses == [LATER_S] * LATER_READINGS_MAX
+
+
+@pytest.mark.parametrize("stale", [3, READINGS_MAX, READINGS_MAX + LATER_READINGS_MAX - 1])
+def test_a_broker_that_had_just_started_told_an_offset_of_a_moment_before_and_all_since_it_came_again(
+    caplog: pytest.LogCaptureFixture, stale: int
+) -> None:
+    """Of LOG-3: taken for an operator's reset, with what was acknowledged since."""
+    world = World()
+    world.checkpoint(10)
+    before = dict(world.kafka.offsets)
+    position = world.checkpoint(60, settled(0, 70))
+
+    class JustStarted(ScriptedKafka):
+        def committed(self, group: str, topic: str, partitions: object) -> dict[int, CommittedOffset]:
+            self.offsets = before if self.committed_asked < stale else now
+            return dict(super().committed(group, topic, (0,)))
+
+    now = dict(world.kafka.offsets)
+    world.kafka = JustStarted(world.kafka.topics, world.kafka.offsets)
+    found = world.recover()
+    assert (found.entries, found.reason) == ((position, settled(0, 70)), StartReason.CHANGELOG)
+    assert not [record for record in caplog.records if record.levelname != "DEBUG"]
 
 
 def test_a_checkpoint_between_two_questions_is_no_dispute() -> None:

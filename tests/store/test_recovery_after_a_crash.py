@@ -6,6 +6,7 @@ Method: transactions and a group of the in-memory Kafka; the process crashes bet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,8 @@ def recover(kafka: MemoryKafka, journal: MemoryJournal) -> RecoveredChannel:
     topic_id = admin.describe([TOPIC])[TOPIC].topic_id
     scope = ChangelogScope(group=GROUP, topic=TOPIC, topic_id=topic_id, changelog_topic=CHANGELOG)
     reader = kafka.log_reader()
-    return recover_channels(scope, (0,), admin=admin, reader=reader, journal=journal, timeout_s=0.01)[0]
+    told: dict[str, Any] = {"admin": admin, "reader": reader, "journal": journal}
+    return recover_channels(scope, (0,), timeout_s=0.01, pause=lambda seconds: None, **told)[0]
 
 
 @pytest.fixture

@@ -90,7 +90,15 @@ def test_local_state_of_another_topic_id_is_not_believed() -> None:
     world.recover()
     world.kafka.topics[TOPIC].topic_id = "T2"
     scope = replace(SCOPE, topic_id="T2")
-    found = recover_channels(scope, (0,), admin=world.kafka, reader=world.kafka, journal=world.journal, timeout_s=1)[0]
+    found = recover_channels(
+        scope,
+        (0,),
+        admin=world.kafka,
+        reader=world.kafka,
+        journal=world.journal,
+        timeout_s=1,
+        pause=world.pauses.append,
+    )[0]
     assert found.reason is StartReason.TOPIC_RECREATED
     assert found.entries == (replace(old, topic_id="T2", checkpoint_id="", watermark=0, fetched=0, offered=0),)
     assert found.obsolete == (encode_entry(GROUP, held(12))[0],)
@@ -105,13 +113,26 @@ def test_a_topic_made_anew_has_one_line_and_not_one_for_each_partition(caplog: p
     caplog.set_level(logging.INFO)
     world.kafka.topics[TOPIC].topic_id = "T2"
     scope = replace(SCOPE, topic_id="T2")
-    recover_channels(scope, (0, 1), admin=world.kafka, reader=world.kafka, journal=world.journal, timeout_s=1)
+    recover_channels(
+        scope,
+        (0, 1),
+        admin=world.kafka,
+        reader=world.kafka,
+        journal=world.journal,
+        timeout_s=1,
+        pause=world.pauses.append,
+    )
     [line] = caplog.records
     assert line.levelno == logging.WARNING
     assert f"{TOPIC}[0] begins at 0: the topic was made anew; changelog at 10" in line.getMessage()
     assert "; so do 1 more of its partitions; what was recorded is about the topic before" in line.getMessage()
     caplog.clear()
-    told: dict[str, Any] = {"admin": world.kafka, "reader": world.kafka, "journal": world.journal}
+    told: dict[str, Any] = {
+        "admin": world.kafka,
+        "reader": world.kafka,
+        "journal": world.journal,
+        "pause": world.pauses.append,
+    }
     recover_channels(scope, (0, 1), timeout_s=1, delivered_below=0, **told)
     assert not caplog.records, "an owner that opens one after the other has said so once"
 

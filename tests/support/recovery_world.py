@@ -34,6 +34,8 @@ class World:
     kafka: ScriptedKafka = field(default_factory=ScriptedKafka)
     clock: ManualClock = field(default_factory=ManualClock)
     number: int = 0
+    pauses: list[float] = field(default_factory=list)
+    """What recovery waited, in seconds."""
 
     def __post_init__(self) -> None:
         self.journal = MemoryJournal(clock=self.clock)
@@ -69,6 +71,7 @@ class World:
             reader=self.kafka,
             journal=self.journal if journal is None else journal,
             timeout_s=1,
+            pause=self.pauses.append,
         )
         assert list(found) == list(partitions)
         return found[partitions[0]]
