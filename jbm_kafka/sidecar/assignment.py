@@ -80,6 +80,8 @@ class Assignment:
         """Recover each channel beside; its partition starts when it is open."""
         if self._going is None:
             return {}
+        if partitions:
+            self._membership.given()
         if partitions and not self._data.group.is_temporary:
             log_assigned(self._data.group, partitions)
         self._open(partitions, assigned_at_ms=self._data.clock.monotonic_ms())
@@ -290,6 +292,7 @@ class Assignment:
         """The group has given them away: drop them, write nothing."""
         self._forget_opening(partitions)
         if partitions:
+            self._membership.lost()
             log_lost(self._data.group, partitions, self._data.config.session_timeout_ms)
         for partition in partitions:
             channel = self._data.channels.get(partition)

@@ -7,6 +7,7 @@ import logging
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.ports import GroupConsumer
 from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.membership import Membership
 
 log = logging.getLogger("jbm_kafka.partitions")
 
@@ -19,10 +20,14 @@ live."""
 
 class AwaitedPartitions:
     """The waits of one member: for its first partitions, from now on, and for others after it lost some. The owner
-    thread's."""
+    thread's.
 
-    def __init__(self, data: GroupData) -> None:
+    One that passed its last ones on in order waits for nothing: others have them, as they should.
+    """
+
+    def __init__(self, data: GroupData, membership: Membership) -> None:
         self._data = data
+        self._membership = membership
         self._since_ms: int | None = None
         """Since when it was seen to have none."""
         self._has_had = False
@@ -35,7 +40,7 @@ class AwaitedPartitions:
             self._has_had, self._is_told = True, self._data.group.is_temporary
             self._since_ms = None
             return
-        if self._is_told:
+        if self._is_told or (self._has_had and not self._membership.is_bereft):
             return
         now_ms = self._data.clock.monotonic_ms()
         if self._since_ms is None:

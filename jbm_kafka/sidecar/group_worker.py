@@ -223,7 +223,7 @@ class GroupWorker:
                 client_id=self._client_id,
             )  # fmt: skip
             try:
-                awaited = AwaitedPartitions(self.data)
+                awaited = AwaitedPartitions(self.data, self.membership)
                 while not self._is_stopping and not self._is_unused():
                     yield self.turn.once(consumer)
                     awaited.look(consumer)

@@ -28,6 +28,16 @@ class Membership:
         """When, while nobody received, something was last seen in a hand."""
         self._was_rebalanced = False
         """Others wanted partitions of ours while nobody received here."""
+        self.is_bereft = False
+        """Partitions were lost, and none came since."""
+
+    def given(self) -> None:
+        """Partitions came."""
+        self.is_bereft = False
+
+    def lost(self) -> None:
+        """Partitions are with others, and nobody here was asked."""
+        self.is_bereft = True
 
     def rebalanced(self) -> None:
         """Partitions were given up to others."""
