@@ -35,6 +35,7 @@ from jbm_kafka.sidecar.checkpoint_parts import Participant, Settling, Transfer
 from jbm_kafka.sidecar.departures import Departures
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.long_work import LongWork
 from jbm_kafka.sidecar.membership import Membership
 from jbm_kafka.sidecar.operator_departures import OperatorDepartures, Reply
 from jbm_kafka.sidecar.owned_channel import owned
@@ -223,10 +224,11 @@ class GroupWorker:
                 client_id=self._client_id,
             )  # fmt: skip
             try:
-                awaited = AwaitedPartitions(self.data, self.membership)
+                awaited, work = AwaitedPartitions(self.data, self.membership), LongWork(self.data)
                 while not self._is_stopping and not self._is_unused():
                     yield self.turn.once(consumer)
                     awaited.look(consumer)
+                    work.look()
                 if not self._is_stopping:  # unused: nobody would tell a receiver that comes back of a pause meanwhile
                     self.turn.dispatch.keep_back()
                 self._is_stopping = True

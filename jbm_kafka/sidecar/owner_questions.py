@@ -14,16 +14,15 @@ from itertools import islice
 from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
-from jbm_kafka.codec.identity import message_id_of
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.standing import Rule, Standing, standing_of, standing_of_gate, standing_of_place
-from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.operator_departures import Reply
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
+from jbm_kafka.sidecar.taken_message import taken_message
 
 log = logging.getLogger(__name__)
 
@@ -174,23 +173,12 @@ class OwnerQuestions:
 
     def _taken(self, link: Link) -> dict[str, Any] | None:
         """The message that its listener is in, or that its application took last and has not finished."""
-        delivery = link.buffer.taken
-        if delivery is None:
-            return None
-        partition, offset = delivery.place
-        if not link.demand.is_in_listener:
-            channel = self._data.channels.get(partition)
-            hand = {} if channel is None else channel.state.in_hand.get(link.terms.session_id, {})
-            if offset not in hand or offset in link.unread(partition):
-                return None
-        record: KafkaRecord = delivery.reference.record  # type: ignore[assignment]
-        message_id = message_id_of(record.headers(), delivery.lease.channel.topic, partition, offset)
-        clock = self._data.clock
-        return {
-            "partition": partition,
-            "offset": offset,
-            "message_id": message_id if len(message_id) <= ID_MAX else "",
-            "since_ms": clock.now_ms() - link.demand.asked_ms_ago(clock.monotonic_ms()),
+        taken = taken_message(self._data, link)
+        return taken and {
+            "partition": taken.partition,
+            "offset": taken.offset,
+            "message_id": taken.message_id if len(taken.message_id) <= ID_MAX else "",
+            "since_ms": self._data.clock.now_ms() - taken.ago_ms,
         }
 
     def _has_some_ready(self) -> Callable[[Link], bool]:

@@ -1,0 +1,76 @@
+"""What the log says of an application that is in one message for long: it works, or it hangs.
+
+Nobody else can tell while the process lives: its group hears its heartbeats. docs/logging.md lists the lines.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.group_data import GroupData
+from jbm_kafka.sidecar.taken_message import TakenMessage, taken_message
+
+log = logging.getLogger("jbm_kafka.messages")
+
+LOOK_MS = 5_000
+FIRST_MS = 60_000
+"""Told after so long, and again whenever it has doubled: six lines in an hour."""
+EACH_MAX = 5
+"""So many of one look have a line of their own; the others are counted."""
+
+
+class LongWork:
+    """Of the receivers of one group worker. The owner thread's."""
+
+    def __init__(self, data: GroupData) -> None:
+        self._data = data
+        self._looked_at_ms = 0
+        self._told: dict[str, tuple[int, int]] = {}
+        """By link id: after how many calls of its application, and for how long it was told last."""
+
+    def look(self) -> None:
+        """Tell of those who are in a message for longer than was told before."""
+        now_ms = self._data.clock.monotonic_ms()
+        if now_ms - self._looked_at_ms < LOOK_MS or self._data.group.is_temporary:
+            return
+        self._looked_at_ms = now_ms
+        found = list(self._long_ones())
+        for link, taken in found[:EACH_MAX]:
+            _tell(link, taken)
+        if len(found) > EACH_MAX:
+            log.info(
+                "%s: %d more receivers of this process are in one message for a minute or longer",
+                self._data.group,
+                len(found) - EACH_MAX,
+            )
+
+    def _long_ones(self) -> Iterator[tuple[Link, TakenMessage]]:
+        told, self._told = self._told, {}
+        for link_id, link in self._data.links.items():
+            receives = link.demand.receives
+            before_receives, before_ms = told.get(link_id, (receives, 0))
+            limit_ms = 2 * before_ms if before_ms and before_receives == receives else FIRST_MS
+            taken = taken_message(self._data, link)
+            if taken is None:
+                continue
+            if taken.ago_ms >= limit_ms:
+                self._told[link_id] = (receives, taken.ago_ms)
+                yield link, taken
+            elif link_id in told and before_receives == receives:
+                self._told[link_id] = told[link_id]
+
+
+def _tell(link: Link, taken: TakenMessage) -> None:
+    log.info(
+        "%s[%d] offset %d: %s for %.0f s%s%s; id %s",
+        taken.topic,
+        taken.partition,
+        taken.offset,
+        "a listener is in it" if link.demand.is_in_listener else "received and not acknowledged, and nothing was asked",
+        taken.ago_ms / 1000,
+        f", client id {link.terms.client_id}" if link.terms.client_id else "",
+        "; its unit waits for it" if taken.has_unit else "",
+        taken.message_id,
+    )
