@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 from jbm_kafka.core.address_settings import AddressSettings
 from jbm_kafka.memory.memory_held import MemoryHeldStore
@@ -47,13 +48,15 @@ class Processes:
         self.cluster = MemoryCluster(self.clock)
         self.alive: list[Sidecar] = []
 
-    def start(self) -> tuple[MemoryKafka, Sidecar]:
+    def start(self, **numbers: int) -> tuple[MemoryKafka, Sidecar]:
+        """`numbers`: other values of the sidecar's configuration."""
         kafka = MemoryKafka(self.cluster)
         config = SidecarConfig(
             session_timeout_ms=SESSION_TIMEOUT_MS,
             linger_ms=LINGER_MS,
             address_settings={"#": AddressSettings(partitions=2)},
         )
+        config = replace(config, **numbers)  # type: ignore[arg-type]
         stores = Stores(
             MemoryJournal(clock=self.clock),
             MemoryHeldStore(),

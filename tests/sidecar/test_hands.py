@@ -169,6 +169,27 @@ def test_nobody_is_asked_of_a_partition_that_the_only_receiver_has_not_got_yet(
         processes.close()
 
 
+def test_what_was_acknowledged_just_now_was_shown_as_if_it_waited() -> None:
+    """UNIT-13: it is in no hand any more, and in no changelog before the next checkpoint, which is not due."""
+    processes = Processes()
+    kafka, only = processes.start(checkpoint_interval_ms=60_000)
+    try:
+        link = link_of("s")
+        worker = link.group_worker = only.sources.attach(QUEUE, link)
+        eventually(lambda: worker.is_settled, "the consumer is not served")
+        send_all(kafka, [Outgoing(QUEUE.name, 0, None, b"a")])
+        link.request(1)
+        eventually(lambda: len(link.buffer) > 0, "nothing came")
+        taken = link.pop()
+        assert taken is not None
+        taken.lease.acknowledge(taken.offset)
+        looking = Hands(kafka, namespace="", ours=only.sources.group_worker_of(QUEUE))
+        found = browse(kafka, GROUP, now_ms=500, hands=looking, include_all=True)
+        assert [seen.state for seen in found] == []
+    finally:
+        processes.close()
+
+
 def test_who_cannot_ask_is_told_why(kafka: MemoryKafka, caplog: pytest.LogCaptureFixture) -> None:
     """Of UNIT-13: here the topic for commands is missing; on a cluster it may be the right to write there."""
     with_member(kafka)

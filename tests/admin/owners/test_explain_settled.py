@@ -17,39 +17,14 @@ from jbm_kafka.admin.held_units import HeldMessageRow
 from jbm_kafka.admin.reasons import GOING_ON_MS, going_on
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.memory.memory_kafka import MemoryCluster
-from jbm_kafka.providers import in_memory
 from jbm_kafka.sidecar.browse import browse
+from tests.admin.owners.brokers import Brokers
 from tests.admin.test_explain import only, rules, until
-from tests.admin.test_explain_owners import Brokers
 from tests.jms.support import receive
 
 ONE_UNIT = "messages of one unit follow one another: more receivers or processes do not help it"
 SETTLED = "it is settled (acknowledged, given up or expired), and that is not recorded yet"
 WAITS = "the process that has its partition waits for a checkpoint, and hands over no more before"
-
-
-@pytest.fixture
-def url(kafka_name: str) -> str:
-    return f"memory://{kafka_name}"
-
-
-@pytest.fixture
-def cluster(url: str) -> Iterator[MemoryCluster]:
-    world = in_memory.use_world(url.removeprefix("memory://"))
-    yield world.cluster
-    world.let_go()
-
-
-@pytest.fixture
-def orders(admin: Admin, kafka_name: str) -> Queue:
-    admin.create_queue(kafka_name, partitions=1)
-    return Queue(kafka_name)
-
-
-@pytest.fixture
-def connection(url: str, kafka_name: str, cluster: MemoryCluster, admin: Admin) -> Iterator[Connection]:
-    with ConnectionFactory(url, namespace=kafka_name).create_connection() as made:
-        yield made
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -16,60 +15,13 @@ from jbm_kafka.core.states import MessageState
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.memory.memory_kafka import MemoryCluster
-from jbm_kafka.ports import OutcomeUnknown, Unreachable
-from jbm_kafka.providers import in_memory
+from jbm_kafka.ports import Unreachable
+from tests.admin.owners.brokers import Brokers
 from tests.admin.test_explain import has_rule, only, rules, until
 from tests.jms.support import receive
 
 MANY = 26_000
 """More than an owner reads ahead of its receivers, with what it reads at once."""
-
-
-@pytest.fixture
-def url(kafka_name: str) -> str:
-    return f"memory://{kafka_name}"
-
-
-@pytest.fixture
-def cluster(url: str) -> Iterator[MemoryCluster]:
-    world = in_memory.use_world(url.removeprefix("memory://"))
-    yield world.cluster
-    world.let_go()
-
-
-@pytest.fixture
-def orders(admin: Admin, kafka_name: str) -> Queue:
-    admin.create_queue(kafka_name, partitions=1)
-    return Queue(kafka_name)
-
-
-@pytest.fixture
-def connection(url: str, kafka_name: str, cluster: MemoryCluster, admin: Admin) -> Iterator[Connection]:
-    factory = ConnectionFactory(url, namespace=kafka_name)
-    with factory.create_connection() as made:
-        yield made
-
-
-class Brokers:
-    """Answer no checkpoint and no commit of a session, and nobody who asks what became of it, for a while."""
-
-    def __init__(self, cluster: MemoryCluster) -> None:
-        self._faults = cluster.faults
-
-    def __enter__(self) -> None:
-        self._faults.step = self._step
-
-    def __exit__(self, *_: object) -> None:
-        self._faults.step = None
-
-    @staticmethod
-    def _step(name: str, step: str) -> None:
-        if name.endswith("jbm.registry"):
-            return
-        if step == "commit":
-            raise OutcomeUnknown(f"{name}: no answer")
-        if step == "initialise":
-            raise Unreachable(f"{name}: no answer")
 
 
 def of_partition(found: Explanation) -> list[Rule]:
