@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from jbm_kafka.admin import Admin
 from jbm_kafka.devbroker import LocalBroker
-from tests.docs.page import File, Program, pages_with_python, read_page, run_page, unseen_names
+from tests.docs.page import BROKER, File, Program, pages_with_python, read_page, run_page, unseen_names
 from tests.house.sources import ROOT
 from tests.support.broker import local_broker
 from tests.support.topics import empty_cluster
@@ -65,6 +66,19 @@ def test_the_python_of_the_page_runs(name: str, tmp_path: Path, request: pytest.
     page = read_page((ROOT / name).read_text())
     assert page.steps, f"{name} shows nothing that can be run"
     run_page(page, tmp_path, request.getfixturevalue("empty_broker") if page.needs_broker else None)
+
+
+@pytest.mark.timeout(600)
+def test_who_tries_the_first_program_on_the_tutorials_broker_sees_what_the_tutorial_says(
+    empty_broker: str, tmp_path: Path
+) -> None:
+    """It left a dead letter there, and had used the tutorial's queue: "1 would be sent" were 2."""
+    first = (ROOT / "README.md").read_text().replace("memory://shop", BROKER)
+    for name, text in (("first", first), ("tutorial", (ROOT / "docs/tutorial.md").read_text())):
+        (folder := tmp_path / name).mkdir()
+        run_page(read_page(text), folder, empty_broker)
+    with Admin(empty_broker) as admin:
+        assert [admin.counts(each).held for each in admin.destinations()] == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("name", [*PAGES, *ELSEWHERE])
