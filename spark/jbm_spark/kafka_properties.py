@@ -7,6 +7,7 @@ to get in is translated or refused; tuning of the other client means nothing her
 from collections.abc import Mapping
 from pathlib import Path
 
+from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.kafka.settings import check_client_settings
 from jbm_spark.errors import OptionRefusedError
 
@@ -39,9 +40,12 @@ def checked_kafka_options(properties: Mapping[str, object] | None) -> dict[str, 
     """As `kafka_options`, of properties that librdkafka was asked about: a misspelt one is told as misspelt.
 
     Raises:
+        InvalidTypeError: they are something else than properties by name; told as a ConnectionFactory tells it.
         InvalidSettingError: librdkafka does not know a property, or its value, or we decide it.
         OptionRefusedError: as `kafka_options`.
     """
+    if properties is not None and not isinstance(properties, Mapping):
+        raise wrong_type("kafka", properties, "it is a dict of librdkafka properties, or None")
     check_client_settings(properties or {})
     return kafka_options(properties or {})
 

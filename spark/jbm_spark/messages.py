@@ -65,6 +65,7 @@ def messages(
     Raises:
         InvalidDestinationError: no legal name for a queue or topic, or no such one.
         OptionRefusedError: an option or position that would break order or safety; the message says why.
+        InvalidTypeError: `kafka` is no dict.
         SessionError: `spark` is no session, or one that was stopped.
         TopicError: the brokers do not answer.
         JMSSecurityError: they refuse us.
@@ -204,6 +205,7 @@ def write_stream(
     return plan.start(wanted)
 
 
+@explained_function
 def wait_until_done(query: StreamingQuery, *, timeout: float | None = None) -> bool:
     """Wait until the query ends, at most `timeout` seconds: whether it has. Ctrl-C stops it, and is raised on.
 

@@ -89,6 +89,7 @@ def build_session(
     return _start(configuration, log)
 
 
+@explained_function
 def needed_settings() -> dict[str, bool | float | int | str | None]:
     """What a session of one's own must be built with: `SparkSession.builder.config(map=needed_settings())`.
 

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.jms_errors import InvalidTypeError, JMSError
 from jbm_spark.messages import message_stream, messages, wait_until_done, write_messages, write_stream
+from jbm_spark.session import needed_settings
 
 NOWHERE = "127.0.0.1:1"
 Call = Callable[[SparkSession], object]
@@ -16,6 +17,16 @@ Call = Callable[[SparkSession], object]
 def given(value: object) -> Any:
     """Whatever its type is."""
     return value
+
+
+def letters(spark: SparkSession) -> DataFrame:
+    """Rows that could be written."""
+    return spark.createDataFrame([("a",)], "body_text string")
+
+
+def stream(spark: SparkSession) -> DataFrame:
+    """The same without an end."""
+    return spark.readStream.format("rate").load().selectExpr("string(value) as body_text")
 
 
 @pytest.mark.parametrize(
@@ -63,6 +74,22 @@ def given(value: object) -> Any:
             lambda spark: write_messages(spark.range(1), "queue:orders", bootstrap=NOWHERE),
             "queue 'queue:orders': the kind is no part of the name; use Queue('orders')",
         ),
+        (
+            lambda spark: messages(spark, "orders", bootstrap=NOWHERE, kafka=given("x")),
+            "kafka is 'x': it is a dict of librdkafka properties, or None",
+        ),
+        (
+            lambda spark: message_stream(spark, "orders", bootstrap=NOWHERE, kafka=given(["x"])),
+            "kafka is ['x']: it is a dict of librdkafka properties, or None",
+        ),
+        (
+            lambda spark: write_messages(letters(spark), "orders", bootstrap=NOWHERE, kafka=given("x")),
+            "kafka is 'x': it is a dict of librdkafka properties, or None",
+        ),
+        (
+            lambda spark: write_stream(stream(spark), "orders", bootstrap=NOWHERE, checkpoint="c", kafka=given("x")),
+            "kafka is 'x': it is a dict of librdkafka properties, or None",
+        ),
         (lambda _: wait_until_done(given(None)), "query is None: pass what write_stream() returned"),
     ],
 )
@@ -70,6 +97,28 @@ def test_another_thing_in_its_place_is_named(spark: SparkSession, call: Call, to
     with pytest.raises(JMSError) as raised:
         call(spark)
     assert str(raised.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            lambda: given(wait_until_done)("q", 5),
+            "wait_until_done() takes 1 argument by position (query), 2 were given; give the others by name, as in "
+            "timeout=…",
+        ),
+        (
+            lambda: given(wait_until_done)("q", timeout_s=3),
+            "wait_until_done() has no argument 'timeout_s'; 'timeout' is meant, probably; it has query, timeout",
+        ),
+        (lambda: given(needed_settings)("spark"), "needed_settings() takes no argument, 1 was given"),
+    ],
+)
+def test_an_argument_that_there_is_not_names_those_that_there_are(call: Callable[[], object], told: str) -> None:
+    """It was Python's own TypeError, which names the wrong one alone."""
+    with pytest.raises(InvalidTypeError) as raised:
+        call()
+    assert str(raised.value) == told
 
 
 @pytest.mark.parametrize("timeout", [-1, "5", True, float("nan")])
