@@ -7,9 +7,10 @@ from jbm_kafka.admin.message_admin import MessageAdmin
 from jbm_kafka.admin.partition_admin import PartitionAdmin
 from jbm_kafka.admin.running_admin import RunningAdmin
 from jbm_kafka.core.inherited import with_inherited
-from jbm_kafka.jms.known_attributes import likely_names
+from jbm_kafka.jms.known_attributes import known_attributes, likely_names
 
 
+@known_attributes()
 @likely_names
 @with_inherited
 class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, MessageAdmin, RunningAdmin):

@@ -25,6 +25,7 @@ from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import checked_seconds
 from jbm_kafka.jms.factory import check_namespace
+from jbm_kafka.jms.known_attributes import take_no_other
 from jbm_kafka.ports.client_errors import raised_as_jms_errors
 from jbm_kafka.ports.provider import Seen
 from jbm_kafka.sidecar.browse import browse
@@ -55,6 +56,7 @@ class Asking:
         self._registry = Registry(self._kafka, self._admin, with_namespace("jbm.registry", namespace))
         is_in_memory = bootstrap.startswith(IN_MEMORY)
         self._found = FoundDestinations(self._admin, self._registry, namespace, is_in_memory=is_in_memory)
+        take_no_other(self)
 
     def close(self) -> None:
         """Again: nothing happens."""

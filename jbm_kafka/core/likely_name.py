@@ -37,6 +37,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "message_selector": ("selector",),
     "mode": ("acknowledge_mode", "delivery_mode"),
     "ms": ("duration_ms", "delay_ms"),
+    "on_message": ("set_listener",),
     "partition": ("unit_of_order",),
     "persistent": ("delivery_mode",),
     "poll": ("receive",),

@@ -12,12 +12,11 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError
 from jbm_kafka.core.selectors.selector import Selector
 from jbm_kafka.core.subscription import Source
-from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import Seconds, check_kind, check_listener, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.inbox import Inbox, MessageListener
-from jbm_kafka.jms.known_attributes import told_elsewhere
+from jbm_kafka.jms.known_attributes import told_elsewhere, told_what_to_call
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import of_one_process
@@ -88,10 +87,6 @@ class MessageConsumer:
     def listener(self) -> MessageListener | None:
         """Who is called for each message; `set_listener` sets it."""
         return self._inbox.listener
-
-    @listener.setter
-    def listener(self, listener: MessageListener | None) -> None:
-        raise AttributeError(f"listener of a MessageConsumer is set by a call: set_listener({shown(listener)})")
 
     # -- receiving -------------------------------------------------------------------------------------------------
 
@@ -272,6 +267,15 @@ class MessageConsumer:
         self.close()
 
 
+_SET_LISTENER, _RECEIVE = "set_listener({})", "receive(timeout={})"
+told_what_to_call(
+    {
+        **dict.fromkeys(("listener", "message_listener", "on_message", "callback"), _SET_LISTENER),
+        **dict.fromkeys(("timeout", "receive_timeout"), _RECEIVE),
+        "selector": "create_consumer(…, selector={})",
+        "prefetch": "create_consumer(…, prefetch={})",
+    }
+)(MessageConsumer)
 told_elsewhere("commit", "rollback", "recover", "acknowledge", "ack", "nack", "poll", "consume", "get", "send")(
     MessageConsumer
 )

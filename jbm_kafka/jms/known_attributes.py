@@ -9,7 +9,7 @@ from typing import Never, TypeVar
 
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidTypeError
 from jbm_kafka.core.likely_name import with_likely_attribute, with_likely_name
-from jbm_kafka.core.wrong_values import shown
+from jbm_kafka.core.wrong_values import shown, with_article
 
 _MADE = "_is made"
 """No attribute's name: a mark among them."""
@@ -69,6 +69,34 @@ def likely_names(cls: type[T]) -> type[T]:
     # By its name: a type checker would take a `__getattr__` that it sees for "any name is an attribute".
     setattr(cls, "__getattr__", of_unknown)  # noqa: B010
     return cls
+
+
+def told_what_to_call(calls: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
+    """For classes of which applications set no attribute at all, compiled ones too: who sets one is told what to call.
+
+    `calls`: what to write instead, by names that people try; `{}` in it is the value. Compiled code sets its own
+    attributes past this.
+    """
+
+    def of(cls: type[T]) -> type[T]:
+        kind = cls.__name__
+
+        def refuse(self: object, name: str, value: object) -> None:
+            if name in calls:
+                text = f"{name} of a {kind} is set by a call: {calls[name].format(shown(value))}"
+                raise AttributeError(text, name=name, obj=self)
+            if not name.startswith("_") and not hasattr(self, name):
+                raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
+            try:
+                object.__setattr__(self, name, value)
+            except AttributeError:  # what compiled classes say of it differs from what others do
+                raise AttributeError(f"{name} of a {kind} can be read, and not set", name=name, obj=self) from None
+
+        # By its name, as above.
+        setattr(cls, "__setattr__", refuse)  # noqa: B010
+        return cls
+
+    return of
 
 
 class _Elsewhere:
@@ -157,4 +185,4 @@ def take_no_other(made: object) -> None:
 def unknown_attribute(owner: object, name: str) -> str:
     """What is said to who names an attribute that there is not, with the likely one."""
     known = [each for each in dir(owner) if not each.startswith("_")]
-    return with_likely_attribute(f"a {type(owner).__name__} has no attribute {shown(name)}", name, known)
+    return with_likely_attribute(f"{with_article(type(owner))} has no attribute {shown(name)}", name, known)

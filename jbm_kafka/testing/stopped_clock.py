@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.wrong_values import checked_int
-from jbm_kafka.jms.known_attributes import likely_names
+from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 
 ADVANCE_MAX_MS = 1_000 * 366 * 86_400_000
 """A thousand years: what comes much later than that no timestamp of Kafka can tell."""
 
 
 @explained
+@known_attributes()
 @likely_names
 class StoppedClock:
     """Implements `ports.Clock`. Delays, delivery times and expiry go by it; timeouts of calls do not. Any thread."""
@@ -24,6 +25,7 @@ class StoppedClock:
         self._now_ms = now_ms
         self._wait_idle = wait_idle
         self._moving = threading.Lock()
+        take_no_other(self)
 
     def now_ms(self) -> int:
         """Milliseconds since 1970."""

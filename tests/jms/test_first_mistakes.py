@@ -208,7 +208,7 @@ def test_a_listener_that_was_assigned_had_no_setter_and_no_remedy() -> None:
     with ConnectionFactory("memory://listener").create_connection() as connection:
         consumer = connection.create_session().create_consumer(ORDERS)
         with pytest.raises(AttributeError, match=r"is set by a call: set_listener\(<built-in function print>\)"):
-            consumer.listener = print
+            consumer.listener = print  # type: ignore[misc]
 
 
 def test_properties_that_were_assigned_had_no_setter_and_no_remedy() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka import ConnectionFactory, TextMessage, errors
+from jbm_kafka import ConnectionFactory, Queue, TextMessage, errors
+from jbm_kafka.admin import Admin
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.session import Session
+from jbm_kafka.testing.memory_world import MemoryWorld
 
 
 @known_attributes()
@@ -75,3 +77,61 @@ def test_an_attribute_of_a_closed_producer_was_set_in_silence() -> None:
         producer.close()
         with pytest.raises(errors.IllegalStateError, match="priority of a closed MessageProducer"):
             producer.priority = 3
+
+
+def set_by_another() -> None:
+    """Somebody's listener."""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (
+            "on_message",
+            set_by_another,
+            r"^on_message of a MessageConsumer is set by a call: set_listener\(<function set",
+        ),
+        ("listener", None, r"^listener of a MessageConsumer is set by a call: set_listener\(None\)$"),
+        ("receive_timeout", 5, r"^receive_timeout of a MessageConsumer is set by a call: receive\(timeout=5\)$"),
+        ("prefetch", 5, r"^prefetch of a MessageConsumer is set by a call: create_consumer\(…, prefetch=5\)$"),
+        ("selctor", "a = 1", r"^a MessageConsumer has no attribute 'selctor'; 'selector' is meant, probably$"),
+        ("send", None, r"^a MessageConsumer has no attribute 'send': a producer has it$"),
+        ("destination", None, "^destination of a MessageConsumer can be read, and not set$"),
+    ],
+)
+def test_what_was_set_of_a_consumer_did_nothing(name: str, value: object, said: str) -> None:
+    with ConnectionFactory("memory://consumers-attributes").create_context() as context:
+        consumer = context.create_consumer(Queue("orders"))
+        with pytest.raises(AttributeError, match=said):
+            setattr(consumer, name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("selctor", "^a QueueBrowser has no attribute 'selctor'; 'selector' is meant, probably$"),
+        ("selector", "^selector of a QueueBrowser can be read, and not set$"),
+    ],
+)
+def test_what_was_set_of_a_browser_did_nothing(name: str, said: str) -> None:
+    with (
+        ConnectionFactory("memory://browsers-attributes").create_context() as context,
+        pytest.raises(AttributeError, match=said),
+    ):
+        setattr(context.create_browser(Queue("orders")), name, "a = 1")
+
+
+def test_what_was_set_of_an_admin_or_of_a_clock_of_tests_did_nothing() -> None:
+    with MemoryWorld() as world, Admin(world.url) as admin:
+        with pytest.raises(AttributeError, match=r"^an Admin has no attribute 'timeout_s'$"):
+            admin.timeout_s = 5  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"^a StoppedClock has no attribute 'now'; 'now_ms' is meant"):
+            world.clock.now = 5  # type: ignore[attr-defined]
+
+
+def test_what_calls_a_consumers_listener_is_looked_for_at_a_consumer() -> None:
+    with (
+        ConnectionFactory("memory://on-message").create_context() as context,
+        pytest.raises(AttributeError, match=r"no attribute 'on_message': a consumer has it$"),
+    ):
+        context.create_producer().on_message = print  # type: ignore[attr-defined]
