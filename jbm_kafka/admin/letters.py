@@ -30,7 +30,15 @@ def reason_fault(reason: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One message of a dead-letter or expiry queue."""
+    """One message of a dead-letter or expiry queue.
+
+    What somebody else wrote there tells nothing of where it was: then that is None.
+
+    Which it is: message_id, the original's, which a copy keeps; unit, its unit of order, None when it has none.
+    Why it left: reason, one of `REASONS`; attempts, how often it was handed over; last_error.
+    Where it was: original_place; origin, all that it tells of it.
+    Where it is: partition, offset, or both as its place; died_at_ms, when the copy was written, ms since 1970.
+    """
 
     partition: int
     """Of the dead-letter queue's Kafka topic."""
@@ -56,6 +64,11 @@ class DeadLetter:
         if self.origin.reason is None and self.origin.actual_expiry_ms is not None:
             return EXPIRED
         return self.origin.reason
+
+    @property
+    def attempts(self) -> int | None:
+        """How often it was handed over to an application; None where that is not known."""
+        return self.origin.delivery_count
 
     @property
     def last_error(self) -> str | None:

@@ -119,7 +119,7 @@ def list_dead_letters(
             click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector), origin))
             return
     cells = [
-        (when(letter.died_at_ms), _from(letter), _text(letter.reason), letter.origin.delivery_count,
+        (when(letter.died_at_ms), _from(letter), _text(letter.reason), letter.attempts,
          _text(letter.last_error), _text(letter.unit), _text(letter.message_id), brief(body_of(message)))
         for letter, message in rows
     ]  # fmt: skip
@@ -231,7 +231,7 @@ def _print_report(report: RetryReport) -> None:
         rows, more = first_rows(iter(report.letters))
         cells = [
             (_from(letter), _text(letter.unit), _text(letter.message_id), _text(letter.reason),
-             letter.origin.delivery_count, when(letter.died_at_ms))
+             letter.attempts, when(letter.died_at_ms))
             for letter in rows
         ]  # fmt: skip
         table(("to", "unit", "message", "reason", "attempts", "died (UTC)"), cells)
@@ -270,7 +270,7 @@ def _values(letter: DeadLetter) -> dict[str, object]:
         "offset": letter.offset,
         "reason": letter.reason,
         "last_error": letter.last_error,
-        "attempts": origin.delivery_count,
+        "attempts": letter.attempts,
         "died_at_ms": letter.died_at_ms,
         "origin": {
             "destination": origin.destination,

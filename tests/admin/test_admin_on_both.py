@@ -66,7 +66,7 @@ def test_dead_letters_are_sent_again_in_memory() -> None:
         ):
             admin.retry_dead_letters("DLQ", reason="attempts")
         report = admin.retry_dead_letters("DLQ")
-        assert [letter.reason for letter in report.letters] == ["max-delivery-attempts"]
+        assert [(letter.reason, letter.attempts) for letter in report.letters] == [("max-delivery-attempts", 1)]
         assert bodies(admin.browse("orders")) == ["a"]
         assert admin.counts("DLQ").held == 0
         assert admin.queues_with_dead_letters() == []
