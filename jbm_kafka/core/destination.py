@@ -156,6 +156,8 @@ _BY_KIND: Mapping[str, type[Destination]] = {each.kind: each for each in (Queue,
 
 def name_fault(name: str) -> str | None:
     """Why the name is not legal for a destination, with the remedy; None when it is legal."""
+    if isinstance(name, Destination):
+        return f"a name is a str, not {type(name).__name__}; give its name: {shown(name.name)}"
     if not isinstance(name, str):
         return f"a name is a str, not {type(name).__name__}"
     if not name:

@@ -48,6 +48,13 @@ def test_an_illegal_name_is_refused_with_its_cause(name: str, cause: str) -> Non
 
 
 @pytest.mark.parametrize("kind", [Queue, Topic])
+@pytest.mark.parametrize("given", [Queue("ac"), Topic("ac")])
+def test_of_a_destination_for_a_name_only_its_type_was_told(kind: type[Queue | Topic], given: Destination) -> None:
+    with pytest.raises(InvalidDestinationError, match=f"not {type(given).__name__}; give its name: 'ac'$"):
+        kind(given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [Queue, Topic])
 @pytest.mark.parametrize(
     ("name", "told"),
     [
