@@ -86,6 +86,8 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      "Admin.admit_partitions('orders', partitions=3)"),
     ("a topic where a queue is", lambda admin: admin.create_topic("orders"), errors.InvalidDestinationError,
      "'orders' is a queue, and a name is either; use create_queue('orders') or another name for the topic"),
+    ("a queue for its name", lambda admin: admin.create_queue(Queue("ac")),  # type: ignore[arg-type]
+     errors.InvalidDestinationError, "queue Queue(name='ac'): a name is a str, not Queue; give its name: 'ac'"),
     ("a name with an umlaut", lambda admin: admin.create_queue("größe"), errors.InvalidDestinationError,
      "queue 'größe': 'ö' at position 2 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     ("delete what is not there", lambda admin: admin.delete_destination("nosuch"), errors.InvalidDestinationError,
@@ -177,6 +179,12 @@ def test_an_operator_who_wrote_no_was_taken_to_mean_yes(admin: Admin, name: str,
     with pytest.raises(errors.InvalidTypeError) as caught:
         getattr(admin, name)(*needed, **options, **{flag: "no"})
     assert str(caught.value) == f"{flag} is 'no': it is True or False"
+
+
+@pytest.mark.parametrize("name", ["queues", "topics", "list_queues", "listTopics"])
+def test_what_lists_queues_was_taken_for_what_lists_those_with_dead_letters(admin: Admin, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^an Admin has no attribute '{name}'; 'destinations' is meant, probably"):
+        getattr(admin, name)
 
 
 def test_an_admin_shows_where_it_is_and_whether_it_is_open() -> None:
