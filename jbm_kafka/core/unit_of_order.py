@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from jbm_kafka.core.reference import DEPARTING, EVERYONE, GateKey, Reference, SessionId
+from jbm_kafka.core.reference import DEFAULT_PRIORITY, DEPARTING, EVERYONE, GateKey, Reference, SessionId
 from jbm_kafka.core.shelved_units import UnitHead
 
 SPARE_GATES: Final = 4_096
@@ -118,6 +118,7 @@ class Gates:
         "free",
         "own",
         "present",
+        "ranked",
         "some",
         "timers",
         "waiting_count",
@@ -127,6 +128,8 @@ class Gates:
         self.by_key: dict[GateKey, Gate] = {}
         self.free: list[ListingKey] = []
         """Heads anybody may take, the next one last."""
+        self.ranked = 0
+        """How many listed heads have another priority than the default."""
         self.present = EVERYONE
         """The bits of the selectors that receivers have now; without any that of everyone."""
         self.some: dict[int, list[ListingKey]] = {}
@@ -397,6 +400,8 @@ class Gates:
         else:
             insort(listing, key)
         gate.listed_in, gate.listed_key = listing, key
+        if head.priority != DEFAULT_PRIORITY:
+            self.ranked += 1
 
     def _listing_of(self, gate: Gate, head: Reference, *, must_leave: bool) -> list[ListingKey] | None:
         if self.present != EVERYONE and not must_leave:
@@ -470,4 +475,6 @@ class Gates:
             index = len(listing) - 1 if listing[-1] == gate.listed_key else bisect_left(listing, gate.listed_key)
             assert listing[index] == gate.listed_key, (gate.key, gate.listed_key)
             del listing[index]
+            if gate.listed_key[0] != DEFAULT_PRIORITY:
+                self.ranked -= 1
             gate.listed_in = gate.listed_key = None

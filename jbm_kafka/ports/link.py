@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from jbm_kafka.core.reference import DEFAULT_PRIORITY
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery
@@ -195,13 +196,16 @@ class Link:
         """It is open, and a receive or listener waits or was there within `idle_ms` (monotonic times)."""
         return self.is_open and self.demand.is_recent(now_ms, idle_ms)
 
-    def put(self, deliveries: Sequence[Delivery]) -> bool:
-        """Hand messages over; False when the link was closed, or what comes before them is on its way back."""
+    def put(self, deliveries: Sequence[Delivery], *, is_ranked: bool = False) -> bool:
+        """Hand messages over; False when the link was closed, or what comes before them is on its way back.
+
+        `is_ranked`: some have another priority than the default.
+        """
         with self.lock:
             if self.settlement.barrier.is_unread_going_back(self._group_worker):
                 return False
             self.demand.granted(len(deliveries))  # not before: in between the session would ask again
-            return self._put(deliveries)
+            return self._put(deliveries, is_ranked)
 
     def announce(self, deliveries: list[Delivery]) -> bool:
         """These come when `arrive` is told, unless they are taken out of the list before; False as of `put`."""
@@ -216,12 +220,13 @@ class Link:
         """Hand over what is left of an announced list; False when the link was closed meanwhile."""
         with self.lock:
             self.buffer.arrived(deliveries)
-            return self._put(deliveries)
+            is_ranked = any(delivery.reference.priority != DEFAULT_PRIORITY for delivery in deliveries)
+            return self._put(deliveries, is_ranked)
 
-    def _put(self, deliveries: Sequence[Delivery]) -> bool:
+    def _put(self, deliveries: Sequence[Delivery], is_ranked: bool) -> bool:
         if self.is_closed or self.is_stopped:
             return False
-        self.buffer.ready.extend(deliveries)
+        self.buffer.add(deliveries, is_ranked=is_ranked)
         self.filled.notify_all()  # a session's listener thread waits here too, also when it listens no more
         return True
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Sequence
 
+from jbm_kafka.core.ranking import by_priority
+from jbm_kafka.core.reference import Reference
 from jbm_kafka.ports.deliveries import Delivery
 from jbm_kafka.ports.unit_barrier import UnitBarrier
 
@@ -23,6 +25,8 @@ class LinkBuffer:
         """What the last `pop` gave: where Ctrl-C comes before whoever called it has it, this still does."""
         self.is_kept_back = False
         """What stays here whatever happens is not handed over before `Link.let_out`; the group worker's."""
+        self._is_ranked = False
+        """Something of it has another priority than the default, or had."""
 
     def __len__(self) -> int:
         return len(self.ready)
@@ -47,6 +51,14 @@ class LinkBuffer:
                 del ready[index]
                 return delivery
         return None
+
+    def add(self, deliveries: Sequence[Delivery], *, is_ranked: bool) -> None:
+        """More is ready. `is_ranked`: with other priorities than the default, and so maybe before what is here."""
+        is_behind = bool(self.ready)
+        self._is_ranked = is_ranked or (is_behind and self._is_ranked)
+        self.ready.extend(deliveries)
+        if self._is_ranked and is_behind:
+            self.ready = deque(by_priority(self.ready, _reference_of, _unit_of))
 
     def arrived(self, deliveries: list[Delivery]) -> None:
         """What is left of this announced list comes no more: it is there, or nobody gets it."""
@@ -142,6 +154,15 @@ class AcknowledgedBuffer(LinkBuffer):
             return []
         rows = self._coming_one_by_one()
         return [delivery.reference.offset for delivery in rows if delivery.lease.channel.partition == partition]
+
+
+def _reference_of(delivery: Delivery) -> Reference:
+    return delivery.reference
+
+
+def _unit_of(delivery: Delivery) -> object:
+    unit = delivery.reference.unit
+    return None if unit is None else (delivery.lease.channel.partition, unit)
 
 
 def _those_of(partition: int, offsets: Collection[int] | None, rows: Sequence[Delivery]) -> list[Delivery]:

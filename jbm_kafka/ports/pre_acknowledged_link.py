@@ -80,7 +80,7 @@ class PreAcknowledgedLink(Link):
         if done is not None:
             done.complete()
 
-    def _put(self, deliveries: Sequence[Delivery]) -> bool:
+    def _put(self, deliveries: Sequence[Delivery], is_ranked: bool) -> bool:
         if self.terms.records_first and self._keeps:
             self.acknowledged.kept.extend(deliveries)
             return True
@@ -89,4 +89,4 @@ class PreAcknowledgedLink(Link):
         if not self.terms.records_first:
             for delivery in deliveries:
                 delivery.lease.acked.append(delivery.offset)
-        return super()._put(deliveries)
+        return super()._put(deliveries, is_ranked)

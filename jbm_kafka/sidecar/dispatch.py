@@ -6,11 +6,13 @@ and not what is connected.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from jbm_kafka.core.delivery_count import FIRST_DELIVERY, delivery_count_of
 from jbm_kafka.core.offer import Offer, decide_offer
+from jbm_kafka.core.ranking import next_priority
 from jbm_kafka.core.reference import Reference, SessionId
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
@@ -46,6 +48,8 @@ class Dispatch:
         """How often a channel was asked what it has for a link, in the last turn."""
         self._deliveries: dict[Link, list[Delivery]] = {}
         """Decided in this turn, not in the buffers yet."""
+        self._is_ranked = False
+        """Priorities decide in this turn which channel comes first."""
 
     def grant(self) -> None:
         """Decide who of the links that want some gets what may be handed over now; `deliver` must follow."""
@@ -63,8 +67,10 @@ class Dispatch:
         wanted = self._data.wanted()
         self._ready = _in_turn([channel for channel in channels if _has_some_for(channel, wanted)], self._turn)
         self._own.clear()
+        self._is_ranked = False
         for channel in channels:
             self._note_own(channel)
+            self._is_ranked = self._is_ranked or channel.state.gates.ranked > 0
         self.is_hungry = not self._ready and not self._own
         for link in () if self.is_hungry else _in_turn(links, self._turn):
             mine = self._own.get(link.terms.session_id, NONE)
@@ -97,6 +103,9 @@ class Dispatch:
             ready = [channel for channel in ready if _has_some_for(channel, chooses)]
         channels = ready + [channel for channel in own if channel not in ready]
         credit = link.demand.credit
+        if self._is_ranked:
+            self._grant_ranked(link, chooses, channels, credit)
+            return
         # Even portions first, so that one full channel does not feed a link alone while others wait.
         portion = max(credit // max(len(self._data.channels), 1), 1)
         for limit in (portion, credit):
@@ -112,6 +121,21 @@ class Dispatch:
                         self._ready = [other for other in self._ready if other is not channel]
         if credit > 0:
             self.is_hungry = True
+
+    def _grant_ranked(self, link: Link, chooses: int, channels: Sequence[OwnedChannel], credit: int) -> None:
+        """One by one, each from the channel whose next has the highest priority; of equal ones in turn."""
+        session = link.terms.session_id
+        heads = [(-next_priority(c.state, session, chooses), 0, place) for place, c in enumerate(channels)]
+        heapq.heapify(heads)
+        while heads and credit > 0:
+            _, taken, place = heads[0]
+            channel = channels[place]
+            if self._grant_channel(link, chooses, channel, 1):
+                credit -= 1
+                heapq.heapreplace(heads, (-next_priority(channel.state, session, chooses), taken + 1, place))
+            else:
+                heapq.heappop(heads)
+        self.is_hungry = self.is_hungry or credit > 0
 
     def _grant_channel(self, link: Link, chooses: int, channel: OwnedChannel, limit: int) -> int:
         state, terms = channel.state, link.terms
@@ -181,7 +205,7 @@ class Dispatch:
             return
         by_link, self._deliveries = self._deliveries, {}
         for link, deliveries in by_link.items():
-            if not link.put(deliveries):
+            if not link.put(deliveries, is_ranked=self._is_ranked):
                 self._settle.return_deliveries(link, deliveries)
 
     def _arrived(self, link: Link, channel: OwnedChannel, deliveries: list[Delivery], error: Exception | None) -> None:

@@ -11,6 +11,7 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, DeliveryMode, Message,
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.ports import Outgoing
+from jbm_kafka.sidecar.group_worker import GroupWorker
 from tests.jms.support import (
     EXPIRED,
     NOTHING_S,
@@ -271,6 +272,18 @@ def test_priority_orders_the_heads_of_units_and_nothing_within_one(session: Sess
     got = receive_all(session.create_consumer(queue, prefetch=1), 5)
     assert bodies(got) == ["c1", "b1", "d1", "a1", "a2"]
     assert [m.priority for m in got] == [8, 5, 4, 1, 9]
+
+
+def test_priorities_decided_in_each_partition_alone(session: Session, connection: Connection, orders: Queue) -> None:
+    """SEND-7: with a unit each, five messages came as their partitions did."""
+    producer = session.create_producer(orders)
+    for number, priority in enumerate((1, 9, 4, 2, 8, 0, 6)):
+        producer.send(str(priority), unit_of_order=f"u{number}", priority=priority)
+    consumer = session.create_consumer(orders, prefetch=1)
+    worker = consumer._link.group_worker
+    assert isinstance(worker, GroupWorker)
+    eventually(lambda: worker.turn.fetching.ahead() == 7, "they are not read ahead")
+    assert bodies(receive_all(consumer, 7)) == ["9", "8", "6", "4", "2", "1", "0"]
 
 
 def test_messages_without_a_unit_keep_the_order_of_their_session(session: Session, orders: Queue) -> None:

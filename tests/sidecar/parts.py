@@ -36,13 +36,13 @@ from tests.simulation.workers import SteppedWorkers
 from tests.support.manual_clock import ManualClock
 
 
-def channel_of(state: ChannelState, *, least: int = 100) -> OwnedChannel:
+def channel_of(state: ChannelState, *, least: int = 100, partition: int = 0) -> OwnedChannel:
     changelog = ChannelChangelog(
-        group="g", topic="orders.jbm-changelog", topic_id="t", position=0, journal_channel="g|orders|0"
+        group="g", topic="orders.jbm-changelog", topic_id="t", position=0, journal_channel=f"g|orders|{partition}"
     )
     return OwnedChannel(
         topic="orders",
-        partition=0,
+        partition=partition,
         state=state,
         settings=ResolvedSettings(),
         changelog=changelog,

@@ -179,3 +179,81 @@ def test_who_gets_nothing_of_a_channel_is_not_followed_by_all_others_who_would_g
     group_worker.turn.dispatch.grant()
     group_worker.turn.dispatch.deliver()
     assert holder.unread(0) == list(range(40))
+
+
+class Ranked:
+    """A consumer of two channels."""
+
+    def __init__(self) -> None:
+        self.link = link_of("s")
+        self.channels = [channel_of(ChannelState(), partition=number) for number in (0, 1)]
+        self.dispatch = group_worker_of(self.channels[0], self.link)
+        self.dispatch.data.channels[1] = self.channels[1]
+        for channel in self.channels:
+            channel.state.apply(OfferedRaised(100))
+
+    def read(self, partition: int, *messages: tuple[bytes | None, int]) -> None:
+        """Units and priorities."""
+        state = self.channels[partition].state
+        begin = state.read_position
+        references = [Reference(begin + n, unit, priority=rank) for n, (unit, rank) in enumerate(messages)]
+        state.apply(Fetched(begin=begin, end=begin + len(messages), references=references))
+
+    def grant(self, count: int) -> None:
+        self.link.demand.credit = count
+        self.dispatch.turn.dispatch.grant()
+        self.dispatch.turn.dispatch.deliver()
+
+    def pop(self, count: int) -> list[tuple[int, int, int]]:
+        """Of each its partition, offset and priority."""
+        taken = [self.link.pop() for _ in range(count)]
+        return [(*delivery.place, delivery.reference.priority) for delivery in taken if delivery is not None]
+
+
+@pytest.mark.parametrize("portion", [1, 3, 7])
+def test_the_priorities_of_all_partitions_decide_together(portion: int) -> None:
+    """SEND-7: each partition was asked for as much as the others, and only within it the higher came first."""
+    ranked = Ranked()
+    ranked.read(0, *[(None, 4)] * 4, (b"ann", 0))
+    ranked.read(1, (b"joe", 5), (b"joe", 9))
+    found: list[tuple[int, int, int]] = []
+    while len(found) < 7:
+        ranked.grant(portion)
+        found += ranked.pop(portion)
+    assert found == [(1, 0, 5), (1, 1, 9), *[(0, offset, 4) for offset in range(4)], (0, 4, 0)]
+
+
+def test_what_is_equal_is_taken_from_all_partitions_alike() -> None:
+    """Of SEND-7: one full partition does not feed a receiver alone, also where another rank is somewhere."""
+    ranked = Ranked()
+    ranked.read(0, *[(None, 4)] * 10, (None, 3))
+    ranked.read(1, *[(None, 4)] * 10)
+    ranked.grant(8)
+    assert sorted(place[0] for place in ranked.pop(8)) == [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+def test_what_came_later_goes_before_what_was_not_received_yet_and_not_before_its_unit() -> None:
+    """SEND-7, of UNIT-6"""
+    ranked = Ranked()
+    ranked.read(0, (b"joe", 4), (b"ann", 4), (None, 4))
+    ranked.grant(10)
+    ranked.read(0, (b"joe", 9))
+    ranked.read(1, (b"joe", 8), (None, 2))
+    ranked.grant(10)
+    assert ranked.pop(1) == [(1, 0, 8)], "another partition's joe is another unit"
+    ranked.read(1, (None, 3), (None, 6))
+    ranked.grant(10)
+    assert ranked.pop(9) == [(1, 3, 6), (0, 0, 4), (0, 3, 9), (0, 1, 4), (0, 2, 4), (1, 2, 3), (1, 1, 2)]
+
+
+def test_what_had_to_be_recorded_first_comes_before_what_is_not_received_yet() -> None:
+    """SEND-7"""
+    ranked = Ranked()
+    ranked.read(0, (b"joe", 4))
+    ranked.grant(1)
+    ranked.read(1, (b"ann", 9))
+    ranked.channels[1].checkpoints.records_attempts = True
+    ranked.grant(1)
+    (coming,) = ranked.link.buffer.coming
+    ranked.link.arrive(coming)
+    assert ranked.pop(2) == [(1, 0, 9), (0, 0, 4)]
