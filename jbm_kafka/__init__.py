@@ -99,6 +99,8 @@ neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafk
 
 _ELSEWHERE = {"Admin": "jbm_kafka.admin", "MemoryWorld": "jbm_kafka.testing.memory_world"}
 """What people look for here, errors aside."""
+_CALLED = {"AckMode": "AcknowledgeMode", "Consumer": "MessageConsumer", "Producer": "MessageProducer"}
+"""What other systems call it, where the letters do not tell."""
 
 if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
 
@@ -124,6 +126,8 @@ if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
 
         if name in _ELSEWHERE:
             return f": it is in {_ELSEWHERE[name]}"
+        if name in _CALLED:
+            return f"; {_CALLED[name]!r} is meant, probably"
         if not name.startswith("_") and name in import_module("jbm_kafka.errors").__all__:
             return ": it is in jbm_kafka.errors"
         return "" if name.startswith("_") else with_likely_name("", name, __all__)

@@ -1,11 +1,13 @@
 """A queue's or topic's messages as a DataFrame, straight from its Kafka topic; and a DataFrame's rows as messages."""
 
 import os
+import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import suppress
-from typing import Any
+from types import ModuleType
+from typing import Any, Never
 
 from jbm_spark.extra import pyspark_missing
 
@@ -22,6 +24,7 @@ from py4j.protocol import Py4JError
 from jbm_kafka.core.bootstrap import checked_bootstrap
 from jbm_kafka.core.call_arguments import explained_function
 from jbm_kafka.core.destination import Destination, Queue
+from jbm_kafka.core.jms_errors import InvalidTypeError
 from jbm_kafka.jms.factory import check_namespace
 from jbm_spark.call_checks import check_frame, check_query, check_session, checked_timeout_s
 from jbm_spark.causes import cause_line
@@ -228,6 +231,16 @@ def wait_until_done(query: StreamingQuery, *, timeout: float | None = None) -> b
     if isinstance(error, (PySparkException, Py4JError, OSError)):
         raise QueryError(f"the query ended: {cause_line(error)}{log_hint(log_path())}") from None
     return end.result()
+
+
+class _Called(ModuleType):
+    """This module, for who wrote `from jbm_spark import messages`: it has the name of what it is best known for."""
+
+    def __call__(self, *_: object, **__: object) -> Never:
+        raise InvalidTypeError("jbm_spark.messages is a module: write from jbm_spark.messages import messages")
+
+
+sys.modules[__name__].__class__ = _Called
 
 
 def _named(destination: str | Destination) -> Destination:

@@ -28,6 +28,9 @@ def test_every_public_name_is_there_and_no_other() -> None:
         ("MemoryWorld", ": it is in jbm_kafka.testing.memory_world"),
         ("JMSError", ": it is in jbm_kafka.errors"),
         ("ConectionFactory", "; 'ConnectionFactory' is meant, probably"),
+        ("Consumer", "; 'MessageConsumer' is meant, probably"),
+        ("Producer", "; 'MessageProducer' is meant, probably"),
+        ("AckMode", "; 'AcknowledgeMode' is meant, probably"),
         ("NoSuchName", ""),
         ("__nothing__", ""),
     ],
@@ -43,6 +46,21 @@ def test_a_name_that_is_elsewhere_or_misspelt_says_so(name: str, told: str) -> N
     [
         ("from jbm_kafka import JMSError", "'JMSError' from 'jbm_kafka': it is in jbm_kafka.errors"),
         ("from jbm_kafka import Admin", "'Admin' from 'jbm_kafka': it is in jbm_kafka.admin"),
+        (
+            "from jbm_kafka.testing import MemoryWorld",
+            "'MemoryWorld' from 'jbm_kafka.testing': it is in jbm_kafka.testing.memory_world",
+        ),
+        (
+            "from jbm_kafka.testing import jbm_broker",
+            "'jbm_broker' from 'jbm_kafka.testing': it is a fixture of pytest; name it as an argument of the test",
+        ),
+        ("from jbm_spark import build_session", "'build_session' from 'jbm_spark': it is in jbm_spark.session"),
+        ("from jbm_spark import write_messages", "'write_messages' from 'jbm_spark': it is in jbm_spark.messages"),
+        ("from jbm_spark import QueryError", "'QueryError' from 'jbm_spark': it is in jbm_spark.errors"),
+        (
+            "from jbm_spark import read_messages",
+            "'read_messages' from 'jbm_spark'; 'write_messages' is meant, probably",
+        ),
         ("from jbm_kafka import Sesion", "'Sesion' from 'jbm_kafka'; 'Session' is meant, probably"),
         (
             "from jbm_kafka.errors import JMSException",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import jbm_spark.messages
 from jbm_kafka.core.jms_errors import InvalidTypeError, JMSError
 from jbm_spark.messages import message_stream, messages, wait_until_done, write_messages, write_stream
 from jbm_spark.session import needed_settings
@@ -110,6 +111,10 @@ def test_another_thing_in_its_place_is_named(spark: SparkSession, call: Call, to
         (
             lambda: given(wait_until_done)("q", timeout_s=3),
             "wait_until_done() has no argument 'timeout_s'; 'timeout' is meant, probably; it has query, timeout",
+        ),
+        (
+            lambda: given(jbm_spark.messages)("spark", "orders", bootstrap=NOWHERE),
+            "jbm_spark.messages is a module: write from jbm_spark.messages import messages",
         ),
         (lambda: given(needed_settings)("spark"), "needed_settings() takes no argument, 1 was given"),
     ],

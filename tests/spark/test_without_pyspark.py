@@ -46,6 +46,15 @@ def test_another_missing_module_is_told_as_such() -> None:
     assert "not installed" not in done.stderr
 
 
+def test_its_modules_are_imported_from_the_package_and_a_name_of_one_of_them_is_not() -> None:
+    done = run("from jbm_spark import errors, jars; print(errors.__name__, jars.__name__); import jbm_spark.nothing")
+    assert done.stdout == "jbm_spark.errors jbm_spark.jars\n"
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'jbm_spark.nothing'"
+    assert run("import jbm_spark; print(hasattr(jbm_spark, 'build_session'), hasattr(jbm_spark, 'x'))").stdout == (
+        "False False\n"
+    )
+
+
 def test_the_package_itself_and_its_errors_need_no_pyspark() -> None:
     done = run("import jbm_spark, jbm_spark.errors, jbm_spark.jars; print([m for m in sys.modules if 'pyspark.' in m])")
     assert (done.stdout, done.stderr) == ("[]\n", "")
