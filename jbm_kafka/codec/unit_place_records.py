@@ -27,6 +27,14 @@ def path_key(name: str, unit: bytes) -> bytes:
     return PATH + name.encode() + b"|" + unit
 
 
+def without_unit(key: bytes) -> bytes:
+    """The key of a record about a destination's units, for the log: which unit it is nobody may read there."""
+    if not key.startswith(PATH):
+        return key
+    name, separator, _ = key.removeprefix(PATH).partition(b"|")
+    return PATH + name + separator
+
+
 def paths_in(values: Mapping[bytes, bytes]) -> Iterator[tuple[str, bytes, bytes]]:
     """Destination, unit and value of every path."""
     for key, value in values.items():

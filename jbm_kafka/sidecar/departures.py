@@ -25,6 +25,7 @@ from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.message_lines import MessageLines
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.targets import LookedUp
+from jbm_kafka.sidecar.unwritable import without_unit
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class Departures:
 
     def _why_stuck(self, leaving: Departure, address: str, error: Exception) -> str:
         if not (isinstance(error, JMSError) and "kind" in error.values):
-            return str(error)
+            return without_unit(error)
         setting = "expiry_address" if leaving.reason == EXPIRED else "dead_letter_address"
         return kind_remedy(address, setting=setting, of=settings_name(self._data.group.destination.name))
 

@@ -1,6 +1,6 @@
-"""What the log says of messages that leave a queue without being acknowledged. Their contents are never told.
+"""What the log says of messages that leave a queue without being acknowledged, or that stand where they do not belong.
 
-docs/logging.md lists the lines.
+Their contents are never told, nor their units, which may be customers. docs/logging.md lists the lines.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ log = logging.getLogger("jbm_kafka.messages")
 INTERVAL_MS = 5_000
 EACH_MAX = 5
 """So many of one queue, reason and address have a line of their own; more in an interval are one with a count."""
+MISPLACED_MS = 600_000
+"""How often those are counted that some client sends to a wrong partition: it may do so for days. After so long
+without a line it does so no more."""
 
 REPEATED = "repeated"
 _TYPE = re.compile(r"(?P<name>[\w.<>]+)(?:: |$)")
@@ -51,6 +54,7 @@ class MessageLines:
     def __init__(self) -> None:
         self._bursts: Bursts[_Kind] = Bursts(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
         self._stuck: Bursts[_Stuck] = Bursts(interval_ms=INTERVAL_MS, each_max=1)
+        self._misplaced: Bursts[str] = Bursts(interval_ms=MISPLACED_MS, each_max=1)
 
     def stuck(
         self, topic: str, partition: int, leaving: Departure, address: str, fault: Exception, why: str, now_ms: int
@@ -103,15 +107,32 @@ class MessageLines:
             _id(reference, topic, partition),
         )
 
+    def misplaced(self, topic: str, partition: int, reference: Reference, home: int, now_ms: int) -> None:
+        """A message is in another partition than its unit, which is at `home`."""
+        if self._misplaced.note(topic, now_ms):
+            log.warning(
+                "%s[%d] offset %d is in the wrong partition, for its unit is in %d: a client that hashes keys "
+                "otherwise sends to this queue, and what others send of its units is processed beside, not after. Set "
+                "partitioner=murmur2_random there (librdkafka: Python, Go, .NET, Node); Java clients need nothing. "
+                "jbm-kafka show counts such messages; id %s",
+                topic,
+                partition,
+                reference.offset,
+                home,
+                _id(reference, topic, partition),
+            )
+
     def log_counts(self, now_ms: int) -> None:
         """Tell of those that had no line of their own; costs nothing while there are none."""
         _log_bursts(self._bursts.due(now_ms))
         _log_stuck(self._stuck.due(now_ms))
+        _log_misplaced(self._misplaced.due(now_ms))
 
     def end(self, now_ms: int) -> None:
         """Tell of all of them: no more come."""
         _log_bursts(self._bursts.end(now_ms))
         _log_stuck(self._stuck.end(now_ms))
+        _log_misplaced(self._misplaced.end(now_ms))
 
 
 def _log_stuck(bursts: Iterable[Burst[_Stuck]]) -> None:
@@ -120,6 +141,17 @@ def _log_stuck(bursts: Iterable[Burst[_Stuck]]) -> None:
             "%s: messages cannot leave for %s still, tried %d more times within %.1f s; their units wait",
             stuck.topic,
             stuck.address,
+            count,
+            duration_ms / 1000,
+        )
+
+
+def _log_misplaced(bursts: Iterable[Burst[str]]) -> None:
+    for topic, count, duration_ms in bursts:
+        log.warning(
+            "%s: %d more messages in the wrong partition came within %.0f s: the client that hashes keys otherwise "
+            "goes on sending",
+            topic,
             count,
             duration_ms / 1000,
         )

@@ -14,7 +14,7 @@ from jbm_kafka.codec.destination_record import (
 )
 from jbm_kafka.codec.pause_record import pause_key
 from jbm_kafka.codec.registry_records import decode_topic, encode_topic, selectors_key, topic_key
-from jbm_kafka.codec.unit_place_records import is_place_readable, moving_key, path_key, paths_of
+from jbm_kafka.codec.unit_place_records import is_place_readable, moving_key, path_key, paths_of, without_unit
 from jbm_kafka.core.jms_errors import CorruptRecordError, NewerRecordError
 from jbm_kafka.ports import Clock, Kafka, KafkaAdmin, TopicDescription
 from jbm_kafka.ports.clock import SystemClock
@@ -151,6 +151,6 @@ class Registry:
         try:
             is_place_readable(key, value)
         except (CorruptRecordError, NewerRecordError) as error:
-            log.warning("topic %s: the record of key %r is passed over: %s", self._topic, key, error)
+            log.warning("topic %s: the record of key %r is passed over: %s", self._topic, without_unit(key), error)
             return False
         return True

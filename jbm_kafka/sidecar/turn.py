@@ -53,7 +53,12 @@ class Turn:
         self.fetching = Fetching(
             data,
             note_break=ConnectionLines(data.group, data.clock, look_at_topics).broke,
-            routes=UnitRoutes(str(data.group), lambda: _unit_places(data, targets)),
+            routes=UnitRoutes(
+                lambda: _unit_places(data, targets),
+                lambda place, message, home: departures.lines.misplaced(
+                    data.group.topic, place, message, home, data.clock.monotonic_ms()
+                ),
+            ),
             repeated=repeated,
         )
         self.catch_up = CatchUp(data)

@@ -1,18 +1,14 @@
 """Notices units that stand in another partition than their hash says: some other client sends them there.
 
-Then what we send of the same unit goes elsewhere, and the unit is processed in two places at once. Told once a queue.
+Then what we send of the same unit goes elsewhere, and the unit is processed in two places at once.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.core.unit_places import UnitPlaces
-from jbm_kafka.core.wrong_values import shown
-
-log = logging.getLogger(__name__)
 
 LOOKED_AT_MAX = 64
 """Messages of one batch and partition: a client that hashes otherwise is noticed at once by any of its messages, and
@@ -24,45 +20,37 @@ UNITS_MAX = 100_000
 class UnitRoutes:
     """Of one channel group. Owner thread only."""
 
-    def __init__(self, queue: str, places_of: Callable[[], UnitPlaces | None]) -> None:
-        """`places_of` tells where units are; None: not known now."""
-        self._queue = queue
+    def __init__(self, places_of: Callable[[], UnitPlaces | None], note: Callable[[int, Reference, int], None]) -> None:
+        """`places_of` tells where units are, None: not known now; `note` is told of each message that is misplaced, its
+        partition and that of its unit."""
         self._places_of = places_of
+        self._note = note
         self._known: dict[int, set[bytes | None]] = {}
-        self._is_told = False
+        """By partition, those that belong there."""
 
     def look(self, partition: int, references: Sequence[Reference]) -> None:
-        """Look at the units of some messages that were fetched from the partition, each unit once."""
-        if self._is_told:
-            return
+        """Look at some messages that were fetched from the partition: once at each unit that belongs there."""
         known = self._known.get(partition)
         if known is None or len(known) > UNITS_MAX:
             known = self._known[partition] = {None}
-        units = {reference.unit for reference in references[:LOOKED_AT_MAX]}
+        looked_at = references[:LOOKED_AT_MAX]
+        units = {reference.unit for reference in looked_at}
         if units <= known:
             return
         places = self._places_of()
         # While partitions are admitted, and while paths end, others may know already what this process reads soon.
         if places is None or places.next_partitions:
             return
+        misplaced: dict[bytes | None, int] = {}
         for unit in units - known:
-            assert unit is not None, self._queue
+            assert unit is not None
             if (path := places.paths.get(unit)) is not None and path.ending:
                 continue
-            known.add(unit)
-            if (home := places.home(unit)) != partition:
-                self._log_misplaced(unit, partition, home)
-                return
-
-    def _log_misplaced(self, unit: bytes, partition: int, home: int) -> None:
-        self._is_told = True
-        log.warning(
-            "%s: messages of unit %s are in partition %d and belong into %d: a client that hashes keys otherwise sends "
-            "to this queue, and what others send of its units is processed beside, not after. Set "
-            "partitioner=murmur2_random there (librdkafka: Python, Go, .NET, Node); Java clients need nothing. "
-            "jbm-kafka show counts such messages",
-            self._queue,
-            shown(unit.decode(errors="replace")),
-            partition,
-            home,
-        )
+            if (home := places.home(unit)) == partition:
+                known.add(unit)
+            else:
+                misplaced[unit] = home
+        if misplaced:
+            for reference in looked_at:
+                if (told := misplaced.get(reference.unit)) is not None:
+                    self._note(partition, reference, told)

@@ -1,11 +1,14 @@
-"""What a sender is told of a partition without a leader, and what a commit is (UNIT-11, decision 53)."""
+"""What a sender is told of a partition without a leader, and what a commit is (UNIT-11, decision 53).
+
+A sender knows its units. The log must not tell them: there the same text goes without.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from jbm_kafka.codec.identity import unit_name
-from jbm_kafka.core.jms_errors import OrderRolledBackError, TransactionRolledBackError
+from jbm_kafka.core.jms_errors import JMSError, OrderRolledBackError, TransactionRolledBackError
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.ports import Outgoing
 
@@ -28,3 +31,10 @@ def without_leader(about: str, stuck: Sequence[Outgoing]) -> TransactionRolledBa
     return OrderRolledBackError(
         text, about=about, destination=record.topic, unit=unit_name(record.key), partition=record.partition
     )
+
+
+def without_unit(error: Exception) -> str:
+    """What an error says, for the log: the unit that it is about may be a customer."""
+    told = error.values.get("unit") if isinstance(error, JMSError) else None
+    unit = told.decode(errors="replace") if isinstance(told, bytes) else told
+    return str(error) if unit is None else str(error).replace(f"unit {shown(unit)}", "its unit")

@@ -126,3 +126,20 @@ def test_a_letter_that_an_operator_made_tells_how_often_its_message_was_tried(cl
     ((record,), _) = cluster.log(DLQ, 0).read(0, 1, committed_only=True)
     assert origin_of(record.headers()).delivery_count == 1
     process.crash()
+
+
+def test_why_a_copy_cannot_leave_is_logged_without_its_unit(
+    process: SteppedSidecar, cluster: MemoryCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The line went on with what a sender is told: `and unit 'joe' is in it and goes nowhere else`."""
+    link = process.attach("s")
+    process.send("x", unit=b"joe")
+    cluster.faults.leaderless = frozenset({(DLQ, 0)})
+    link.demand.credit = 1
+    process.run(lambda: bool(link.buffer))
+    refused = link.pop()
+    assert refused is not None
+    link.give_back([(refused, Modified(refused.offset, counted=True))])
+    process.run(lambda: "cannot leave for DLQ" in caplog.text)
+    assert "its unit is in it" in caplog.text
+    assert "joe" not in caplog.text

@@ -6,33 +6,53 @@ import pytest
 
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.reference import Reference
-from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.unit_places import Path, UnitPlaces
+from jbm_kafka.sidecar.message_lines import MISPLACED_MS, MessageLines
 from jbm_kafka.sidecar.unit_routes import UNITS_MAX, UnitRoutes
+
+HOME = partition_for(b"joe", 4)
+OTHER = (HOME + 1) % 4
 
 
 def references(*units: bytes | None) -> list[Reference]:
     return [Reference(offset, unit, 4, 0, 0, None, None) for offset, unit in enumerate(units)]
 
 
-def test_a_unit_where_its_hash_does_not_put_it_is_warned_of_once_a_queue(caplog: pytest.LogCaptureFixture) -> None:
+def misplaced(places: UnitPlaces, partition: int, *units: bytes | None) -> list[tuple[int, int, int]]:
+    """(partition, offset, where its unit is) of what is told."""
+    told: list[tuple[int, int, int]] = []
+    routes = UnitRoutes(lambda: places, lambda at, reference, home: told.append((at, reference.offset, home)))
+    routes.look(partition, references(*units))
+    return told
+
+
+def test_each_message_of_a_unit_where_its_hash_does_not_put_it_is_told() -> None:
     """Of UNIT-17: a plain librdkafka producer hashes by CRC32, and the unit was processed twice at once, silently."""
-    routes = UnitRoutes("queue:orders", lambda: UnitPlaces(4))
-    home = partition_for(b"joe", 4)
-    routes.look(home, references(None, b"joe"))
-    assert caplog.text == ""
-    other = (home + 1) % 4
-    for _ in range(2):
-        routes.look(other, references(b"joe"))
-    (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
-    assert f"unit 'joe' are in partition {other} and belong into {home}" in record.getMessage()
-    assert "partitioner=murmur2_random" in record.getMessage()
+    assert misplaced(UnitPlaces(4), HOME, None, b"joe") == []
+    assert misplaced(UnitPlaces(4), OTHER, None, b"joe", b"joe") == [(OTHER, 1, HOME), (OTHER, 2, HOME)]
 
 
-def test_the_warning_of_a_long_unit_was_a_line_of_a_megabyte(caplog: pytest.LogCaptureFixture) -> None:
-    unit = b"u" * 2**20
-    UnitRoutes("queue:orders", lambda: UnitPlaces(4)).look((partition_for(unit, 4) + 1) % 4, references(unit))
-    assert "… (1048576 characters) are in partition" in caplog.text
-    assert len(caplog.text) < 1_000
+def test_of_a_unit_that_moves_nothing_is_told() -> None:
+    assert misplaced(UnitPlaces(4, next_partitions=8), OTHER, b"joe") == []
+    assert misplaced(UnitPlaces(4, paths={b"joe": Path(OTHER)}), OTHER, b"joe") == []
+    assert misplaced(UnitPlaces(4, paths={b"joe": Path(HOME, ending="mark")}), OTHER, b"joe") == []
+
+
+def test_the_log_tells_whether_the_client_goes_on_and_names_no_unit(caplog: pytest.LogCaptureFixture) -> None:
+    """It came once for each process, so nobody could see whether the sender had stopped; and it named a customer."""
+    lines = MessageLines()
+    routes = UnitRoutes(lambda: UnitPlaces(4), lambda at, each, home: lines.misplaced("orders", at, each, home, 0))
+    for _ in range(3):
+        routes.look(OTHER, references(b"joe"))
+    lines.log_counts(MISPLACED_MS)
+    first, more = [row.getMessage() for row in caplog.records if row.levelno == logging.WARNING]
+    assert first.startswith(f"orders[{OTHER}] offset 0 is in the wrong partition, for its unit is in {HOME}: ")
+    assert "partitioner=murmur2_random" in first
+    assert first.endswith(f"; id ID:kafka:orders:{OTHER}:0")
+    assert more.startswith("orders: 2 more messages in the wrong partition came within 600 s: ")
+    assert "joe" not in caplog.text
+    lines.log_counts(2 * MISPLACED_MS)
+    assert len(caplog.records) == 2, "nobody sends so any more"
 
 
 def test_each_unit_is_looked_up_once_and_only_while_the_count_is_known() -> None:
@@ -42,14 +62,14 @@ def test_each_unit_is_looked_up_once_and_only_while_the_count_is_known() -> None
         asked.append(1)
         return UnitPlaces(1) if len(asked) > 1 else None
 
-    routes = UnitRoutes("queue:orders", count)
+    routes = UnitRoutes(count, lambda *_: None)
     for _ in range(4):
         routes.look(0, references(b"joe", b"ann", None))
     assert len(asked) == 2
 
 
 def test_what_is_remembered_of_units_is_bounded() -> None:
-    routes = UnitRoutes("queue:orders", lambda: UnitPlaces(1))
+    routes = UnitRoutes(lambda: UnitPlaces(1), lambda *_: None)
     for begin in range(0, UNITS_MAX + 200, 50):
         routes.look(0, references(*(str(n).encode() for n in range(begin, begin + 50))))
     assert len(routes._known[0]) < UNITS_MAX
