@@ -7,6 +7,7 @@ line, too; nothing was done.
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -109,6 +110,9 @@ OTHER_WORDS = {
 }
 """What the tools of other brokers call it."""
 
+_LISTED = re.compile(r"Admin\.\w+\(\) has (all|those there are), and (jbm-kafka [a-z ]+) shows them")
+"""Where errors name what lists things in Python as well as the command: here the command is enough."""
+
 cli = LazyGroup(table=COMMANDS, help="JMS queues and units of order on plain Kafka topics.", other_words=OTHER_WORDS)
 
 
@@ -161,7 +165,8 @@ def describe(error: Exception) -> str:
 
     match error:
         case JMSError():
-            return str(error).replace(IN_KAFKA, IN_SETTINGS).replace(SUBSCRIPTION_ARGUMENT, "--subscription NAME")
+            told = _LISTED.sub(r"\2 shows \1", str(error))
+            return told.replace(IN_KAFKA, IN_SETTINGS).replace(SUBSCRIPTION_ARGUMENT, "--subscription NAME")
         case OSError() if error.errno in _NO_ROOM and error.filename is None:
             return f"standard output cannot be written: {error.strerror}"
         case OSError() if error.strerror:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from shlex import quote
 from typing import Any, TypeVar
 
 import click
@@ -86,7 +87,24 @@ def _asked(
     }
 
 
+class _Move(click.Command):
+    """Tells who names the target behind the source, as for `mv`, how it is given."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What is left of the arguments; wrong usage where the target is no `--to`."""
+        written = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            _, behind, _ = self.make_parser(ctx).parse_args(written)
+            if error.param is None or error.param.name != "target" or len(behind) != 1:
+                raise
+            told = f"{behind[0]!r} is no argument here; where they go is: --to {quote(behind[0])}"
+            raise click.UsageError(told, ctx) from None
+
+
 @click.command(
+    cls=_Move,
     short_help="Move messages to another queue.",
     epilog="Example: jbm-kafka move orders --to parked --unit joe --dry-run",
 )

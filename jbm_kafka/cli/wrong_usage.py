@@ -15,6 +15,23 @@ _OF_EXTRA: Mapping[str, str] = {
 }
 """Where people name a queue behind a command that takes none: what takes one."""
 
+_OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "--body": ("--text",),
+    "--delay": ("--delay-ms",),
+    "--expiration": ("--time-to-live-ms",),
+    "--group": ("--unit",),
+    "--header": ("--property",),
+    "--key": ("--unit",),
+    "--message": ("--text",),
+    "--message-id": ("--id",),
+    "--target": ("--to",),
+    "--ttl": ("--time-to-live-ms",),
+    "--unit-of-order": ("--unit",),
+}
+"""What other systems call an option, and what it may be here."""
+_NO_OPTION: Mapping[str, str] = {"jbm-kafka send --file": "the file stands behind the name: jbm-kafka send DEST FILE"}
+"""What people take for an option, by their commands."""
+
 
 def usage_text(error: click.UsageError, program: str) -> str:
     """The line, for standard error."""
@@ -28,7 +45,11 @@ def _what_is_wrong(error: click.UsageError, context: click.Context | None, progr
     if isinstance(error, click.NoSuchOption):
         told = f"there is no option {error.option_name!r}"
         is_program = context is not None and context.parent is None
-        likely = _close(error.option_name, error.possibilities or (), cutoff=0.8 if is_program else 0.6)
+        if context is not None and (instead := _NO_OPTION.get(f"{context.command_path} {error.option_name}")):
+            return f"{told}; {instead}"
+        likely = _other_word(error.option_name, context) or _close(
+            error.option_name, error.possibilities or (), cutoff=0.8 if is_program else 0.6
+        )
         if likely:
             return f"{told}; {' or '.join(map(repr, likely))} is meant, probably"
         if is_program:
@@ -39,6 +60,14 @@ def _what_is_wrong(error: click.UsageError, context: click.Context | None, progr
     if _is_of_click(error, told) and context is not None:
         return f"{told}; see {context.command_path} --help"
     return told
+
+
+def _other_word(name: str, context: click.Context | None) -> list[str]:
+    """The option of this command that other systems call so."""
+    if context is None:
+        return []
+    known = [option for parameter in context.command.params for option in parameter.opts]
+    return [option for option in _OTHER_WORDS.get(name, ()) if option in known]
 
 
 def _close(name: str, options: Sequence[str], *, cutoff: float) -> list[str]:

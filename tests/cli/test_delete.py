@@ -40,7 +40,8 @@ def test_what_goes_is_shown_and_asked_for(
             assert shown[-1].endswith(f"queue:{queue} deleted, with 3 messages that nobody received")
     said = kafka("delete", queue, "--yes")
     assert said.code == 1
-    assert said.err.startswith(f"jbm-kafka: queue:{queue}: there is no such queue, and nothing is left of one; ")
+    told = f"jbm-kafka: queue:{queue}: there is no such queue, and nothing is left of one; jbm-kafka list shows those "
+    assert said.err == f"{told}there are\n", "it named what lists them in Python, too"
     assert kafka("create", queue, "--partitions", "1").code == 0
     assert f"queue:{queue}: 0 held; 0 receivers" in kafka("show", queue).out
 

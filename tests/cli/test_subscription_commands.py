@@ -39,6 +39,9 @@ def test_a_topic_is_made_and_its_subscriptions_are_listed_and_ended(
         assert "one of this name has client id none" in said.err
         said = kafka("subscriptions", "delete", f"{kafka_name}x")
         assert (said.code, said.err.startswith("jbm-kafka: there is no durable subscription ")) == (1, True)
+        assert said.err.endswith(": jbm-kafka subscriptions list shows all\n"), (
+            "it named what lists them in Python, too"
+        )
         said = kafka("subscriptions", "delete", kafka_name)
         assert said.code == 2
         assert said.err.endswith(
