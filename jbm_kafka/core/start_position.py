@@ -100,6 +100,22 @@ def decide_start(facts: Facts) -> Start:
     return _as_recorded(facts, position)
 
 
+def reset_effect(facts: Facts) -> str:
+    """What an operator's reset does to messages, and how it is undone, for people; empty: to none of them anything."""
+    begin = decide_start(facts).position.watermark
+    position = facts.position
+    if position is None:
+        first = max(facts.begin, facts.log_begin)
+        return f"What lies before, from {first} on, is not delivered" if begin > first else ""
+    found = []
+    if begin > position.watermark:
+        found.append(f"What was not settled from {position.watermark} to {begin - 1} is not delivered any more")
+    if begin < min(position.offered, facts.log_end):
+        found.append(f"What was delivered from {begin} on is delivered again")
+    undo = f"To undo it stop the group and set the offset to {position.watermark}"
+    return ". ".join([*found, undo]) if found else ""
+
+
 def is_disputed(position: Position | None, committed: CommittedOffset | None) -> bool:
     """True when two different checkpoints wrote them: a living owner's next checkpoint may lie between two readings."""
     return (

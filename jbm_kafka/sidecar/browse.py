@@ -108,6 +108,7 @@ def _states(scope: ChangelogScope, partitions: int, admin: KafkaAdmin, reader: L
         journal=NoJournal(),
         timeout_s=READ_TIMEOUT_S,
         pause=pause_thread,
+        is_look=True,
     )
     states: dict[int, ChannelState] = {}
     for partition, recovered in found.items():

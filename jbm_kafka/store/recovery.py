@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from jbm_kafka.core.checkpoint_id import parse_checkpoint_id
 from jbm_kafka.core.entries import Duplicates, Entry, OffsetRange
-from jbm_kafka.core.start_position import Facts, Start, StartReason, decide_start, is_disputed
+from jbm_kafka.core.start_position import Facts, Start, StartReason, decide_start, is_disputed, reset_effect
 from jbm_kafka.ports import CommittedOffset, Journal, KafkaAdmin, LogReader
 from jbm_kafka.store.changelog_reader import ChangelogContents, ChangelogScope, read_changelogs
 from jbm_kafka.store.recovered_entries import DecodedChangelog, cut_entry, decode_values, end_of, entry_order
@@ -33,7 +33,6 @@ rare and can wait for so long."""
 
 _QUIET = frozenset({StartReason.CHANGELOG, StartReason.NOTHING_RECORDED, StartReason.SUBSCRIBED_ANEW})
 _TOLD_ELSEWHERE = frozenset({StartReason.OWNER_GOES_ON, StartReason.TOPIC_RECREATED})
-_ASKED_FOR = frozenset({StartReason.OPERATOR_RESET})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +105,11 @@ def recover_channels(
     timeout_s: float,
     pause: Callable[[float], None],
     delivered_below: int | None = None,
+    is_look: bool = False,
 ) -> Mapping[int, RecoveredChannel]:
     """The state of the given partitions, all of them read side by side.
+
+    `is_look`: nobody is to receive by it, and who does tells of a reset.
 
     `pause` waits the given seconds: before an offset of an earlier checkpoint is believed, it is asked for again.
 
@@ -136,7 +138,15 @@ def recover_channels(
     begins = admin.begin_positions(scope.topic, partitions)
     ends = admin.end_positions(scope.topic, partitions, stable=False)
     recovered = {
-        p: _recovered(scope, p, found[p], log_begin=begins[p], log_end=ends[p], delivered_below=delivered_below or 0)
+        p: _recovered(
+            scope,
+            p,
+            found[p],
+            log_begin=begins[p],
+            log_end=ends[p],
+            delivered_below=delivered_below or 0,
+            is_look=is_look,
+        )
         for p in partitions
     }
     made_anew = [each for each in recovered.values() if each.reason is StartReason.TOPIC_RECREATED]
@@ -159,6 +169,7 @@ def _recovered(
     log_begin: int,
     log_end: int,
     delivered_below: int,
+    is_look: bool,
 ) -> RecoveredChannel:
     facts = Facts(
         topic_id=scope.topic_id,
@@ -180,7 +191,11 @@ def _recovered(
     if closed_because:
         log.error("%s", closed_because)
     else:
-        _log_decision(scope, partition, found, start, cause)
+        _log_corrupt(scope, partition, found)
+        if start.reason is StartReason.OPERATOR_RESET:
+            _log_reset(scope, partition, facts, cause, is_look=is_look)
+        else:
+            _log_decision(scope, partition, found, start, cause)
     return RecoveredChannel(
         partition=partition,
         entries=(position, *sorted(kept.values(), key=entry_order)),
@@ -254,18 +269,9 @@ def _newer(scope: ChangelogScope, partition: int, found: _Found) -> str:
 
 
 def _log_decision(scope: ChangelogScope, partition: int, found: _Found, start: Start, cause: str) -> None:
-    """A line for each record that cannot be read, and one for the decision, as loud as it matters."""
-    for key, error in found.decoded.corrupt.items():
-        log.warning(
-            "%s; the record of key %r is skipped and nothing is lost: %s. The next checkpoint replaces it",
-            error.at(scope.changelog_topic, partition, found.contents.places.get(key, -1)),
-            key.decode(errors="replace"),
-            _consequence(key),
-        )
+    """One line, as loud as it matters."""
     if start.reason in _TOLD_ELSEWHERE or (start.reason in _QUIET and not found.is_disputed):
         log.debug("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
-    elif start.reason in _ASKED_FOR:
-        log.info("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
     else:
         log.warning(
             "%s %s[%d] %s; to begin elsewhere stop the group and reset its offset with Kafka's tools",
@@ -273,6 +279,30 @@ def _log_decision(scope: ChangelogScope, partition: int, found: _Found, start: S
             scope.topic,
             partition,
             cause,
+        )
+
+
+def _log_reset(scope: ChangelogScope, partition: int, facts: Facts, cause: str, *, is_look: bool) -> None:
+    """An operator asked for it, but of others nobody knows: whoever looks for lost or repeated messages finds it."""
+    effect = reset_effect(facts)
+    log.log(
+        logging.WARNING if effect and not is_look else logging.INFO,
+        "%s %s[%d] %s%s",
+        scope.group,
+        scope.topic,
+        partition,
+        cause,
+        f". {effect}" if effect else "",
+    )
+
+
+def _log_corrupt(scope: ChangelogScope, partition: int, found: _Found) -> None:
+    for key, error in found.decoded.corrupt.items():
+        log.warning(
+            "%s; the record of key %r is skipped and nothing is lost: %s. The next checkpoint replaces it",
+            error.at(scope.changelog_topic, partition, found.contents.places.get(key, -1)),
+            key.decode(errors="replace"),
+            _consequence(key),
         )
 
 

@@ -5,6 +5,7 @@ Method: topics as lists, written by the test as checkpoints write them.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -80,6 +81,48 @@ def test_a_reset_forgot_the_duplicate_ids_of_what_it_does_not_deliver_again(targ
     world.reset_offset(target)
     [_, *others] = world.recover().entries
     assert others == ([Duplicates(0, tuple(seen[offset] for offset in known))] if known else [])
+
+
+@pytest.mark.parametrize(
+    ("target", "effect"),
+    [
+        (4, ["delivered from 4 on is delivered again", "set the offset to 10"]),
+        (160_000, ["not settled from 10 to 159999 is not delivered any more", "set the offset to 10"]),
+        (12, ["not settled from 10 to 11 is not", "delivered from 12 on is delivered again", "set the offset to 10"]),
+    ],
+)
+def test_a_reset_which_nobody_else_knew_of_left_no_trace_in_a_log_of_problems(
+    caplog: pytest.LogCaptureFixture, target: int, effect: list[str]
+) -> None:
+    """Of LOG-2: messages came twice, or not at all, and an INFO line that no page listed was all there was."""
+    world = World()
+    world.checkpoint(10, settled(0, 15, 50), held(12))
+    world.reset_offset(target)
+    world.recover()
+    [line] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert f"orders[0] begins at {target}: the group's offset was reset" in line
+    assert all(each in line for each in effect), line
+
+
+def test_of_a_reset_that_changes_nothing_and_to_one_who_looks_no_warning_is_given(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    world.reset_offset(0)
+    world.recover()  # before anybody received
+    world.checkpoint(10)
+    world.reset_offset(5)
+    recover_channels(
+        SCOPE,
+        (0,),
+        admin=world.kafka,
+        reader=world.kafka,
+        journal=world.journal,
+        timeout_s=1,
+        pause=world.pauses.append,
+        is_look=True,
+    )
+    assert [record.levelname for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_an_offset_restored_with_its_metadata_means_deliver_again_and_is_told(
