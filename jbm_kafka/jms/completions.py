@@ -35,7 +35,8 @@ class Completions:
         self._running = 0
         self.wake = WakeUp()
         """Set after what may be work; the thread clears it before its last look for some."""
-        self._is_stopping = False
+        self.is_stopping = False
+        """No callback is expected any more."""
         self._fit_code: object = UNSET
         """Of the last callback, which can be called as callbacks are: looked at once for a function, not for a send."""
 
@@ -67,6 +68,11 @@ class Completions:
             self._all_done.notify_all()
         self.wake.set()
 
+    @property
+    def outstanding(self) -> int:
+        """How many callbacks have not run."""
+        return len(self._pending) + self._running
+
     def wait_done(self, timeout_s: float) -> bool:
         """True when no callback is outstanding.
 
@@ -93,7 +99,7 @@ class Completions:
 
     def stop(self) -> None:
         """End the thread, when it has run what is due."""
-        self._is_stopping = True
+        self.is_stopping = True
         self.wake.set()
 
     def _start(self) -> None:
@@ -120,7 +126,7 @@ class Completions:
                 self.wake.clear()
                 due = self._take()
             if not due:
-                if self._is_stopping:
+                if self.is_stopping:
                     return
                 self.wake.wait()
             for pending in due:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from jbm_kafka.core.jms_errors import IllegalStateError, SendTimeoutError
 from jbm_kafka.core.markers import UnitMarker
 from jbm_kafka.core.subscription import checked_client_id
+from jbm_kafka.jms import sends_at_exit
 from jbm_kafka.jms.completions import Completions
 from jbm_kafka.jms.exception_listener import ListenerCalls
 from jbm_kafka.jms.named_messages import with_ids
@@ -47,6 +48,17 @@ class ConnectionCore:
         """This process got the connection by a fork: it belongs to the parent."""
         self._message_numbers = itertools.count(1)
         self._session_numbers = itertools.count(1)
+        sends_at_exit.watch(self)
+
+    @property
+    def is_over(self) -> bool:
+        """It was closed, or belongs to another process."""
+        return self.is_forked or self.completions.is_stopping
+
+    @property
+    def unreported(self) -> int:
+        """How many sends have a callback that has not run."""
+        return self.completions.outstanding
 
     def next_message_id(self) -> str:
         """`ID:<connection id>:<number>`."""
