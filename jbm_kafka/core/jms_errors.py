@@ -145,3 +145,8 @@ class NewerRecordError(CorruptRecordError):
 
     Whoever finds it leaves it where it is.
     """
+
+
+for _public in [each for each in globals().values() if isinstance(each, type) and issubclass(each, JMSError)]:
+    # What a traceback and a pickle call it: where applications import it from, and not where it is written.
+    _public.__module__ = "jbm_kafka.errors"

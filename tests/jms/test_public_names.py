@@ -1,11 +1,13 @@
 """What `jbm_kafka` exports is there, and is loaded only when asked for."""
 
 import inspect
+import pickle
 import pydoc
 import re
 import subprocess
 import sys
 import tomllib
+import traceback
 
 import pytest
 
@@ -124,6 +126,14 @@ MANUALS = [
 ]
 OF_ONE_TYPE = re.compile(r"[gs]et_(boolean|byte|short|long|float|double|string|object)_property")
 """`get_int_property` and `set_int_property` stand for all."""
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_a_traceback_shows_an_error_where_applications_import_it_from(name: str) -> None:
+    """It named jbm_kafka.core.jms_errors, which is on no page."""
+    kind = getattr(errors, name)
+    assert traceback.format_exception_only(kind("full")) == [f"jbm_kafka.errors.{name}: full\n"]
+    assert type(pickle.loads(pickle.dumps(kind("full")))) is kind
 
 
 @pytest.mark.parametrize("kind", MANUALS, ids=lambda kind: str(kind.__name__))
