@@ -118,8 +118,8 @@ class AcknowledgeStrategy:
         self._session.links.let_go(may_go)
 
     def _check_open(self, call: str) -> None:
-        """Raises IllegalStateError when the session is closed: it is too late, and was never needed."""
-        if self._session.is_closed:
+        """Raises IllegalStateError when the session has ended: it is too late, and was never needed."""
+        if self._session.has_ended:
             self._session.connection.check_process()
             raise not_needed(call, self._session.mode)
 
@@ -340,8 +340,11 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
         self._settled()
 
     def _check_item(self, item: Unacknowledged, call: str) -> None:
-        """Raises IllegalStateError when the session is closed, with what became of the message."""
-        if self._session.is_closed:
+        """Raises IllegalStateError when the session has ended, with what became of the message.
+
+        Any thread: a listener that closing waits for may wait for the worker that it gave the message to.
+        """
+        if self._session.has_ended:
             self._session.connection.check_process()
             raise after_close(call, _named(item), comes_again=item.was_returned or self._held.has(item))
 

@@ -21,6 +21,7 @@ from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_
 from jbm_kafka.jms.modes import AcknowledgeMode
 from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.session import Session
+from jbm_kafka.jms.session_ends import close_sessions
 from jbm_kafka.ports.provider import Provider
 from jbm_kafka.version import version
 
@@ -173,7 +174,7 @@ class Connection:
         self._core.check_process()
         self._core.completions.refuse_inside("connection.close()")
         interrupted = [session for session in self._open_sessions() if session._core.guard.is_interrupted()]
-        if interrupted or self._starting == threading.get_ident():
+        if interrupted or self._starting == threading.get_ident() or self._is_in_a_close():
             for session in interrupted:
                 session._core.is_closed = True
             close_beside(self.close, interrupted[0]._core.filled if interrupted else None)
@@ -184,8 +185,9 @@ class Connection:
             self.is_closed = True
             sessions = self._open_sessions()
         self._core.waits.begin_close()
+        close_sessions(self._core, sessions)
         for session in sessions:
-            session.close()
+            session._wait_closed()
         self._core.temporaries.close()
         self._core.waits.wait_closing(self._core.provider.flush, CLOSE_TIMEOUT_S)
         self._core.waits.wait_closing(self._core.completions.wait_done, CLOSE_TIMEOUT_S)
@@ -220,8 +222,15 @@ class Connection:
         """In the child every session is closed, and in a call for ever: each call is refused, and says why."""
         self._core.is_forked = True
         for session in self._sessions:
-            session._core.is_closed = True
+            session._core.is_closed = session._core.links.have_ended = True
             session._core.guard.refuse_for_ever()
+
+    def _is_in_a_close(self) -> bool:
+        """The caller is what the closing of one of its sessions waits for: a signal handler in it, or a listener."""
+        return not self.is_closed and any(
+            session._closer == threading.get_ident() or (session._closer and session._core.is_listener_thread())
+            for session in self._open_sessions()
+        )
 
     def _open_sessions(self) -> list[Session]:
         """Those that are not over: who is closing one waits for it to end here too."""

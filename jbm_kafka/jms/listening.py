@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.core.settlement import Modified
@@ -67,17 +68,19 @@ class Listening:
             # `next_message`.
             self._session.filled.wait_for(lambda: self._state.is_idle, STOP_TIMEOUT_S)
 
-    def stop(self) -> None:
-        """No further message; waits for a running listener unless called from it, or it takes STOP_TIMEOUT_S."""
+    def begin_stop(self) -> None:
+        """No further message; a running listener goes on."""
         self._is_stopping = True
         self._session.wake()
-        if self._state.thread is None or self._state.is_current:
-            return
-        told_s, waits = min(TOLD_S, STOP_TIMEOUT_S), self._session.connection.waits
-        if waits.wait_closing(self._state.wait_end, told_s):
-            return
-        log.info("closing waits for the listener of %s, up to %.0f s", self._place(), STOP_TIMEOUT_S)
-        if waits.wait_closing(self._state.wait_end, STOP_TIMEOUT_S - told_s):
+
+    def wait_told(self, begun_s: float) -> None:
+        """Return when no listener runs; or after TOLD_S since `begun_s`, monotonic, when the log has said so."""
+        if not self._wait_stopped(begun_s + min(TOLD_S, STOP_TIMEOUT_S)):
+            log.info("closing waits for the listener of %s, up to %.0f s", self._place(), STOP_TIMEOUT_S)
+
+    def wait_stopped(self, begun_s: float) -> None:
+        """Return when no listener runs; or after STOP_TIMEOUT_S since `begun_s`, when the log has said so."""
+        if self._wait_stopped(begun_s + STOP_TIMEOUT_S):
             return
         log.warning(
             "closing waits no longer for the listener of %s, which did not return within %.0f s; %s",
@@ -85,6 +88,12 @@ class Listening:
             STOP_TIMEOUT_S,
             after_close(self._session.mode),
         )
+
+    def _wait_stopped(self, until_s: float) -> bool:
+        """True when none runs, or its own thread asks, which would wait for itself."""
+        if self._state.thread is None or self._state.is_current:
+            return True
+        return self._session.connection.waits.wait_closing(self._state.wait_end, max(until_s - time.monotonic(), 0.0))
 
     def _place(self) -> str:
         message, inbox = self._message, self._served
@@ -119,6 +128,10 @@ class Listening:
     # -- the thread --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        with self._session.connection.waits.listening.noted():
+            self._take_and_deliver()
+
+    def _take_and_deliver(self) -> None:
         session = self._session
         while not self._is_stopping and not session.is_closed:
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import get_ident
 from types import TracebackType
 from typing import Self
 
@@ -20,12 +21,11 @@ from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.closing import close_beside
-from jbm_kafka.jms.completions import CALLBACKS_TIMEOUT_S
 from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS, Triggers
-from jbm_kafka.jms.listening import Listening
+from jbm_kafka.jms.listening import STOP_TIMEOUT_S, Listening
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.modes import AcknowledgeMode
@@ -34,7 +34,8 @@ from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requesting import SendOptionsOfRequest, reply_to
 from jbm_kafka.jms.routing import UnitOfOrder
-from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.session_core import CALL_TIMEOUT_S, SessionCore
+from jbm_kafka.jms.session_ends import close_sessions
 from jbm_kafka.jms.strategies import strategy_for, with_triggers
 from jbm_kafka.jms.stream_message import StreamMessage
 from jbm_kafka.jms.subscribing import begin_use, durable, lasting, private, shared
@@ -75,12 +76,12 @@ class Session:
         self._connection = connection
         self._consumers: list[MessageConsumer] = []
         self._default_prefetch = connection.defaults.prefetch
-        self._block = TransactionBlock()
+        self._block = TransactionBlock(is_closed=lambda: self._core.is_closed_here)
         """`with session.transaction()`."""
         self._is_new = True
         """It had no consumer yet."""
-        self._has_closed = False
-        """Somebody carries the closing out, or has."""
+        self._closer = 0
+        """The thread that carries the closing out."""
         self._is_over = False
         """Closed, and nothing is left to be done."""
         take_no_other(self)
@@ -403,27 +404,8 @@ class Session:
             core.is_closed = True
             close_beside(self.close, core.filled)
             return
-        completions = self._connection.completions
-        completions.refuse_inside("session.close()")
-        self._connection.waits.wait_closing(completions.wait_done, CALLBACKS_TIMEOUT_S)
-        with core.lock:
-            if self._has_closed:
-                return
-            core.is_closed = self._has_closed = True
-            core.filled.notify_all()
-        self._listening.stop()
-        if core.is_listener_thread():
-            self._strategy.close()
-        else:
-            with core.finished_call():
-                self._strategy.close()
-        core.send_groups.end(
-            lambda group: self._connection.waits.wait_closing(group.wait, SENDS_TIMEOUT_S),
-            self._connection.notify_exception,
-        )
-        core.outbox.take_all()
-        core.links.detach_all()
-        self._is_over = True
+        self._connection.completions.refuse_inside("session.close()")
+        close_sessions(self._connection, [self])
 
     def __repr__(self) -> str:
         return f"<Session {self.acknowledge_mode.name} {'closed' if self.is_closed else 'open'}>"
@@ -437,6 +419,43 @@ class Session:
         if error is not None:
             self._strategy.abandon()
         self.close()
+
+    # -- told by who closes it -----------------------------------------------------------------------------------------
+
+    def _begin_close(self) -> bool:
+        core = self._core
+        with core.lock:
+            if self._is_over or self._closer:
+                return False
+            self._closer = get_ident()
+            core.is_closed = True
+            core.filled.notify_all()
+        return True
+
+    def _finish_close(self) -> None:
+        core = self._core
+        core.links.have_ended = True
+        if core.is_listener_thread():
+            self._strategy.close()
+        else:
+            with core.finished_call():
+                self._strategy.close()
+        core.send_groups.end(
+            lambda group: self._connection.waits.wait_closing(group.wait, SENDS_TIMEOUT_S),
+            self._connection.notify_exception,
+        )
+        core.outbox.take_all()
+        core.links.detach_all()
+        self._is_over = True
+
+    def _let_go(self) -> None:
+        with self._core.lock:
+            self._closer = 0
+            self._core.filled.notify_all()
+
+    def _wait_closed(self) -> None:
+        if not self._core.is_listener_thread():  # who closes it waits for that
+            self._core.filled.wait_for(lambda: not self._closer, STOP_TIMEOUT_S + CALL_TIMEOUT_S)
 
     # -- told by its connection ----------------------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ class SessionCore:
         self.send_order = SendOrder()
         self.send_groups = SendGroups()
         self.is_closed = False
+        """It takes no message any more, and calls are refused, but for those of listeners that closing waits for."""
         self.system_unit = f"JBM-{connection.provider.clock.now_ms():x}-{secrets.token_hex(6)}"
         """The name of this session's system-generated unit: time-based and statistically unique (UNIT-10)."""
 
@@ -47,10 +48,23 @@ class SessionCore:
         return self.mode is AcknowledgeMode.TRANSACTED
 
     def check_open(self) -> None:
-        """Raises IllegalStateError when it is closed, or belongs to the parent process."""
-        if self.is_closed:
+        """Raises IllegalStateError when it is closed for the caller, or belongs to the parent process."""
+        if self.is_closed_here:
             self.connection.check_process()
             raise IllegalStateError("the session is closed; make a new one")
+
+    @property
+    def has_ended(self) -> bool:
+        """Closing waits for no listener any more: nothing can be settled, and their calls are refused, too."""
+        return self.links.have_ended
+
+    @property
+    def is_closed_here(self) -> bool:
+        """It is closed for the caller: not for a listener of its connection that closing waits for.
+
+        Also one of another session: who receives in one session and sends in another is in the middle of its work.
+        """
+        return self.is_closed and (self.has_ended or not self.connection.waits.listening.is_current)
 
     def in_use(self, *, beside_listener: bool = False) -> CallInUse:
         """Around a call; see `begin_call`."""
@@ -70,7 +84,7 @@ class SessionCore:
         if is_taken or not self.guard.try_enter():
             self.check_open()
             raise self.busy()
-        if self.is_closed:
+        if self.is_closed and self.is_closed_here:
             self.guard.leave()
             self.check_open()
         return True

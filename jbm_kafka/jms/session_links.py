@@ -22,6 +22,8 @@ class SessionLinks:
         self._barriers: defaultdict[Source, UnitBarrier] = defaultdict(UnitBarrier)
         """By queue or subscription; here, because they outlive the consumers that gave back."""
         self._numbers = itertools.count(1)
+        self.have_ended = False
+        """What is unacknowledged of any of them goes back: the session ends."""
 
     def next_number(self) -> int:
         """No other link of the session has it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -12,8 +12,6 @@ from jbm_kafka.core.jms_errors import TransactionInProgressError
 class Transacted(Protocol):
     """What a block needs of its session."""
 
-    @property
-    def is_closed(self) -> bool: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
 
@@ -21,7 +19,9 @@ class Transacted(Protocol):
 class TransactionBlock:
     """Of one session, which is in one at a time at most."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_closed: Callable[[], bool]) -> None:
+        """`is_closed`: the session is, for the caller."""
+        self._is_closed = is_closed
         self._is_open = False
 
     def check_commit(self) -> None:
@@ -52,7 +52,8 @@ class TransactionBlock:
         try:
             yield
         except BaseException as error:
-            _roll_back(session, error)
+            if not self._is_closed():
+                _roll_back(session, error)
             raise
         finally:
             self._is_open = False
@@ -61,8 +62,6 @@ class TransactionBlock:
 
 def _roll_back(session: Transacted, error: BaseException) -> None:
     """Undo what a block did that `error` ended; if that fails too, the failure becomes the error's context."""
-    if session.is_closed:
-        return
     try:
         session.rollback()
     except Exception as failure:

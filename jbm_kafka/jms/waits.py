@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.jms.listening_threads import ListeningThreads
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.patience import Patience
 from jbm_kafka.ports.provider import Provider
@@ -21,6 +22,8 @@ class Waits:
         self._closing_thread = 0
         self._awaited: set[Completion] = set()
         self._has_given_up = False
+        self.listening = ListeningThreads()
+        """Closing waits for them, too."""
 
     def wait_for(self, completion: Completion, timeout_s: float, *, about: str) -> None:
         """Return when it is completed.
