@@ -86,7 +86,8 @@ def list_dead_letters(
 ) -> None:
     """List dead letters with where they came from and why. They stay where they are.
 
-    Of a queue that holds other messages, too, these are counted and left out.
+    Of a queue that holds other messages, too, these are counted and left out. With --origin it tells in which other
+    queues there are letters from there: an address that is wrong in one program takes its letters elsewhere.
     """
     others = 0
 
@@ -113,10 +114,11 @@ def list_dead_letters(
             rows, more = first_rows(found, count)
         if more <= COUNTED_MAX:  # else there are more than were looked at
             _tell_of_others(source, others)
-        if as_json:
-            return
-        if not rows:
+        if not (as_json or rows):
             click.echo(_none_found(admin, source, _asked(origin, reason, unit, message_id, selector), origin))
+            return
+        _tell_of_elsewhere(source, origin, _elsewhere(admin, source, origin))
+        if as_json:
             return
     cells = [
         (when(letter.died_at_ms), _from(letter), _text(letter.reason), letter.attempts,
@@ -193,11 +195,33 @@ def _tell_of_others(source: Queue, count: int) -> None:
         click.echo(f"{source}: {count} {are} {left_out}; jbm-kafka browse {source.name} shows all", err=True)
 
 
+def _elsewhere(admin: Admin, source: Queue, origin: Queue | Topic | None) -> list[str]:
+    """Other queues with letters from there; none where that cannot be found out, for it is a hint."""
+    found: list[str] = []
+    if origin is not None:
+        with suppress(JMSError):
+            others = [queue for queue in admin.queues_with_dead_letters() if queue != source]
+            found += [each.name for each in others if next(iter(admin.dead_letters(each, origin=origin)), None)]
+    return found
+
+
+def _tell_of_elsewhere(source: Queue, origin: Queue | Topic | None, queues: Sequence[str]) -> None:
+    if queues:
+        click.echo(f"{source}: not all from {origin} are here; {_some_in(queues)}", err=True)
+
+
+def _some_in(queues: Sequence[str]) -> str:
+    more = f" and {len(queues) - NAMED} more" if len(queues) > NAMED else ""
+    return f"there are some in {', '.join(queues[:NAMED])}{more}: name one with --from {queues[0]}"
+
+
 def _none_found(admin: Admin, source: Queue, asked: str, origin: Queue | Topic | None) -> str:
     """That there are none, and where there may be some."""
     said = f"no dead letters in {source} {asked}".rstrip()
     with suppress(JMSError):  # a hint
         said += _if_unknown(admin, origin)
+    if elsewhere := _elsewhere(admin, source, origin):
+        return f"{said}; {_some_in(elsewhere)}"
     if asked and any(_is_letter(letter) for letter, _ in admin.dead_letters(source)):
         return f"{said}; there are others, shown without these options"
     queues: list[str] = []
@@ -205,8 +229,7 @@ def _none_found(admin: Admin, source: Queue, asked: str, origin: Queue | Topic |
         queues = [queue.name for queue in admin.queues_with_dead_letters()]
     if not queues:
         return f"{said}; another dead-letter queue is named with --from"
-    more = f" and {len(queues) - NAMED} more" if len(queues) > NAMED else ""
-    return f"{said}; there are some in {', '.join(queues[:NAMED])}{more}: name one with --from {queues[0]}"
+    return f"{said}; {_some_in(queues)}"
 
 
 def _if_unknown(admin: Admin, origin: Queue | Topic | None) -> str:

@@ -225,6 +225,26 @@ def test_who_looks_into_an_empty_dead_letter_queue_is_told_of_others(
         assert Queue(dead) not in admin.queues_with_dead_letters(queues_max=1000)
 
 
+def test_half_of_a_queues_letters_lay_in_another_queue_and_nobody_was_told(
+    kafka: Run, queue: str, dead: str, kafka_name: str, bootstrap: str
+) -> None:
+    """One worker's address was misspelt; other queues were named only where the first one had no letter at all."""
+    misspelt = f"{kafka_name}.misspelt"
+    for text, address in (("1", dead), ("2", misspelt)):
+        kafka("send", queue, "--text", text)
+        give_up(bootstrap, queue, address, 1)
+    for options in ((), ("--json",)):
+        said = kafka("dead-letters", "list", "--from", dead, "--origin", queue, *options)
+        assert said.code == 0
+        assert said.err == (
+            f"queue:{dead}: not all from queue:{queue} are here; there are some in {misspelt}: name one with --from "
+            f"{misspelt}\n"
+        )
+    assert kafka("dead-letters", "list", "--from", dead).err == "", "who names no origin asks for this queue"
+    said = kafka("dead-letters", "list", "--from", dead, "--origin", queue, "--reason", "expired")
+    assert f"; there are some in {misspelt}: name one with" in said.out
+
+
 @pytest.mark.parametrize("command", ["list", "retry"])
 @pytest.mark.parametrize(
     ("reason", "hint"),
