@@ -37,8 +37,10 @@ def test_a_host_of_an_unknown_name_is_told_as_such(run: Run) -> None:
     said = run("list", "--bootstrap", "no-such-host.invalid:9092")
     assert said.code == 1
     assert said.err.startswith(
-        "jbm-kafka: no Kafka answers at no-such-host.invalid:9092: the name no-such-host.invalid is unknown here; "
+        "jbm-kafka: no Kafka answers at no-such-host.invalid:9092: the name no-such-host.invalid is unknown here; look "
+        "after its brokers, or correct the address"
     )
+    assert "broker start" not in said.err, "an empty broker of this machine was advised to who named a cluster"
     assert said.err.count("\n") == 1
 
 
