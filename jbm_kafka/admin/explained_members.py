@@ -12,6 +12,7 @@ from jbm_kafka.admin.explanation import Reason
 from jbm_kafka.core.process_names import named_process
 from jbm_kafka.core.standing import Rule
 from jbm_kafka.ports import GroupMember
+from jbm_kafka.sidecar.partition_lines import named
 
 NAMES_MAX = 5
 """So many members are named in one sentence."""
@@ -35,10 +36,19 @@ def not_answering(member: GroupMember, within_s: float) -> Reason:
     return reasons.reason(Rule.OWNER_SILENT, text=text)
 
 
-def put_out(member: GroupMember) -> Reason:
-    """Of one that was there when it was asked, and is no member of the group any more: nothing is in its hand now."""
-    text = f"{member.name} did not answer, and the group has put it out since: what it had goes to others"
-    remedy = "if it still lives it hangs, or was stopped: end it"
+def put_out(member: GroupMember, *, has_others: bool = True) -> Reason:
+    """Of one that was there when it was asked, and is no member of the group any more: nothing is in its hand now.
+
+    `has_others`: somebody else receives.
+    """
+    whose = "goes to others" if has_others else "waits for whoever receives next"
+    text = f"{member.name} did not answer, and the group has put it out since: what it had {whose}"
+    remedy = "if it still lives it hangs, or was stopped: end it (kill -9)"
+    if member.partitions:
+        remedy += (
+            f". If one process after the other ends so, a message kills them: mostly the first of "
+            f"{named(sorted(member.partitions))}"
+        )
     return replace(reasons.reason(Rule.OWNER_SILENT, text=text), remedy=remedy)
 
 

@@ -11,6 +11,8 @@ from jbm_kafka.core.process_names import process_name
 LOOKS_MS: Final = 2_000
 """A session's thread looks for messages of its listeners ten times a second, and its process notes that a bit later:
 one that has not looked for so long is in another listener."""
+CALLED_MS: Final = 5_000
+"""One that asked less than so long ago will ask again, as far as anybody knows: a loop does so after each message."""
 NEVER_CALLED: Final = "nobody calls its receive"
 _MORE_HELP: Final = (
     "more receivers in that process help, or more processes, up to one a partition, or faster handlers; where one "
@@ -120,6 +122,8 @@ def does(each: ExplainedReceiver) -> str:
         return f"has not asked for a message in the {ago} since it is there: {NEVER_CALLED}"
     if each.in_hand > each.unread:
         return f"works on what it has; last asked {ago} ago" + (f", and got {asks.taken}" if asks.taken else "")
+    if asks.ago_ms < CALLED_MS:
+        return f"is between two receives; last asked {ago} ago"
     return f"has not asked for a message for {ago}: {NEVER_CALLED} meanwhile"
 
 
@@ -151,10 +155,13 @@ def _why_none_of_owner(receivers: Sequence[ExplainedReceiver]) -> tuple[str, str
     called = [each for each in known if not (each.asks.has_listener or each.asks.is_waiting)]
     unasked = sum(not each.asks.has_asked for each in called)
     working = [each for each in called if each.asks.has_asked and each.in_hand > each.unread]
-    left = [each for each in called if each.asks.has_asked and each.in_hand <= each.unread]
+    done = [each for each in called if each.asks.has_asked and each.in_hand <= each.unread]
+    between = [each for each in done if (each.asks.ago_ms or 0) < CALLED_MS]
+    left = [each for each in done if each not in between]
     told = [
         f"{_are(len(listening), 'in a listener')}, for {_longest(listening)}{_in_what(listening)}" if listening else "",
         f"{_are(len(working), 'at work')}, and asked {_shortest(working)} ago{_in_what(working)}" if working else "",
+        f"{_are(len(between), 'between two receives')}" if between else "",
         f"{_are(len(left), 'not called any more')}, and asked {_shortest(left)} ago" if left else "",
         f"{unasked} never asked: {NEVER_CALLED}" if unasked else "",
         f"{_are(waiting, 'waiting')} with as much in hand as the prefetch allows" if waiting else "",

@@ -126,6 +126,8 @@ class _Explaining:
         if gone:  # what they had is with others now: of the group as it is one account is given, and not of two
             look = self._look()
         seen, held, told, messages = look.seen, look.held, look.told, look.messages
+        has_others = bool(seen.members)
+        gone_now = (put_out(each, has_others=has_others) for each in gone)
         silent = (not_answering(each, self._cluster.timeout_s) for each in look.silent)
         return Explanation(
             name=str(self._group),
@@ -133,7 +135,7 @@ class _Explaining:
             members=len(seen.members),
             idle_members=tuple(each.name for each in seen.members if not each.partitions),
             silent_members=tuple(each.name for each in look.silent),
-            reasons=(*self._not_held(look), *self._of_all(held, seen), *map(put_out, gone), *silent, *look.whole),
+            reasons=(*self._not_held(look), *self._of_all(held, seen), *gone_now, *silent, *look.whole),
             messages=tuple(messages),
             partitions=tuple(self._partitions(held, messages, told, seen)),
             receivers=tuple(receivers_of(told.results.values())),
@@ -323,7 +325,8 @@ class _Explaining:
         is_exact = explained_firsts.is_exact(first, now, told)
         # Where all wait for one checkpoint the same is said of all, and so told once.
         offset = following.offset if is_exact and why.rule is not Rule.RECORDING else None
-        return following, [reasons.settled(is_recording=is_recording, next_offset=offset), why]
+        now_first = reasons.settled(is_recording=is_recording, next_offset=offset)
+        return following, [now_first, reasons.of_the_next(why)]
 
     def _in_whose_hand(self, why: Reason, first: HeldMessageRow, told: Told) -> Sequence[Reason]:
         """The reason; of what is in a hand with the message that is worked on there."""

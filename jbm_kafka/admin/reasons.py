@@ -110,6 +110,13 @@ def settled(*, is_recording: bool, next_offset: int | None = None, worked_on_in:
     return Reason(rule=Rule.SETTLED, text=text, remedy=_ONE_UNIT if worked_on_in else "")
 
 
+def of_the_next(found: Reason) -> Reason:
+    """Said below that the first of the unit is settled: "it could go" would be said of a message that is done."""
+    if found.rule not in (Rule.READY, Rule.RECEIVERS_BUSY):
+        return found
+    return replace(found, text=f"the next of its unit: {found.text}")
+
+
 def going_on(in_hand: Reason, now_ms: int) -> Reason:
     """It is in a hand, or its receiver in one beside it, and those before it in its unit were settled lately.
 

@@ -67,6 +67,18 @@ def test_a_process_whose_partition_another_answers_for_was_not_told() -> None:
     assert put_out(frozen).text.endswith("the group has put it out since: what it had goes to others")
 
 
+def test_of_a_process_that_died_alone_it_was_said_that_others_get_what_it_had() -> None:
+    """It stood directly below `nobody receives`."""
+    assert put_out(of_process(1, 0), has_others=False).text.endswith("what it had waits for whoever receives next")
+
+
+def test_where_a_message_that_kills_its_workers_is_was_not_told() -> None:
+    """Asked four times in two minutes it named dead processes and fifteen innocent units."""
+    assert put_out(of_process(1, 2, 0)).remedy.endswith(
+        "If one process after the other ends so, a message kills them: mostly the first of partitions 0, 2"
+    )
+
+
 def test_ten_seconds_were_named_whatever_session_timeout_the_program_has() -> None:
     """UNIT-17: no broker tells it, so it is said whose it is."""
     told = silent_owner(of_process(1, 0), "")

@@ -123,7 +123,7 @@ def test_who_works_on_a_message_is_told_apart_from_who_waits(
     assert does(receiver).startswith("works on what it has; last asked ")
     message.acknowledge()
     (receiver,) = until(lambda: admin.explain(orders), lambda found: not found.receivers[0].in_hand).receivers
-    assert does(receiver).endswith(": nobody calls its receive meanwhile")
+    assert does(receiver) == "is between two receives; last asked less than 1 s ago"
     waiting = threading.Thread(target=consumer.receive, args=(60,))
     waiting.start()
     (receiver,) = until(lambda: admin.explain(orders), lambda found: found.receivers[0].asks.is_waiting).receivers
@@ -151,6 +151,14 @@ def test_a_listener_whose_session_is_in_another_of_its_listeners() -> None:
         "its session has been in another of its listeners for 9 s; explain of that one's queue names the message"
     )
     assert does(told_by(has_listener=True, asked_ms_ago=10)) == "its session is in another of its listeners"
+
+
+def test_a_loop_between_two_receives_was_told_that_nobody_calls_its_receive() -> None:
+    healthy, left = told_by(has_asked=True, asked_ms_ago=900), told_by(has_asked=True, asked_ms_ago=5_000)
+    assert does(healthy) == "is between two receives; last asked less than 1 s ago"
+    assert does(left) == "has not asked for a message for 5 s: nobody calls its receive meanwhile"
+    assert why_none_asks([healthy], healthy.process) == ("1 is between two receives", "")
+    assert why_none_asks([left], left.process) == ("1 is not called any more, and asked 5 s ago", "")
 
 
 def test_why_none_asks_counts_each_kind_once() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from jbm_kafka.admin import Admin, Explanation, Reason, Rule
 from jbm_kafka.admin.asking_present import PresentOwners, Told
 from jbm_kafka.admin.explained_firsts import first_now, still_to_ask
 from jbm_kafka.admin.held_units import HeldMessageRow
-from jbm_kafka.admin.reasons import GOING_ON_MS, going_on
+from jbm_kafka.admin.reasons import GOING_ON_MS, going_on, of_the_next
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.sidecar.browse import browse
@@ -89,6 +90,15 @@ def test_of_who_has_it_for_long_it_is_not_said_that_the_unit_goes_on() -> None:
     assert going_on(in_hand, 1_001 + GOING_ON_MS) == in_hand
     nobody_asks = Reason(rule=Rule.RECEIVERS_BUSY, text="no receiver asks for one now")
     assert going_on(nobody_asks, 0) == nobody_asks
+
+
+@pytest.mark.parametrize("rule", [Rule.READY, Rule.RECEIVERS_BUSY])
+def test_one_message_was_said_to_be_settled_and_to_wait_for_a_receiver(rule: Rule) -> None:
+    """Both stood below one unit: the second is said of the message behind."""
+    found = Reason(rule=rule, text="it could go", remedy="start more")
+    assert of_the_next(found) == replace(found, text="the next of its unit: it could go")
+    in_hand = Reason(rule=Rule.IN_HAND, text="it is in the hand of joe")
+    assert of_the_next(in_hand) == in_hand
 
 
 def test_a_process_that_works_on_the_unit_was_to_be_stopped_while_its_listener_was_in_the_next(
