@@ -13,6 +13,7 @@ from jbm_kafka.codec.dead_letter import retried_headers
 from jbm_kafka.codec.identity import message_id_of, unit_name
 from jbm_kafka.codec.record_size import batch_bytes, compressed_bytes_max
 from jbm_kafka.core.addresses import destination_at
+from jbm_kafka.core.departure import OPERATOR
 from jbm_kafka.core.destination import Queue, Topic, parse_destination
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, MessageTooLargeError, OrderError
 from jbm_kafka.core.subscription import Subscription
@@ -61,7 +62,7 @@ class RetryPlanner:
         """Look at every record of the dead-letter queue, in the order of its log."""
         letters: list[DeadLetter] = []
         kept: list[KeptLetter] = []
-        first_others: dict[_Line, DeadLetter] = {}
+        first_others: dict[tuple[_Line, str | None], DeadLetter] = {}
         for record in records:
             letter = letter_of(record)
             is_wanted = wanted.matches(letter, record)
@@ -71,7 +72,7 @@ class RetryPlanner:
             if is_wanted and why is None:
                 letters.append(letter)
             else:
-                first_others.setdefault(_line(letter), letter)
+                first_others.setdefault((_line(letter), letter.reason), letter)
         oldest = oldest_first(letters)
         chosen = oldest[:count]
         stayed = [*first_others.values(), *oldest[len(chosen) :]]
@@ -222,18 +223,38 @@ def _line(letter: DeadLetter) -> _Line:
     return letter.partition, letter.origin.destination, letter.origin.subscription, letter.unit or ""
 
 
-def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Iterable[DeadLetter]) -> Iterator[str]:
-    """A warning of units of which a letter is sent, and an earlier one stays."""
-    first: dict[_Line, int] = {}
-    for letter in stayed:
-        if letter.unit is not None:
-            first[_line(letter)] = min(letter.offset, first.get(_line(letter), letter.offset))
-    units = {each.unit for each in sent if each.unit and first.get(_line(each), each.offset) < each.offset}
-    if units:
+def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Sequence[DeadLetter]) -> Iterator[str]:
+    """A warning of units of which a letter is sent, and an earlier one stays.
+
+    What an operator gave up is mostly meant to stay: it killed or hung its workers.
+    """
+    sent, by_reason = (
+        list(sent),
+        (_first_of_lines(stayed, is_operator=False), _first_of_lines(stayed, is_operator=True)),
+    )
+    others, operators = (
+        {each.unit for each in sent if each.unit and first.get(_line(each), each.offset) < each.offset}
+        for first in by_reason
+    )
+    if others:
         yield (
-            f"{several(units)}: earlier letters stay in {source.name} while later ones are sent, so their order is "
+            f"{several(others)}: earlier letters stay in {source.name} while later ones are sent, so their order is "
             f"given up; send all of a unit's letters to keep it"
         )
+    if operators:
+        yield (
+            f"{several(operators)}: earlier letters that an operator gave up (reason operator) stay in {source.name} "
+            f"while later ones are sent; leave them there if they were given up for good, as what kills its workers is"
+        )
+
+
+def _first_of_lines(letters: Iterable[DeadLetter], *, is_operator: bool) -> Mapping[_Line, int]:
+    """The lowest offset of each line, among what an operator gave up, or among all else."""
+    first: dict[_Line, int] = {}
+    for letter in letters:
+        if letter.unit is not None and (letter.reason == OPERATOR) is is_operator:
+            first[_line(letter)] = min(letter.offset, first.get(_line(letter), letter.offset))
+    return first
 
 
 def _originals(letters: Iterable[DeadLetter]) -> Mapping[Queue | Topic, Mapping[int, Mapping[int, str]]]:

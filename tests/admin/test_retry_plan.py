@@ -194,13 +194,26 @@ def test_filters_narrow_and_the_oldest_come_first(cluster: Cluster) -> None:
 
 def test_a_later_letter_of_a_unit_without_the_earlier_is_warned_of(cluster: Cluster) -> None:
     """Of REDELIVER-9, as UNIT-14 for moves: part of a unit goes, and its order is given up."""
-    cluster.died("1", unit="joe", reason="operator", offset=1)
+    cluster.died("1", unit="joe", reason="undecodable", offset=1)
     cluster.died("2", unit="joe", offset=2)
     assert cluster.plan().warnings == []
     (warning,) = cluster.plan(LetterFilter(reason="max-delivery-attempts")).warnings
     assert warning.startswith("unit 'joe': earlier letters stay in DLQ while later ones are sent")
-    assert cluster.plan(LetterFilter(reason="operator")).warnings == []
+    assert cluster.plan(LetterFilter(reason="undecodable")).warnings == []
     assert cluster.plan(count=1).warnings == []
+
+
+def test_who_left_out_what_kills_its_workers_was_told_to_send_it_too(cluster: Cluster) -> None:
+    """The runbook says to retry by reason, so that it stays; the warning advised to send all of the unit's letters."""
+    cluster.died("kills its workers", unit="joe", reason="operator", offset=1)
+    cluster.died("2", unit="joe", offset=2)
+    wanted = LetterFilter(reason="max-delivery-attempts")
+    (warning,) = cluster.plan(wanted).warnings
+    assert warning.startswith("unit 'joe': earlier letters that an operator gave up (reason operator) stay in DLQ")
+    assert "send all" not in warning
+    cluster.died("failed", unit="ann", reason="undecodable", offset=3)
+    cluster.died("4", unit="ann", offset=4)
+    assert sorted(each[:10] for each in cluster.plan(wanted).warnings) == ["unit 'ann'", "unit 'joe'"]
 
 
 def test_a_unit_that_went_on_is_warned_of(cluster: Cluster) -> None:
