@@ -38,8 +38,9 @@ def log_given_up(queue: object, partitions: Sequence[int], duration_ms: int) -> 
 def log_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int) -> None:
     """Others may have them already."""
     log.warning(
-        "%s: %s lost: their group and this process did not hear of each other for session_timeout_ms=%d, and others "
-        "may have them, or their topic was deleted; what was not recorded and is there still is delivered again",
+        "%s: %s lost, and others may have them: their topic was deleted (jbm-kafka explain tells whether it is there), "
+        "or their group and this process did not hear of each other for session_timeout_ms=%d; what was not recorded "
+        "and is there still is delivered again",
         queue,
         named(partitions),
         session_timeout_ms,
