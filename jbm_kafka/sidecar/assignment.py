@@ -13,7 +13,7 @@ from contextlib import suppress
 from jbm_kafka.core.changes import Selected, TimePassed
 from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.core.reference import DEPARTING
-from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange
+from jbm_kafka.ports import GroupConsumer, PartitionGone, PartitionUnreadable, PositionOutOfRange, UnknownTopic
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE, LOST, MOVED, READ_ANEW, in_doubt, taken
@@ -193,20 +193,31 @@ class Assignment:
         for channel in stale:
             if channel.is_closing or channel.partition >= partitions:
                 self.drop(channel, GONE)
-                continue
-            if channel.memory.is_paused and data.consumer is not None:
-                data.consumer.resume([channel.partition])  # the channel that opens anew is not paused
-            self.reopen(channel)
+            else:
+                self._reopen_unpaused(channel, READ_ANEW)
 
-    def reopen(self, channel: OwnedChannel, *, delivered_below: int | None = None) -> None:
-        """It can no longer be trusted: recover it, the others go on.
+    def read_anew(self, why: str) -> None:
+        """Forget what is held of every partition, and open those that stay."""
+        for channel in list(self._data.channels.values()):
+            if channel.is_closing:
+                self.drop(channel, why)
+            else:
+                self._reopen_unpaused(channel, why)
+
+    def _reopen_unpaused(self, channel: OwnedChannel, why: str) -> None:
+        if channel.memory.is_paused and self._data.consumer is not None:
+            self._data.consumer.resume([channel.partition])  # the channel that opens anew is not paused
+        self.reopen(channel, why=why)
+
+    def reopen(self, channel: OwnedChannel, *, delivered_below: int | None = None, why: str = READ_ANEW) -> None:
+        """It can no longer be trusted: recover it, the others go on. `why` is for the sessions that hold some of it.
 
         `delivered_below`: how much its receivers may have had of the log, if that is another by now; None: all that it
         handed over, for its numbers go on in the new one.
         """
         partition = channel.partition
         below = channel.state.delivered_position if delivered_below is None else delivered_below
-        self.drop(channel, READ_ANEW)
+        self.drop(channel, why)
         if channel.checkpoints.freeze is None or not self._may_open(partition):
             self._open([partition], delivered_below=below)
             return
@@ -386,7 +397,7 @@ class Assignment:
     def _stay_member(self, consumer: GroupConsumer) -> None:
         """Answer the group; what is read is of no use any more."""
         self._pause()
-        with suppress(PositionOutOfRange, PartitionGone, PartitionUnreadable):
+        with suppress(PositionOutOfRange, PartitionGone, PartitionUnreadable, UnknownTopic):
             consumer.consume(FETCH_COUNT_MAX, 0)
 
 

@@ -19,7 +19,7 @@ from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
-from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.sidecar.topics import TopicGone, Topics
 from jbm_kafka.store.changelog_reader import ChangelogScope
 from jbm_kafka.store.recovery import RecoveredChannel, recover_channels
 
@@ -50,7 +50,8 @@ class Opener(Protocol):
         topic was made anew; None: they come from elsewhere.
 
         `closed` is told, with the cause, of a partition that cannot be opened: its changelog is damaged, or only a
-        newer version can read it. `failed` is told of a bug, and why nothing of the group may be opened.
+        newer version can read it. `failed` is told of a bug, and why nothing of the group may be opened; and once, with
+        a TopicGone, that the topic is not there: it is opened when it is made again.
         """
 
 
@@ -96,6 +97,7 @@ class ChannelOpener:
 
         def run() -> Steps:
             damaged: set[int] = set()
+            is_gone_told = False
             while not self._closing.is_set():
                 wanted = [partition for partition in partitions if partition not in damaged and is_wanted(partition)]
                 if not wanted:
@@ -116,7 +118,12 @@ class ChannelOpener:
                     place = f"group {group.group_id}: recovery of partitions {wanted}"
                     log.warning("%s: %s; it is tried again", place, error)
                     yield Wait(RETRY_S, self._closing)
-                except InvalidDestinationError as error:  # its topic was deleted meanwhile
+                except TopicGone as error:
+                    if not is_gone_told:
+                        is_gone_told = True
+                        failed(error)
+                    yield Wait(RETRY_S, self._closing)
+                except InvalidDestinationError as error:  # it was made anew as what cannot be one
                     log.warning("%s; its receivers here are told", error)
                     failed(error)
                     return

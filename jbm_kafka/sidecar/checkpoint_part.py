@@ -22,12 +22,19 @@ class CheckpointPart:
     """Implements `Participant` for one group worker: answers the checkpointer."""
 
     def __init__(
-        self, data: GroupData, settle: Settle, *, is_alive: Callable[[], bool], give_up: Callable[[Exception], None]
+        self,
+        data: GroupData,
+        settle: Settle,
+        *,
+        is_alive: Callable[[], bool],
+        give_up: Callable[[Exception], None],
+        topic_gone: Callable[[], None],
     ) -> None:
         self._data = data
         self._settle = settle
         self._is_alive = is_alive
         self._give_up = give_up
+        self._topic_gone = topic_gone
 
     # -- any thread ------------------------------------------------------------------------------------------------
 
@@ -47,6 +54,9 @@ class CheckpointPart:
 
     def give_up(self, error: Exception) -> None:
         self._data.mailbox.post(lambda: self._give_up(error))
+
+    def topic_gone(self) -> None:
+        self._data.mailbox.post(self._topic_gone)
 
     # -- the owner thread ------------------------------------------------------------------------------------------
 

@@ -38,6 +38,9 @@ class Participant(Protocol):
     def give_up(self, error: Exception) -> None:
         """Nothing of it can be recorded any more: its receivers are told."""
 
+    def topic_gone(self) -> None:
+        """Nothing of what its topic held can be recorded any more, for that is gone with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settling:

@@ -241,7 +241,10 @@ class Checkpointer:
             lacking = sorted(missing & {part.group.topic, *(row.channel.changelog.topic for row in part.channels)})
             if lacking:
                 log.warning("group %s: topic %s does not exist any more", part.group.group_id, ", ".join(lacking))
-                part.participant.give_up(_gone(lacking))
+                if part.group.topic in lacking:
+                    part.participant.topic_gone()
+                else:
+                    part.participant.give_up(_gone(lacking))
             if lacking or part in tokens:
                 group_workers.add(part.participant)
         self._backoff.refused(group_workers)

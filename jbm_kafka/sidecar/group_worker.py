@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from jbm_kafka.codec.command_records import Command
 from jbm_kafka.core.address_settings import ResolvedSettings
-from jbm_kafka.core.jms_errors import IllegalStateError, InvalidSettingError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError, InvalidSettingError, JMSError
 from jbm_kafka.ports import (
+    GroupConsumer,
     GroupConsumers,
     KafkaClientError,
     Outgoing,
@@ -25,6 +27,7 @@ from jbm_kafka.ports.client_errors import as_jms_error
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
+from jbm_kafka.ports.refusals import GONE
 from jbm_kafka.ports.unit_of_work import UnitOfWork
 from jbm_kafka.sidecar.assignment import Assignment
 from jbm_kafka.sidecar.awaited_partitions import AwaitedPartitions
@@ -43,14 +46,18 @@ from jbm_kafka.sidecar.owner_commands import OwnerCommands
 from jbm_kafka.sidecar.owner_questions import OwnerQuestions
 from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.repeated_messages import RepeatedMessages
+from jbm_kafka.sidecar.served_links import ServedLinks
 from jbm_kafka.sidecar.settle import Settle
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
-from jbm_kafka.sidecar.steps import Steps, Worker, Workers
+from jbm_kafka.sidecar.steps import Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.targets import TargetTopics
-from jbm_kafka.sidecar.topics import gone_while_received
+from jbm_kafka.sidecar.topics import TopicGone, gone_while_received
 from jbm_kafka.sidecar.turn import Turn
 
 log = logging.getLogger(__name__)
+
+MISSING_REST_S = 0.5
+"""Between two turns in which the client says that there is no such topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,13 @@ class GroupWorker:
         self.settle = Settle(data, departures, chance=parts.chance)
         flow = parts.flow()
         repeated = RepeatedMessages(departures.lines, data.clock)
-        self.checkpoint_part = CheckpointPart(data, self.settle, is_alive=lambda: self.is_alive, give_up=self._give_up)
+        self.checkpoint_part = CheckpointPart(
+            data,
+            self.settle,
+            is_alive=lambda: self.is_alive,
+            give_up=self._give_up,
+            topic_gone=self._nothing_recorded,
+        )
         self.membership = Membership(parts.config, lingers=group.subscription is None)
         self.assignment = Assignment(
             data,
@@ -126,7 +139,7 @@ class GroupWorker:
             pausing=parts.pausing,
             look_at_topics=parts.look_at_topics,
         )
-        self.failure: Exception | None = None
+        self.served = ServedLinks(data)
         self._parts = parts
         self._client_id = client_id
         self._is_stopping = False
@@ -146,9 +159,9 @@ class GroupWorker:
         """A link wants messages."""
         self.data.mailbox.wake()
 
-    def attach(self, link: Link) -> None:
-        """Serve one more link."""
-        self.post(lambda: self._attach(link))
+    def attach(self, link: Link, *, is_open: bool = False) -> None:
+        """Serve one more link; `is_open`: its consumer was made earlier, and is served anew."""
+        self.post(lambda: self._attach(link, is_open=is_open))
 
     def detach(self, link_id: str) -> None:
         """Serve it no longer. What its buffer still holds goes back uncounted."""
@@ -203,6 +216,11 @@ class GroupWorker:
         return self._worker is not None and self._worker.is_alive
 
     @property
+    def failure(self) -> Exception | None:
+        """Why it ended, unless it left in order."""
+        return self.served.failure
+
+    @property
     def has_joined(self) -> bool:
         """The group has told the process which partitions are its own, if any."""
         return self.data.consumer is not None and self.data.consumer.joined()
@@ -226,7 +244,8 @@ class GroupWorker:
             try:
                 awaited, work = AwaitedPartitions(self.data, self.membership), LongWork(self.data)
                 while not self._is_stopping and not self._is_unused():
-                    yield self.turn.once(consumer)
+                    yield self._turn(consumer)
+                    self.served.look()
                     awaited.look(consumer)
                     work.look()
                 if not self._is_stopping:  # unused: nobody would tell a receiver that comes back of a pause meanwhile
@@ -235,7 +254,8 @@ class GroupWorker:
                 self.assignment.leave(consumer)
             finally:
                 self._is_stopping = True
-                consumer.close()
+                with suppress(UnknownTopic):  # nothing is read any more
+                    consumer.close()
                 self.turn.pump()
                 self.data.notify_links()
         except SettingRefused as error:
@@ -252,20 +272,46 @@ class GroupWorker:
         self.assignment.end()
         self.turn.departures.lines.end(self.data.clock.monotonic_ms())
 
+    def _turn(self, consumer: GroupConsumer) -> Wait:
+        try:
+            return self.turn.once(consumer)
+        except UnknownTopic:
+            if self.data.group.is_temporary or not self._waits_for_topic():
+                raise
+            return Wait(MISSING_REST_S, self.data.mailbox.signal)
+
+    def _waits_for_topic(self) -> bool:
+        """Its topic is gone: True when somebody receives here, who waits until it is made again.
+
+        The client goes on asking for it, and missing_topics.py says so when it stays away.
+        """
+        self._parts.look_at_topics()
+        return self.served.topic_gone(self._gone_while_received())
+
+    def _nothing_recorded(self) -> None:
+        """A checkpoint found the topic gone: what of it was not recorded never will be."""
+        if self._waits_for_topic():
+            self.assignment.read_anew(GONE)
+        else:
+            self._fail(self._gone_while_received())
+
     def _gone(self, error: UnknownTopic) -> JMSError:
         group = self.data.group
         if group.is_temporary:
             return as_jms_error(error, str(group), destination=str(group))
+        return self._gone_while_received()
+
+    def _gone_while_received(self) -> InvalidDestinationError:
+        group = self.data.group
         return gone_while_received(group.destination, group.topic, about=str(group))
 
     def _fail(self, error: Exception) -> None:
         self._is_stopping = True
-        self.failure = error
+        self.served.failure = error
         for channel in list(self.data.channels.values()):
             self.assignment.drop(channel, f"this process serves its queue or subscription no longer: {error}")
         self.turn.pump()
-        for link in list(self.data.links.values()):
-            link.notices.fail(error)
+        self.served.fail(error)
 
     def use_settings(self, settings: ResolvedSettings) -> None:
         """Go by these from now on, whatever was counted under others."""
@@ -287,17 +333,19 @@ class GroupWorker:
         )
 
     def _give_up(self, error: Exception) -> None:
-        """Something beside the owner thread failed for good."""
-        if not isinstance(error, IllegalStateError):
+        """Something beside the owner thread failed for good, or found the topic gone."""
+        if isinstance(error, TopicGone):
+            if self._waits_for_topic():
+                return
+            log.warning("%s; its receivers here are told", error)
+            error = self._gone_while_received()
+        elif not isinstance(error, IllegalStateError):
             error = JMSError(f"{self.data.group}: {error}", destination=str(self.data.group))
         self._fail(error)
 
-    def _attach(self, link: Link) -> None:
-        self.data.links[link.terms.link_id] = link
-        self.data.links_changed()
+    def _attach(self, link: Link, *, is_open: bool) -> None:
+        self.served.attach(link, is_open=is_open)
         self.assignment.notify_closed(link)
-        if self.failure is not None:
-            link.notices.fail(self.failure)
 
     def _detach(self, link_id: str) -> None:
         link = self.data.links.get(link_id)
@@ -309,8 +357,7 @@ class GroupWorker:
             return
         self.settle.return_unread(link)
         self.settle.end_taps(link)
-        del self.data.links[link_id]
-        self.data.links_changed()
+        self.served.detach(link_id)
         if not any(self.data.links_of(link.terms.session_id)):
             # A commit whose outcome its session never learnt may have left messages in its hand.
             self.settle.return_all(link.terms.session_id)

@@ -72,6 +72,9 @@ class GroupWorkers:
         """Topics may be others than they were, or be gone."""
         for info in look.found:
             self._notify_topic(info)
+        for group_worker in self.all():
+            if group_worker.data.group.topic in look.missing:
+                group_worker.served.lacks_topic = True
         groups = [group_worker.data.group for group_worker in self.all() if group_worker.is_running]
         received = {group.topic: str(group.destination) for group in groups}
         self._missing.looked(received, present=look.present, missing=look.missing)

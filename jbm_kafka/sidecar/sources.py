@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from jbm_kafka.core.destination import Queue
+from jbm_kafka.core.destination import Destination, Queue
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import Source, Subscription, destination_of
 from jbm_kafka.ports import KafkaAdmin, KafkaClientError
@@ -60,10 +60,13 @@ class Sources:
         """
         self._lifetime.check()
         destination = destination_of(source)
+        is_open = link.is_attached  # its group worker has left meanwhile, as it does when nobody receives for a while
         before = None if destination.is_temporary else self.group_worker_of(source)
-        if before is not None and isinstance(before.failure, InvalidDestinationError):
+        if before is not None and (
+            isinstance(before.failure, InvalidDestinationError) or (before.served.lacks_topic and not is_open)
+        ):
             self._destinations.topics.forget(destination.name)  # it was deleted: it is looked for again, and made
-        info = self._destinations.ensure(destination)
+        info = self._info_of(destination, is_open=is_open)
         self._destinations.targets.ensure_of(destination, info)
         self._lifetime.begin()
         group = self._group_of(source, info)
@@ -83,11 +86,16 @@ class Sources:
                 parts = self._parts_of(group)
                 group_worker = GroupWorker(group=group, parts=parts, client_id=link.terms.client_id)
                 self._group_workers.add(group_worker)
-                group_worker.attach(link)
+                group_worker.attach(link, is_open=is_open)
                 group_worker.start()
             else:
-                group_worker.attach(link)
+                group_worker.attach(link, is_open=is_open)
             return group_worker
+
+    def _info_of(self, destination: Destination, *, is_open: bool) -> TopicInfo:
+        """Where the topic is gone a consumer that is open waits until others make it again; see ServedLinks."""
+        known = self._destinations.topics.known(destination.name) if is_open and not destination.is_temporary else None
+        return known or self._destinations.ensure(destination)
 
     def group_worker_of(self, source: Source) -> GroupWorker | None:
         """The group worker that serves the queue or subscription here, if there is one."""

@@ -27,6 +27,10 @@ from jbm_kafka.sidecar.topic_configs import (
 log = logging.getLogger(__name__)
 
 
+class TopicGone(InvalidDestinationError):
+    """Of a destination that was there before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the cluster says of the topics that are known, and of those that were."""
@@ -190,12 +194,13 @@ class Topics:
         """Ask the cluster again, and create missing changelog partitions.
 
         Raises:
-            InvalidDestinationError: the topic is gone.
+            TopicGone: it is not there any more.
+            InvalidDestinationError: it cannot be a destination any more.
         """
         found = self._describe(destination)
         if found is None:
-            self._known.pop(destination.name, None)
-            raise InvalidDestinationError(f"{destination}: its Kafka topic was deleted", destination=destination.name)
+            self.forget(destination.name)  # and no further: who receives from it waits, and is told when it is back
+            raise TopicGone(f"{destination}: its Kafka topic was deleted", destination=destination.name)
         with self._lock:
             return self._accept(destination, found)
 

@@ -8,15 +8,20 @@ from confluent_kafka.admin import AdminClient
 from jbm_kafka import AcknowledgeMode, Queue
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 from jbm_kafka.jms.connection import Connection
-from tests.jms.support import SOON_S, receive, send
+from tests.jms.support import SOON_S, eventually, receive, send
+from tests.support.topics import create_topic
 
 
 @pytest.mark.parametrize("victim", ["the topic", "the changelog"])
 def test_what_one_queue_lacks_stops_no_other(
     bootstrap: str, connect: Callable[..., Connection], kafka_name: str, victim: str
 ) -> None:
-    """Of LOG-5: the checkpoint goes on without the queue whose records are refused, and its receivers are told."""
+    """Of LOG-5: the checkpoint goes on without the queue whose records are refused, and its receivers are told: of a
+    topic that is gone that what they acknowledged is not recorded, and they wait for it to be made again.
+    """
     connection = connect(namespace=kafka_name)
+    told: list[Exception] = []
+    connection.exception_listener = told.append
     broken, whole = Queue(f"{kafka_name}.broken"), Queue(f"{kafka_name}.whole")
     with connection.create_session(AcknowledgeMode.CLIENT) as session:
         send(session, broken, "a")
@@ -32,6 +37,12 @@ def test_what_one_queue_lacks_stops_no_other(
             received = receive(other.create_consumer(whole))
             other.commit()
             assert received.body == "b"
+        if victim == "the topic":
+            eventually(lambda: any("of offset 0 refused" in str(error) for error in told), "nobody is told")
+            create_topic(bootstrap, topic)
+            send(session, broken, "c")
+            assert receive(consumer).body == "c"
+            return
         with pytest.raises(JMSError, match=f"{topic} does not exist any more.*create it again or connect anew"):
             consumer.receive(SOON_S)
 

@@ -10,7 +10,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from jbm_kafka import AcknowledgeMode, Queue
 from jbm_kafka.admin import Admin, Rule
-from jbm_kafka.core.jms_errors import OrderError
+from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.producer import MessageProducer
 from tests.jms.support import SOON_S, bodies, receive, receive_all, send
@@ -114,6 +114,50 @@ def test_a_consumer_that_is_open_when_its_topic_is_deleted_waited_in_silence(
             *found,
             f"{orders}: its topic {orders.name} exists again",
         ]
+
+
+def test_a_consumer_that_is_open_when_its_topic_is_deleted_soon_after_it_was_made_waits(
+    bootstrap: str,
+    connect: Callable[..., Connection],
+    orders: Queue,
+    kafka_name: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """`receive` raised that its topic was deleted, and its process ended; others of the queue went on. A consumer that
+    is made while the topic is missing is refused still."""
+    create_topic(bootstrap, orders.name)
+    with connect(namespace=kafka_name, auto_create=False) as connection, connection.create_session() as session:
+        consumer = session.create_consumer(orders)
+        delete_topics(bootstrap, [orders.name])
+        wait_until(lambda: consumer.receive(0.5) is None and _told(caplog, "exist"), about="a line", timeout_s=SOON_S)
+        with pytest.raises(InvalidDestinationError, match="there is no Kafka topic"):
+            connection.create_session().create_consumer(orders)
+        create_topic(bootstrap, orders.name)
+        send(session, orders, "new")
+        assert bodies([receive(consumer)]) == ["new"]
+
+
+def test_a_topic_deleted_again_and_again_ends_no_receiver(
+    bootstrap: str, connect: Callable[..., Connection], orders: Queue
+) -> None:
+    """Whatever moment the deletion hits: the assignment, its recovery, an acknowledgement, a checkpoint."""
+    create_topic(bootstrap, orders.name)
+    with connect() as connection, connection.create_session() as sending:
+        session = connection.create_session(AcknowledgeMode.AUTO)
+        consumer, producer = session.create_consumer(orders), sending.create_producer(orders)
+        for round_number in range(8):
+            got: set[object] = set()
+            body = f"m{round_number}"
+            end_s = time.monotonic() + SOON_S
+            while body not in got and time.monotonic() < end_s:
+                try:
+                    producer.send(body)
+                except InvalidDestinationError:
+                    continue  # the next one makes it
+                if (message := consumer.receive(0.2)) is not None:
+                    got.add(message.body)
+            assert body in got
+            delete_topics(bootstrap, [orders.name])
 
 
 _KNOWN_FOR_LONG_S = 4.0

@@ -1,0 +1,187 @@
+"""A topic that is deleted under consumers that are open: they wait until it is made again, whatever it hit (LOG-2).
+
+Each of these ended the `receive` that came next by an error, and with it, mostly, its process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from jbm_kafka.core.destination import Topic
+from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
+from jbm_kafka.core.subscription import Subscription, SubscriptionKind
+from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.ports.link import Link
+from jbm_kafka.sidecar.topic_configs import DESTINATION_CONFIG
+from jbm_kafka.sidecar.topic_watch import LOOK_S
+from tests.sidecar.parts import group_worker_behind, link_of
+from tests.sidecar.stepped import QUEUE, SteppedSidecar
+from tests.support.manual_clock import ManualClock
+
+RECOVERY = "jbm-recovery-jbm.queue.orders"
+LOOK_MS = int(LOOK_S * 1000)
+IDLE_MS = 1_000
+
+
+@pytest.fixture
+def one() -> Iterator[SteppedSidecar]:
+    numbers = {"membership_idle_ms": IDLE_MS, "linger_ms": IDLE_MS, "auto_create": False}
+    cluster = MemoryCluster(ManualClock(), waits=False)
+    cluster.create_topic(QUEUE.name, 1, {})
+    sidecar = SteppedSidecar("one", cluster, numbers=numbers)
+    yield sidecar
+    sidecar.crash()
+
+
+def opened(one: SteppedSidecar) -> Link:
+    """A consumer that is open."""
+    link = one.attach("s")
+    one.run(lambda: one.group_worker.is_settled and bool(one.group_worker.data.channels))
+    one.run_for(100)
+    return link
+
+
+def left_idle(one: SteppedSidecar, link: Link) -> None:
+    """Nobody receives for so long that the process leaves the group."""
+    link.demand.is_waiting = False
+    one.run(lambda: not one.group_worker.is_running)
+    one.run(lambda: not one.group_worker.is_alive)
+
+
+def received_again(one: SteppedSidecar, link: Link) -> list[int]:
+    """The offset of what comes first when the topic is made again, and has something."""
+    one.cluster.create_topic(QUEUE.name, 1, {})
+    one.send("new")
+    return one.receive(link, 1)
+
+
+def test_a_deletion_while_channels_open_anew(one: SteppedSidecar) -> None:
+    link = opened(one)
+    one.held.add(RECOVERY)
+    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
+    one.run(lambda: bool(one.group_worker.data.opening))
+    one.cluster.delete_topic(QUEUE.name)
+    one.held.clear()
+    one.run_for(2_000)
+    assert link.notices.failure is None
+    assert one.group_worker.is_running
+    assert received_again(one, link) == [0]
+
+
+def test_a_deletion_while_nobody_receives(one: SteppedSidecar) -> None:
+    """The group worker has left, and a new one finds no topic: also where a send has found that before."""
+    link = opened(one)
+    left_idle(one, link)
+    one.cluster.delete_topic(QUEUE.name)
+    one.sidecar.destinations.topics.forget(QUEUE.name)
+    link.demand.is_waiting = True
+    link.group_worker = one.sidecar.sources.attach(QUEUE, link)
+    one.run_for(2_000)
+    assert link.notices.failure is None
+    assert one.group_worker.is_running
+    assert received_again(one, link) == [0]
+
+
+def test_a_deletion_before_a_checkpoint(one: SteppedSidecar) -> None:
+    """What was acknowledged is not recorded, and who did it is told; what comes later is received."""
+    link, told = opened(one), list[Exception]()
+    link.notices.on_trouble = told.append
+    one.send("old")
+    assert one.receive(link, 1) == [0]
+    one.held.add("jbm-checkpoint")
+    link.settlement.leases[0].acked.append(0)
+    one.run_for(100)
+    one.cluster.delete_topic(QUEUE.name)
+    one.group_worker.checkpoint_part.topic_gone()  # as a broker makes the checkpointer find; this one commits
+    one.held.clear()
+    one.run(lambda: bool(told))
+    one.run_for(1_000)
+    assert "acknowledgement of offset 0 refused" in str(told[0])
+    assert link.notices.failure is None
+    assert received_again(one, link) == [0]
+
+
+def test_one_that_is_made_meanwhile_is_refused_and_the_open_one_goes_on(one: SteppedSidecar) -> None:
+    link = opened(one)
+    one.cluster.delete_topic(QUEUE.name)
+    one.run_for(2 * LOOK_MS)
+    with pytest.raises(InvalidDestinationError, match="there is no Kafka topic 'orders'"):
+        one.attach("t")
+    assert received_again(one, link) == [0]
+
+
+def test_one_that_is_being_made_is_refused_and_the_open_one_goes_on(one: SteppedSidecar) -> None:
+    """It was accepted just before."""
+    link = opened(one)
+    one.held.add(RECOVERY)
+    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
+    one.run(lambda: bool(one.group_worker.data.opening))
+    other = one.attach("t")
+    one.run_for(20)
+    one.cluster.delete_topic(QUEUE.name)
+    one.held.clear()
+    one.run(lambda: other.notices.failure is not None)
+    assert isinstance(other.notices.failure, InvalidDestinationError)
+    one.run_for(1_000)
+    assert link.notices.failure is None
+    group_worker_behind(other).detach(other.terms.link_id)
+    assert received_again(one, link) == [0]
+
+
+def test_it_is_told_that_a_topic_is_away_and_that_it_is_back(
+    one: SteppedSidecar, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also when its channels were being opened: the same two lines, and no third."""
+    link = opened(one)
+    one.held.add(RECOVERY)
+    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
+    one.run(lambda: bool(one.group_worker.data.opening))
+    one.cluster.delete_topic(QUEUE.name)
+    one.held.clear()
+    one.run_for(4 * LOOK_MS)
+    assert received_again(one, link) == [0]
+    one.run_for(2 * LOOK_MS)
+    told = [row.getMessage() for row in caplog.records if "its topic" in row.getMessage()]
+    assert told == [
+        "queue:orders: its topic orders does not exist any more, and what it held is gone; who receives from it waits "
+        "until it is made again",
+        "queue:orders: its topic orders exists again",
+    ]
+
+
+def test_a_subscription_waits_for_its_topic_too(one: SteppedSidecar) -> None:
+    prices = Topic("prices")
+    one.cluster.create_topic(prices.name, 1, DESTINATION_CONFIG)
+    subscription = Subscription(prices, SubscriptionKind.DURABLE, "one", client_id="me")
+    link = link_of("s")
+    link.demand.is_waiting = True
+    one.sidecar.sources.subscribe(subscription)
+    worker = link.group_worker = one.sidecar.sources.attach(subscription, link)
+    link.is_attached = True
+    one.run(lambda: worker.is_settled and bool(worker.data.channels))
+    one.run_for(100)
+    one.held.add(f"jbm-recovery-{worker.data.group.group_id}")
+    worker.post(lambda: worker.assignment.reopen(worker.data.channels[0]))
+    one.run(lambda: bool(worker.data.opening))
+    one.cluster.delete_topic(prices.name)
+    one.held.clear()
+    one.run_for(2_000)
+    assert link.notices.failure is None
+    one.cluster.create_topic(prices.name, 1, DESTINATION_CONFIG)
+    one.run(lambda: bool(worker.data.channels))
+
+
+def test_a_topic_that_was_made_anew_as_none_that_can_be_received_from_is_told(one: SteppedSidecar) -> None:
+    """It would wait for ever: nobody makes that one again."""
+    link = opened(one)
+    one.held.add(RECOVERY)
+    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
+    one.run(lambda: bool(one.group_worker.data.opening))
+    one.cluster.delete_topic(QUEUE.name)
+    one.cluster.create_topic(QUEUE.name, 1, {"cleanup.policy": "compact"})
+    one.held.clear()
+    one.run(lambda: link.notices.failure is not None)
+    assert isinstance(link.notices.failure, JMSError)
+    assert "is compacted" in str(link.notices.failure)
