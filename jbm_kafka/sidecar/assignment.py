@@ -163,8 +163,8 @@ class Assignment:
     def reposition(self, partition: int) -> None:
         """The log no longer holds the position: open the channel anew, which begins at the log's start."""
         log.warning(
-            "%s[%d]: the log lost what the queue still held (retention, or delete_records by others); going on at its "
-            "start. Set retention.ms=-1 on the topic to keep messages until they are settled",
+            "%s[%d]: the log lost what the queue still held (its topic was made anew, retention, or delete_records by "
+            "others); going on at its start. Set retention.ms=-1 on the topic to keep messages until they are settled",
             self._data.group.topic,
             partition,
         )

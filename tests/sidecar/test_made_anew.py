@@ -87,13 +87,18 @@ def test_what_was_received_of_a_topic_before_it_was_found_to_be_anew_came_again_
     assert marks(one, link, 6) == [*((offset, True, 2) for offset in range(4)), (4, False, 1), (5, False, 1)]
 
 
-def test_of_a_shorter_topic_made_anew_nothing_was_handed_over(one: SteppedSidecar) -> None:
+def test_of_a_shorter_topic_made_anew_nothing_was_handed_over(
+    one: SteppedSidecar, caplog: pytest.LogCaptureFixture
+) -> None:
     """Of REDELIVER-7: its end lay before the old position."""
     link = one.attach("s")
     one.send("old 0", "old 1", "old 2")
     settle(one, link, one.receive(link, 3))
     make_anew(one, "new 0", "new 1")
     assert marks(one, link, 2) == [(0, False, 1), (1, False, 1)]
+    assert "the log lost what the queue still held (its topic was made anew, " in caplog.text, (
+        "retention alone was named"
+    )
 
 
 def test_after_a_break_of_a_connection_the_topic_is_looked_at_at_once(one: SteppedSidecar) -> None:
