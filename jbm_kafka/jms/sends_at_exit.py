@@ -57,8 +57,8 @@ def wait_for_sends(connections: list[Sending], *, now_s: Callable[[], float]) ->
             connection.flush(max(ends_at_s - now_s(), 0.0))
         except JMSError:
             log.warning(
-                "the program ends, and connection %s has sends that Kafka has not confirmed%s: they may be lost. Close "
-                "the connection before, or flush its producers, which raise what went wrong",
+                "the program ends, and connection %s has sends that Kafka has not confirmed%s: they may be lost; close "
+                "it before, or flush its producers, which raise what went wrong",
                 connection.connection_id,
                 f", {connection.unreported} of them with on_completion" if connection.unreported else "",
             )
