@@ -84,6 +84,7 @@ class Waiting:
         while link.is_attached and not inbox.is_over:
             inbox.stay_attached()
             if link.group_worker.is_settled:
+                link.notices.is_open = True
                 return
             if joining.is_over:
                 raise JMSError(

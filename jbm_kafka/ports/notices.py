@@ -25,6 +25,8 @@ class Notices:
         """Why the group worker cannot serve the link any more; raised to the receiver."""
         self.pending: deque[Exception] = deque()
         """What the receiver must know of a part that cannot be served; each is raised once, then it goes on."""
+        self.is_open = False
+        """Its consumer was made: where its topic is gone it waits, and is not refused."""
         self.has_heard_of_pause = False
         """It was said that nothing comes because its destination is paused; the group worker's."""
         self.on_left: Callable[[], None] = _nobody

@@ -280,6 +280,12 @@ class GroupWorker:
                 raise
             return Wait(MISSING_REST_S, self.data.mailbox.signal)
 
+    def refuse_unmade(self) -> None:
+        """Two looks found its topic gone; its client may say no word to who waits for a first assignment."""
+        error = self._gone_while_received()
+        if self.data.links and not self.served.topic_gone(error):
+            self._fail(error)
+
     def _waits_for_topic(self) -> bool:
         """Its topic is gone: True when somebody receives here, who waits until it is made again.
 

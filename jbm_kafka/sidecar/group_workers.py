@@ -74,6 +74,8 @@ class GroupWorkers:
             self._notify_topic(info)
         for group_worker in self.all():
             if group_worker.data.group.topic in look.missing:
+                if group_worker.served.lacks_topic and group_worker.is_running:  # not at one look alone
+                    group_worker.post(group_worker.refuse_unmade)
                 group_worker.served.lacks_topic = True
         groups = [group_worker.data.group for group_worker in self.all() if group_worker.is_running]
         received = {group.topic: str(group.destination) for group in groups}

@@ -40,7 +40,8 @@ class ServedLinks:
 
     def look(self) -> None:
         """Once a turn: what waits for an assignment may have it."""
-        if self._being_made and self._data.is_settled:
+        # With partitions: a first assignment without any may be over before the consumer, which waits for it, looks.
+        if self._being_made and self._data.channels and self._data.is_settled:
             self._being_made.clear()
         if self.lacks_topic and self._data.channels:
             self.lacks_topic = False
@@ -49,7 +50,7 @@ class ServedLinks:
         """Refuse those that are being made; True when others are here, which wait."""
         self.lacks_topic = True
         links = self._data.links.values()
-        waiting = [link for link in links if link.terms.link_id not in self._being_made]
+        waiting = [link for link in links if link.notices.is_open or link.terms.link_id not in self._being_made]
         if waiting:
             for link in links:
                 if link not in waiting:

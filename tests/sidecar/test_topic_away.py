@@ -16,6 +16,7 @@ from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.topic_configs import DESTINATION_CONFIG
 from jbm_kafka.sidecar.topic_watch import LOOK_S
+from jbm_kafka.sidecar.topics import Look
 from tests.sidecar.parts import group_worker_behind, link_of
 from tests.sidecar.stepped import QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
@@ -128,6 +129,36 @@ def test_one_that_is_being_made_is_refused_and_the_open_one_goes_on(one: Stepped
     assert link.notices.failure is None
     group_worker_behind(other).detach(other.terms.link_id)
     assert received_again(one, link) == [0]
+
+
+def test_one_that_waits_for_its_first_partitions_is_refused(one: SteppedSidecar) -> None:
+    """It was given none at first, and then some that could not be opened: it waited for them to no end."""
+    one.held.add(RECOVERY)
+    link = one.attach("s")
+    one.run(lambda: bool(one.group_worker.data.opening))
+    opening = dict(one.group_worker.data.opening)
+    one.group_worker.data.opening.clear()
+    one.group_worker.served.look()
+    one.group_worker.data.opening.update(opening)
+    one.cluster.delete_topic(QUEUE.name)
+    one.run(lambda: link.notices.failure is not None)
+    assert isinstance(link.notices.failure, InvalidDestinationError)
+
+
+def test_two_looks_that_find_no_topic_refuse_who_is_being_made(one: SteppedSidecar) -> None:
+    """A client may say no word; who is open waits."""
+    link, other = opened(one), link_of("t")
+    look = Look((), frozenset(), frozenset({QUEUE.name}))
+    one.held.add(RECOVERY)
+    one.group_worker.post(lambda: one.group_worker.assignment.reopen(one.group_worker.data.channels[0]))
+    one.run(lambda: bool(one.group_worker.data.opening))
+    one.group_worker.attach(other)
+    one.run_for(20)
+    for _ in range(2):
+        one.sidecar.destinations.watch._looked(look)
+    one.run_for(20)
+    assert isinstance(other.notices.failure, InvalidDestinationError)
+    assert link.notices.failure is None
 
 
 def test_it_is_told_that_a_topic_is_away_and_that_it_is_back(
