@@ -25,7 +25,7 @@ TINY = Plan(
 )  # fmt: skip
 
 
-LONG = {"backlog", "forward", "held", "waiting"}
+LONG = {"backlog", "forward", "held", "latency", "subscriptions", "waiting"}
 """Played by `make test-slow`."""
 
 

@@ -10,7 +10,9 @@ from tests.support.chaos_crew import Crew
 from tests.support.chaos_run import Run
 
 
-@pytest.mark.parametrize(("seed", "mode", "batch"), [(1, "INDIVIDUAL", 1), (2, "CLIENT", 5)])
+@pytest.mark.parametrize(
+    ("seed", "mode", "batch"), [(1, "INDIVIDUAL", 1), pytest.param(2, "CLIENT", 5, marks=pytest.mark.slow)]
+)
 def test_nothing_comes_twice_when_nobody_is_killed(
     bootstrap: str, queue_name: str, tmp_path: Path, seed: int, mode: str, batch: int
 ) -> None:

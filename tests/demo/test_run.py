@@ -62,7 +62,14 @@ def test_it_passes_twice_in_a_row_and_finds_what_is_then_broken_by_hand(start_de
     assert re.search(r"the figures are wrong: sent, each once: (\d+), not \d+; left in the queue: 1, not 0\n$", said)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        signal.SIGKILL,
+    ],
+)
 def test_an_interrupted_demo_leaves_no_worker_behind(start_demo: Start, number: signal.Signals) -> None:
     demo = start_demo("--no-spark")
     assert demo.stdout is not None

@@ -187,10 +187,10 @@ def expire_offsets(bootstrap: str, group: str) -> None:
 @pytest.mark.parametrize(
     ("to", "expected"),
     [
-        (("--to-earliest",), ["before", "m0", "m1", "m2", "m3"]),
+        pytest.param(("--to-earliest",), ["before", "m0", "m1", "m2", "m3"], marks=pytest.mark.slow),
         (("--to-offset", "2"), ["m1", "m2", "m3"]),
-        (("--shift-by", "-1"), ["m1", "m2", "m3"]),
-        (("--to-latest",), []),
+        pytest.param(("--shift-by", "-1"), ["m1", "m2", "m3"], marks=pytest.mark.slow),
+        pytest.param(("--to-latest",), [], marks=pytest.mark.slow),
     ],
     ids=lambda each: each[0].strip("-") if isinstance(each, tuple) else "",
 )

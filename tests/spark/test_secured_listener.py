@@ -18,7 +18,9 @@ from jbm_spark.topic_check import check_topics
 from tests.support.secured import ALICE, PASSWORD, PLAIN_PASSWORD, PLAIN_USER, Rule, SecuredBroker
 
 
-@pytest.mark.parametrize("who", ["SCRAM-SHA-512", pytest.param("PLAIN", marks=pytest.mark.slow), "certificate"])
+@pytest.mark.parametrize(
+    "who", ["SCRAM-SHA-512", *(pytest.param(who, marks=pytest.mark.slow) for who in ("PLAIN", "certificate"))]
+)
 def test_messages_are_read_and_written_with_librdkafkas_properties(
     secured: SecuredBroker, spark: SparkSession, kafka_name: str, who: str
 ) -> None:
