@@ -228,13 +228,10 @@ def passed_over(source: Queue, sent: Iterable[DeadLetter], stayed: Sequence[Dead
 
     What an operator gave up is mostly meant to stay: it killed or hung its workers.
     """
-    sent, by_reason = (
-        list(sent),
-        (_first_of_lines(stayed, is_operator=False), _first_of_lines(stayed, is_operator=True)),
-    )
+    sent = list(sent)
     others, operators = (
         {each.unit for each in sent if each.unit and first.get(_line(each), each.offset) < each.offset}
-        for first in by_reason
+        for first in (_first_of_lines(stayed, is_operator=is_operator) for is_operator in (False, True))
     )
     if others:
         yield (

@@ -119,7 +119,7 @@ class AcknowledgeStrategy:
 
     def _check_open(self, call: str) -> None:
         """Raises IllegalStateError when the session has ended: it is too late, and was never needed."""
-        if self._session.links.have_ended:  # not `has_ended`: a property costs a call for each message
+        if self._session.links.have_ended:
             self._session.connection.check_process()
             raise not_needed(call, self._session.mode)
 
@@ -344,7 +344,7 @@ class ExplicitAcknowledge(AcknowledgeStrategy):
 
         Any thread: a listener that closing waits for may wait for the worker that it gave the message to.
         """
-        if self._session.links.have_ended:  # not `has_ended`: a property costs a call for each message
+        if self._session.links.have_ended:
             self._session.connection.check_process()
             raise after_close(call, _named(item), comes_again=item.was_returned or self._held.has(item))
 

@@ -41,9 +41,6 @@ _open: weakref.WeakSet[Sending] = weakref.WeakSet()
 
 def watch(connection: Sending) -> None:
     """Wait for its sends when the program ends, if it is open then."""
-    if not _open:
-        atexit.unregister(_wait)
-        atexit.register(_wait)
     _open.add(connection)
 
 
@@ -64,5 +61,6 @@ def wait_for_sends(connections: list[Sending], *, now_s: Callable[[], float]) ->
             )
 
 
+@atexit.register
 def _wait() -> None:
     wait_for_sends(list(_open), now_s=time.monotonic)

@@ -54,17 +54,12 @@ class SessionCore:
             raise IllegalStateError("the session is closed; make a new one")
 
     @property
-    def has_ended(self) -> bool:
-        """Closing waits for no listener any more: nothing can be settled, and their calls are refused, too."""
-        return self.links.have_ended
-
-    @property
     def is_closed_here(self) -> bool:
         """It is closed for the caller: not for a listener of its connection that closing waits for.
 
         Also one of another session: who receives in one session and sends in another is in the middle of its work.
         """
-        return self.is_closed and (self.has_ended or not self.connection.waits.listening.is_current)
+        return self.is_closed and (self.links.have_ended or not self.connection.waits.listening.is_current)
 
     def in_use(self, *, beside_listener: bool = False) -> CallInUse:
         """Around a call; see `begin_call`."""

@@ -23,7 +23,7 @@ class SessionLinks:
         """By queue or subscription; here, because they outlive the consumers that gave back."""
         self._numbers = itertools.count(1)
         self.have_ended = False
-        """What is unacknowledged of any of them goes back: the session ends."""
+        """The session ends: closing waits for no listener any more, nothing can be settled, every call is refused."""
 
     def next_number(self) -> int:
         """No other link of the session has it."""

@@ -104,7 +104,7 @@ class Dispatch:
         channels = ready + [channel for channel in own if channel not in ready]
         credit = link.demand.credit
         if self._is_ranked:
-            self._grant_ranked(link, chooses, channels, credit)
+            self._grant_ranked(link, chooses, channels, own)
             return
         # Even portions first, so that one full channel does not feed a link alone while others wait.
         portion = max(credit // max(len(self._data.channels), 1), 1)
@@ -116,15 +116,20 @@ class Dispatch:
                 credit -= granted
                 if not granted:
                     channels.remove(channel)
-                    if channel in self._ready and channel not in own and not is_selecting:
-                        # What nobody holds, nobody else could get either: it is not looked at again for each of them.
-                        self._ready = [other for other in self._ready if other is not channel]
+                    self._note_empty(channel, own)
         if credit > 0:
             self.is_hungry = True
 
-    def _grant_ranked(self, link: Link, chooses: int, channels: Sequence[OwnedChannel], credit: int) -> None:
+    def _note_empty(self, channel: OwnedChannel, own: Sequence[OwnedChannel]) -> None:
+        """A link got nothing of it. What nobody holds, nobody else could get either: it is not looked at again."""
+        if channel in self._ready and channel not in own and not self._data.selections.is_selecting:
+            self._ready = [other for other in self._ready if other is not channel]
+
+    def _grant_ranked(
+        self, link: Link, chooses: int, channels: Sequence[OwnedChannel], own: Sequence[OwnedChannel]
+    ) -> None:
         """One by one, each from the channel whose next has the highest priority; of equal ones in turn."""
-        session = link.terms.session_id
+        session, credit = link.terms.session_id, link.demand.credit
         heads = [(-next_priority(c.state, session, chooses), 0, place) for place, c in enumerate(channels)]
         heapq.heapify(heads)
         while heads and credit > 0:
@@ -135,6 +140,7 @@ class Dispatch:
                 heapq.heapreplace(heads, (-next_priority(channel.state, session, chooses), taken + 1, place))
             else:
                 heapq.heappop(heads)
+                self._note_empty(channel, own)
         self.is_hungry = self.is_hungry or credit > 0
 
     def _grant_channel(self, link: Link, chooses: int, channel: OwnedChannel, limit: int) -> int:

@@ -232,6 +232,18 @@ def test_what_is_equal_is_taken_from_all_partitions_alike() -> None:
     assert sorted(place[0] for place in ranked.pop(8)) == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
+def test_what_one_receiver_found_empty_is_not_looked_at_again_for_each_of_many() -> None:
+    """Of SEND-7: two hundred that wait beside one urgent message would ask each partition for nothing."""
+    ranked = Ranked()
+    ranked.read(0, (b"joe", 9))
+    for number in range(200):
+        link = link_of(f"other {number}")
+        link.demand.credit = 2
+        ranked.dispatch.data.links[link.terms.link_id] = link
+    ranked.grant(2)
+    assert ranked.dispatch.turn.dispatch.looked_at <= 2
+
+
 def test_what_came_later_goes_before_what_was_not_received_yet_and_not_before_its_unit() -> None:
     """SEND-7, of UNIT-6"""
     ranked = Ranked()
