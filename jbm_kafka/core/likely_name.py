@@ -133,9 +133,10 @@ def with_likely_attribute(text: str, written: str, known: Collection[str]) -> st
     if _other_word(written, known) is not None:
         return with_likely_name(text, written, known)
     in_python = _in_python(written)
-    holder = next((_HOLDERS[name] for name in (in_python, _meant(in_python)) if name in _HOLDERS), None)
-    if holder is not None and in_python not in known:
-        return f"{text}: {holder}"
+    meant = next((name for name in (in_python, _meant(in_python)) if name in _HOLDERS), None)
+    if meant is not None and in_python not in known:
+        named = "" if meant == in_python else f"; {meant!r} is meant, probably"
+        return f"{text}{named}: {_HOLDERS[meant]}"
     nearest = difflib.get_close_matches(in_python, [*known, *_HOLDERS], n=1)
     if nearest and nearest[0] not in known:
         return f"{text}; {nearest[0]!r} is meant, probably: {_HOLDERS[nearest[0]]}"

@@ -51,7 +51,7 @@ def test_without_a_near_name_the_text_is_all() -> None:
         ("create_session", ": a connection has it, and a context is a session already"),
         ("createContext", ": a ConnectionFactory has it"),
         ("send", ": a producer has it"),
-        ("poll", ": a consumer has it"),
+        ("poll", "; 'receive' is meant, probably: a consumer has it"),
         ("xyz", ""),
     ],
 )
@@ -59,7 +59,8 @@ def test_what_another_object_has_was_taken_for_a_misspelt_name(written: str, sai
     """As create_session of a context, for which create_stream_message was suggested."""
     known = ["create_consumer", "create_producer", "close"]
     assert with_likely_attribute("none", written, known) == f"none{said}"
-    assert with_likely_attribute("none", "createReceiver", ["start"]) == "none: a session has it, and a context"
+    told = with_likely_attribute("none", "createReceiver", ["start"])
+    assert told == "none; 'create_consumer' is meant, probably: a session has it, and a context"
 
 
 def test_a_misspelt_name_of_another_object_was_taken_for_one_that_does_harm() -> None:

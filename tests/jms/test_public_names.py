@@ -100,6 +100,12 @@ def test_dir_lists_what_nobody_has_asked_for_yet() -> None:
     assert sorted(listed) == sorted(jbm_kafka.__all__)
 
 
+def test_dir_of_the_administration_listed_its_modules() -> None:
+    script = "import jbm_kafka.admin as admin; print(*(name for name in dir(admin) if not name.startswith('__')))"
+    listed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert sorted(listed) == sorted(admin.__all__)
+
+
 def test_help_of_the_package_shows_its_classes() -> None:
     text = pydoc.plain(pydoc.render_doc(jbm_kafka))
     assert all(f"class {name}(" in text for name in ("Session", "Context", "MessageConsumer", "QueueBrowser"))
