@@ -11,8 +11,9 @@ from jbm_kafka import AcknowledgeMode, ConnectionFactory, Message, Queue, errors
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.waiting import CATCH_UP_S
+from jbm_kafka.testing.memory_world import MemoryWorld
 from tests.jms.conftest import RUN, Connect
-from tests.jms.support import SOON_S, Aside, bodies, eventually, group_worker_behind, receive, receive_all, send
+from tests.jms.support import SOON_S, Aside, ask, bodies, eventually, group_worker_behind, receive, receive_all, send
 from tests.support.waiting import in_time
 
 
@@ -158,6 +159,24 @@ def test_a_prefetch_of_one_reserves_nothing_beside_what_is_in_hand(connect: Conn
     assert receive(at_work).body == "a"
     send(busy, orders, "b", unit="u2")
     assert receive(free).body == "b"
+
+
+def test_what_a_receiver_leaves_unread_is_for_others_after_its_idle_time() -> None:
+    """CONN-1, `receiver_idle_ms`: who asks no more keeps nobody's messages, and stays a member."""
+    with MemoryWorld() as world, world.factory(receiver_idle_ms=2_000).create_connection() as connection:
+        connection.start()
+        queue, session = Queue("orders"), connection.create_session()
+        idle = session.create_consumer(queue)
+        other = connection.create_session().create_consumer(queue)
+        send(session, queue, "a", "b")
+        assert receive(idle).body == "a"
+        ask(idle)
+        eventually(lambda: len(idle._link.buffer) == 1, "nothing was granted ahead")
+        world.clock.advance(1_900)
+        assert other.receive(0) is None
+        world.clock.advance(200)
+        assert receive(other).body == "b"
+        assert group_worker_behind(idle).has_joined
 
 
 @pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED])

