@@ -214,6 +214,30 @@ def test_while_a_rebalance_waits_the_other_partitions_are_served(cluster: Memory
     assert seen == [(kept, offset) for offset in (1, 2, 3, 4, 4)]
 
 
+def test_while_a_rebalance_waits_a_dead_letter_of_a_partition_that_stays_leaves(
+    cluster: MemoryCluster, start: Start
+) -> None:
+    """Copies go on, too: a message that failed for the last time is in its DLQ long before the drain ends."""
+    one, held = busy_in_both_partitions(start, settings=AddressSettings(max_delivery_attempts=1))
+    join(start, "two")
+    left_ms: list[int] = []
+
+    def fail_what_stays() -> None:
+        [delivery] = (delivery for partition, delivery in held.items() if partition not in going(one))
+        one.link.give_back([(delivery, Modified(delivery.offset, counted=True))])
+
+    def has_letter() -> bool:
+        return "DLQ" in cluster.topics and any(log.stable_end for log in cluster.topics["DLQ"].logs)
+
+    meanwhile = Meanwhile(one.process.clock)
+    meanwhile.when(lambda: bool(going(one)), fail_what_stays)
+    meanwhile.when(has_letter, lambda: left_ms.append(cluster.clock.monotonic_ms()))
+    begun_ms = cluster.clock.monotonic_ms()
+    one.process.run(lambda: len(one.partitions) == 1)
+    assert cluster.clock.monotonic_ms() - begun_ms >= DRAIN_MS
+    assert left_ms[0] - begun_ms < 5_000
+
+
 def test_a_process_that_ends_in_the_middle_of_a_drain_waits_no_longer_than_it_would_without(
     cluster: MemoryCluster, start: Start
 ) -> None:
