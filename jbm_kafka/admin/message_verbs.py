@@ -175,7 +175,7 @@ def _order_warnings(wish: Wish, chosen: Chosen, pause_of: Callable[[Destination]
 
 WHY: Mapping[str, str] = {
     BEHIND: "a worker has others of its unit in hand, or an earlier one of it stays",
-    "too_large": "it is larger than the topic of {address} takes",
+    "too_large": "it is larger, compressed too, than max.message.bytes of the topic of {address}",
 }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION, batch_bytes, compressed_bytes_max
 from jbm_kafka.ports import CommittedOffset, Headers, Outgoing
 
 _RECORD_OVERHEAD_BYTES = 70
@@ -11,6 +12,7 @@ _RECORD_OVERHEAD_BYTES = 70
 
 DEFAULT_CONFIG: Mapping[str, str] = {
     "cleanup.policy": "delete",
+    "compression.type": "producer",
     "max.message.bytes": "1048588",
     "message.timestamp.type": "CreateTime",
     "message.timestamp.after.max.ms": "3600000",
@@ -187,7 +189,10 @@ class Topic:
 
     def refusal(self, record: Outgoing, now_ms: int) -> str | None:
         """Why the broker does not take the record; None when it does."""
-        if size(record) > int(self.config["max.message.bytes"]):
+        limit = int(self.config["max.message.bytes"])
+        is_compressed = self.config["compression.type"] in ("producer", *TRUSTED_COMPRESSION)
+        takes = compressed_bytes_max if is_compressed else batch_bytes
+        if size(record) > limit and takes(record.key, record.value, record.headers) > limit:
             return "Message size too large"
         if "compact" in self.config["cleanup.policy"] and record.key is None:
             return "Broker failed to validate record: a compacted topic needs keys"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import cast
 
 from jbm_kafka.codec.bodies import BodyShape, decode_body
@@ -16,9 +17,11 @@ from jbm_kafka.ports.provider import TopicInfo
 RECORD_OVERHEAD_BYTES = 512
 """Generous room for a record batch's own fields, so that a copy judged to fit does fit."""
 
-
 COMPRESSION_DOUBT = 2
-"""zlib's quickest result times this is what our producer's compression is trusted to reach."""
+"""zlib's quickest result times this is what our producer's compression is hoped to reach."""
+
+CompressedBytes = Callable[[bytes | None, bytes, Headers], int]
+"""How large a batch with this key, value and headers is taken to be when our producer has compressed it."""
 
 
 def copy_of(
@@ -27,23 +30,30 @@ def copy_of(
     source: Destination,
     target: TopicInfo,
     now_ms: int,
-    trusts_compression: bool,
+    compressed: CompressedBytes | None,
     subscription: str = "",
 ) -> tuple[Outgoing, bool]:
-    """The copy, and whether it has its body: one too large for the target's topic goes without."""
+    """The copy, and whether it has its body: one too large for the target's topic goes without.
+
+    `compressed`: the broker measures what is compressed, and so did the source when it took the original; None: it is
+    measured as it is.
+    """
     record = cast(KafkaRecord, leaving.reference.record)
     headers = _headers(leaving, record, source, now_ms, subscription)
     key = record.key() or None
     partition = leaving.reference.offset % target.partitions if key is None else target.home(key)
     value = record.value()
-    size = RECORD_OVERHEAD_BYTES + len(key or b"") + sum(len(n.encode()) + len(v or b"") + 8 for n, v in headers)
-    fits = value is None or size + len(value) <= target.max_message_bytes
-    if not fits and value is not None and trusts_compression:
-        # The broker measures what is compressed, and so did the source when it took the original.
-        fits = size + COMPRESSION_DOUBT * len(zlib.compress(value, 1)) <= target.max_message_bytes
+    fits = value is None or _bytes_beside_value(key, headers) + len(value) <= target.max_message_bytes
+    if not fits and value is not None and compressed is not None:
+        fits = compressed(key, value, headers) <= target.max_message_bytes
     return Outgoing(
         target.topic, partition, key, value if fits else None, headers, None, target.max_message_bytes
     ), fits
+
+
+def hoped_bytes(key: bytes | None, value: bytes, headers: Headers) -> int:
+    """A quick guess, for who tries again without the body if it was wrong."""
+    return _bytes_beside_value(key, headers) + COMPRESSION_DOUBT * len(zlib.compress(value, 1))
 
 
 def as_told(leaving: Departure) -> Departure:
@@ -58,6 +68,10 @@ def as_told(leaving: Departure) -> Departure:
     if fault is None or shape is not BodyShape.BYTES:
         return leaving
     return Departure(leaving.reference, leaving.attempts, UNDECODABLE, leaving.last_error)
+
+
+def _bytes_beside_value(key: bytes | None, headers: Headers) -> int:
+    return RECORD_OVERHEAD_BYTES + len(key or b"") + sum(len(n.encode()) + len(v or b"") + 8 for n, v in headers)
 
 
 def _headers(leaving: Departure, record: KafkaRecord, source: Destination, now_ms: int, subscription: str) -> Headers:

@@ -20,7 +20,7 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.checkpoint_parts import Settling
 from jbm_kafka.sidecar.config import COPY_RETRY_MS
-from jbm_kafka.sidecar.copies import as_told, copy_of
+from jbm_kafka.sidecar.copies import CompressedBytes, as_told, copy_of, hoped_bytes
 from jbm_kafka.sidecar.group_data import GroupData
 from jbm_kafka.sidecar.message_lines import MessageLines
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
@@ -69,12 +69,17 @@ class Departures:
         except JMSError as error:
             done.complete(error)
             return
-        copy = self._copy(channel, leaving, address, target, trusts_compression=is_first_try)
+        copy = self._copy(channel, leaving, address, target, hoped_bytes if is_first_try else None)
         settling = Settling(channel=channel, session=DEPARTING, offsets=(offset,), events=(event,))
         self._submit(f"{channel.topic}[{channel.partition}] offset {offset} to {address}", [copy], settling, done)
 
     def _copy(
-        self, channel: OwnedChannel, leaving: Departure, address: str, target: TopicInfo, *, trusts_compression: bool
+        self,
+        channel: OwnedChannel,
+        leaving: Departure,
+        address: str,
+        target: TopicInfo,
+        compressed: CompressedBytes | None,
     ) -> Outgoing:
         group = self._data.group
         copy, has_body = copy_of(
@@ -82,7 +87,7 @@ class Departures:
             source=group.destination,
             target=target,
             now_ms=self._data.clock.now_ms(),
-            trusts_compression=trusts_compression,
+            compressed=compressed,
             subscription="" if group.subscription is None else group.subscription.full_name,
         )
         if not has_body:

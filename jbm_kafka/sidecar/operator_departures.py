@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from jbm_kafka.codec.command_records import Answer, Command
+from jbm_kafka.codec.record_size import compressed_bytes_max
 from jbm_kafka.core.addresses import as_address
 from jbm_kafka.core.changes import Acknowledged, Fetched, TakenOut
 from jbm_kafka.core.departure import DEPARTS_BY, MOVED, OPERATOR, Departure, Route
@@ -297,7 +298,7 @@ class OperatorDepartures:
                     source=group.destination,
                     target=target,
                     now_ms=self._data.clock.now_ms(),
-                    trusts_compression=False,
+                    compressed=compressed_bytes_max if target.keeps_compression else None,
                     subscription="" if group.subscription is None else group.subscription.full_name,
                 )
                 if reason == MOVED and not has_body:

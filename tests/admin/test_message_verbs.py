@@ -336,6 +336,19 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert held(admin, orders) == ["a"]
 
 
+def test_a_message_that_is_compressed_to_fit_was_not_moved_to_a_topic_that_takes_as_much(
+    admin: Admin, factory: ConnectionFactory, orders: Queue, kafka_name: str
+) -> None:
+    with factory.create_connection() as connection:
+        connection.create_session().create_producer(orders).send("x" * 2_000_000, unit_of_order="joe")
+    target = Queue(f"{kafka_name}.target")
+    admin.create_queue(target.name, partitions=2)
+    report = admin.move(orders, target, everything=True)
+    assert (units(*report.messages), report.kept) == (["joe"], [])
+    [moved] = admin.browse(target)
+    assert moved.body == "x" * 2_000_000
+
+
 def test_a_message_that_is_too_large_for_its_target_stays_with_what_follows_in_its_unit(
     admin: Admin, factory: ConnectionFactory, orders: Queue, kafka_name: str
 ) -> None:
@@ -350,7 +363,7 @@ def test_a_message_that_is_too_large_for_its_target_stays_with_what_follows_in_i
     report = admin.move(orders, small, everything=True)
     assert units(*report.messages) == ["ann"]
     assert [(kept.message.unit, kept.why) for kept in report.kept] == [
-        ("joe", f"it is larger than the topic of {small.name} takes"),
+        ("joe", f"it is larger, compressed too, than max.message.bytes of the topic of {small.name}"),
         ("joe", "a worker has others of its unit in hand, or an earlier one of it stays"),
     ]
     assert (len(held(admin, orders)), held(admin, small)) == (2, ["other"])

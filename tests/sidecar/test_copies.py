@@ -8,7 +8,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.reference import Reference
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.ports.provider import TopicInfo
-from jbm_kafka.sidecar.copies import as_told, copy_of
+from jbm_kafka.sidecar.copies import as_told, copy_of, hoped_bytes
 from tests.support.records import Record
 
 DLQ = TopicInfo("DLQ", "d", 1, 1_000_000)
@@ -56,7 +56,7 @@ def test_a_copy_has_the_id_that_receivers_saw(headers: list[Header], message_id:
     original = Record(headers=headers)
     assert from_record(original, queue, 1, False, None).message_id == message_id
     leaving = Departure(Reference(17, None, record=original), 2, reason)
-    copy, _ = copy_of(leaving, source=queue, target=DLQ, now_ms=5, trusts_compression=True)
+    copy, _ = copy_of(leaving, source=queue, target=DLQ, now_ms=5, compressed=hoped_bytes)
     made = Record(headers=copy.headers, topic="DLQ", offset=0)
     letter = from_record(made, Queue("DLQ"), 1, False, None)
     assert letter.message_id == message_id == letter.properties["_JBM_ORIG_MESSAGE_ID"]

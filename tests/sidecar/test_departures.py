@@ -24,7 +24,8 @@ LARGE = 3_000_000
 @pytest.fixture
 def cluster() -> MemoryCluster:
     made = MemoryCluster(ManualClock(), waits=False)
-    made.create_topic(DLQ, 1, {"max.message.bytes": str(DLQ_BYTES_MAX)})  # by somebody else: nobody makes it larger
+    config = {"max.message.bytes": str(DLQ_BYTES_MAX), "compression.type": "uncompressed"}
+    made.create_topic(DLQ, 1, config)  # by somebody else: nobody makes it larger
     return made
 
 
@@ -40,7 +41,7 @@ def test_a_copy_that_compression_was_to_make_fit_goes_without_its_body_when_it_i
 ) -> None:
     """Of REDELIVER-4: the next try counts on no compression. Else it is refused for ever, and its unit waits.
 
-    This Kafka measures what is not compressed, as a topic does whose producer's compression did less than judged.
+    This topic keeps nothing compressed, as one whose producer's compression did less than judged.
     """
     link = process.attach("s")
     process.send("x" * 2 * DLQ_BYTES_MAX, "next of the unit", unit=b"u")
