@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from jbm_kafka.core.changes import Selected, TimePassed
 from jbm_kafka.core.jms_errors import JMSError
@@ -18,6 +19,7 @@ from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE, LOST, MOVED, READ_ANEW, in_doubt, taken
 from jbm_kafka.sidecar.channel_opener import Opener
+from jbm_kafka.sidecar.client_topic import ClientTopic
 from jbm_kafka.sidecar.config import FETCH_COUNT_MAX
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_data import GroupData
@@ -34,6 +36,18 @@ LAST_CHECKPOINT_MS = 15_000
 """More than a transaction may take; after it the group's fencing protects the successor anyway."""
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerCalls:
+    """What the assignment asks of the worker whose it is."""
+
+    go_on: Callable[[], None]
+    """What it does meanwhile, again and again, inside the client's callback."""
+    is_ending: Callable[[], bool]
+    """The process leaves the group."""
+    give_up: Callable[[Exception], None]
+    """Told what makes all of the group useless."""
+
+
 class Assignment:
     """`ports.GroupListener` of one channel group."""
 
@@ -46,9 +60,7 @@ class Assignment:
         *,
         opener: Opener,
         workers: Workers,
-        go_on: Callable[[], None],
-        is_ending: Callable[[], bool],
-        give_up: Callable[[Exception], None],
+        calls: WorkerCalls,
     ) -> None:
         self._data = data
         self._settle = settle
@@ -56,12 +68,8 @@ class Assignment:
         self._membership = membership
         self._opener = opener
         self._workers = workers
-        self._go_on = go_on
-        """What the worker does meanwhile, again and again, inside the client's callback."""
-        self._is_ending = is_ending
-        """The process leaves the group."""
-        self._give_up_all = give_up
-        """Told what makes all of the group useless."""
+        self._calls = calls
+        self.client = ClientTopic()
         self._closed: dict[int, JMSError] = {}
         """Partitions that are ours and stay closed, and why: what they or their changelogs hold cannot be read."""
         self._going: frozenset[int] | None = frozenset()
@@ -84,7 +92,9 @@ class Assignment:
             self._membership.given()
         if partitions and not self._data.group.is_temporary:
             log_assigned(self._data.group, partitions)
-        self._open(partitions, assigned_at_ms=self._data.clock.monotonic_ms())
+        now_ms = self._data.clock.monotonic_ms()
+        for below, some in self.client.take_delivered(partitions).items():
+            self._open(some, assigned_at_ms=now_ms, delivered_below=below)
         return {}
 
     def _open(
@@ -104,7 +114,7 @@ class Assignment:
                 partitions,
                 opened=lambda channel: post(lambda: self._opened(channel, token, assigned_at_ms)),
                 closed=lambda partition, cause: post(lambda: self._stays_closed(partition, token, cause)),
-                failed=lambda error: post(lambda: self._give_up_all(error)),
+                failed=lambda error: post(lambda: self._calls.give_up(error)),
                 is_wanted=lambda partition: self._data.opening.get(partition) is token,
                 delivered_below=delivered_below,
             )
@@ -115,6 +125,7 @@ class Assignment:
         consumer = self._data.consumer
         assert consumer is not None, self._data.group.group_id
         del self._data.opening[channel.partition]
+        self.client.note_topic(channel.changelog.topic_id)
         clock = self._data.clock
         channel.state.apply(TimePassed(clock.now_ms(), clock.set_back_ms))
         if self._data.settings is not None:  # changed while the channel was being recovered, maybe
@@ -178,10 +189,12 @@ class Assignment:
     def topic_is(self, topic_id: str, partitions: int) -> None:
         """What the cluster says of the topic: channels of another id are about a log that is gone.
 
-        They open anew, and their changelog, which names the old id, counts for nothing then: neither what the old log
-        had settled nor what was read in the middle of the new one and settled since. That comes again, marked.
+        They open anew with another client, and their changelog, which names the old id, counts for nothing then:
+        neither what the old log had settled nor what was read in the middle of the new one and settled since. That
+        comes again, marked.
         """
         data = self._data
+        self.client.note_topic(topic_id)
         stale = [channel for channel in data.channels.values() if channel.changelog.topic_id != topic_id]
         if not stale:
             return
@@ -194,20 +207,28 @@ class Assignment:
             if channel.is_closing or channel.partition >= partitions:
                 self.drop(channel, GONE)
             else:
-                self._reopen_unpaused(channel, READ_ANEW)
+                self._drop_delivered(channel)
+
+    def end_client(self) -> None:
+        """Another one follows, as a new member of the group: forget what is held of every partition."""
+        self._data.opening.clear()
+        for channel in list(self._data.channels.values()):
+            self._drop_delivered(channel)
+        self.client.replaced()
+
+    def _drop_delivered(self, channel: OwnedChannel) -> None:
+        self.client.note_delivered(channel.partition, channel.state.delivered_position)
+        self.drop(channel, READ_ANEW)
 
     def read_anew(self, why: str) -> None:
         """Forget what is held of every partition, and open those that stay."""
         for channel in list(self._data.channels.values()):
             if channel.is_closing:
                 self.drop(channel, why)
-            else:
-                self._reopen_unpaused(channel, why)
-
-    def _reopen_unpaused(self, channel: OwnedChannel, why: str) -> None:
-        if channel.memory.is_paused and self._data.consumer is not None:
-            self._data.consumer.resume([channel.partition])  # the channel that opens anew is not paused
-        self.reopen(channel, why=why)
+                continue
+            if channel.memory.is_paused and self._data.consumer is not None:
+                self._data.consumer.resume([channel.partition])  # the channel that opens anew is not paused
+            self.reopen(channel, why=why)
 
     def reopen(self, channel: OwnedChannel, *, delivered_below: int | None = None, why: str = READ_ANEW) -> None:
         """It can no longer be trusted: recover it, the others go on. `why` is for the sessions that hold some of it.
@@ -358,7 +379,7 @@ class Assignment:
             if self._data.is_abandoned:
                 return
             now_ms = clock.monotonic_ms()
-            if not is_ending and self._is_ending():
+            if not is_ending and self._calls.is_ending():
                 is_ending, limit_ms = True, min(limit_ms, now_ms + config.leave_drain_ms)
             waits_for_sessions, waits_for_copies = now_ms < limit_ms, now_ms < copies_limit_ms
             if not any(
@@ -388,7 +409,7 @@ class Assignment:
             self._pump(keep_up)
 
     def _pump(self, keep_up: Callable[[], None]) -> None:
-        self._go_on()
+        self._calls.go_on()
         keep_up()
 
     def _pause(self) -> None:

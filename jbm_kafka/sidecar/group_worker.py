@@ -29,7 +29,7 @@ from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.link import Link
 from jbm_kafka.ports.refusals import GONE
 from jbm_kafka.ports.unit_of_work import UnitOfWork
-from jbm_kafka.sidecar.assignment import Assignment
+from jbm_kafka.sidecar.assignment import Assignment, WorkerCalls
 from jbm_kafka.sidecar.awaited_partitions import AwaitedPartitions
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel_opener import Opener
@@ -106,9 +106,7 @@ class GroupWorker:
             self.membership,
             opener=parts.opener,
             workers=parts.workers,
-            go_on=self._go_on,
-            is_ending=lambda: self._is_stopping,
-            give_up=self._give_up,
+            calls=WorkerCalls(self._go_on, is_ending=lambda: self._is_stopping, give_up=self._give_up),
         )
         taking_out = OperatorDepartures(
             data,
@@ -234,30 +232,8 @@ class GroupWorker:
 
     def _run(self) -> Steps:
         try:
-            group = self.data.group
-            consumer = self.data.consumer = self._parts.kafka.group_consumer(
-                group=group.group_id, topic=group.topic, partitions=group.partitions, listener=self.assignment,
-                session_timeout_ms=self.data.config.session_timeout_ms,
-                rebalance_timeout_ms=self.data.config.rebalance_timeout_ms, memory_bytes=self.turn.flow.consumer_bytes,
-                client_id=self._client_id,
-            )  # fmt: skip
-            try:
-                awaited, work = AwaitedPartitions(self.data, self.membership), LongWork(self.data)
-                while not self._is_stopping and not self._is_unused():
-                    yield self._turn(consumer)
-                    self.served.look()
-                    awaited.look(consumer)
-                    work.look()
-                if not self._is_stopping:  # unused: nobody would tell a receiver that comes back of a pause meanwhile
-                    self.turn.dispatch.keep_back()
-                self._is_stopping = True
-                self.assignment.leave(consumer)
-            finally:
-                self._is_stopping = True
-                with suppress(UnknownTopic):  # nothing is read any more
-                    consumer.close()
-                self.turn.pump()
-                self.data.notify_links()
+            while not self._is_stopping:
+                yield from self._serve(self._new_client())
         except SettingRefused as error:
             self._fail(InvalidSettingError(f"{self.data.group}: {error}", setting=error.setting, value=error.value))
         except UnknownTopic as error:
@@ -271,6 +247,40 @@ class GroupWorker:
             self._fail(JMSError(f"{self.data.group}: the sidecar failed: {error}", destination=str(self.data.group)))
         self.assignment.end()
         self.turn.departures.lines.end(self.data.clock.monotonic_ms())
+
+    def _new_client(self) -> GroupConsumer:
+        group, config = self.data.group, self.data.config
+        self.data.consumer = self._parts.kafka.group_consumer(
+            group=group.group_id, topic=group.topic, partitions=group.partitions, listener=self.assignment,
+            session_timeout_ms=config.session_timeout_ms, rebalance_timeout_ms=config.rebalance_timeout_ms,
+            memory_bytes=self.turn.flow.consumer_bytes, client_id=self._client_id,
+        )  # fmt: skip
+        return self.data.consumer
+
+    def _serve(self, consumer: GroupConsumer) -> Steps:
+        """With this client, to the worker's end, or until the topic that it knows was made anew."""
+        client, goes_on = self.assignment.client, False
+        try:
+            awaited, work = AwaitedPartitions(self.data, self.membership), LongWork(self.data)
+            while not self._is_stopping and not client.is_outdated and not self._is_unused():
+                yield self._turn(consumer)
+                self.served.look()
+                awaited.look(consumer)
+                work.look()
+            goes_on = client.is_outdated and not self._is_stopping
+            if goes_on:
+                self.assignment.end_client()
+                return
+            if not self._is_stopping:  # unused: nobody would tell a receiver that comes back of a pause meanwhile
+                self.turn.dispatch.keep_back()
+            self._is_stopping = True
+            self.assignment.leave(consumer)
+        finally:
+            self._is_stopping = self._is_stopping or not goes_on
+            with suppress(UnknownTopic):  # nothing is read any more
+                consumer.close()
+            self.turn.pump()
+            self.data.notify_links()
 
     def _turn(self, consumer: GroupConsumer) -> Wait:
         try:

@@ -8,9 +8,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka import AcknowledgeMode, ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Rule
 from jbm_kafka.core.jms_errors import InvalidDestinationError, OrderError
+from jbm_kafka.devbroker import LocalBroker
 from jbm_kafka.jms.connection import Connection
 from jbm_kafka.jms.producer import MessageProducer
 from tests.jms.support import SOON_S, bodies, receive, receive_all, send
@@ -40,6 +41,28 @@ def test_a_live_consumer_gets_all_of_a_topic_made_anew(
         while "new 0" not in found:
             found += bodies([receive(consumer)])
         assert [found[-1], *bodies(receive_all(consumer, 5))] == sent
+
+
+def test_a_topic_made_anew_after_its_broker_had_restarted_was_never_read_again(
+    dedicated_broker: Callable[[], LocalBroker], kafka_name: str
+) -> None:
+    """Of LOG-4: librdkafka took its leaders for outdated, and the worker waited in silence until it was restarted."""
+    orders, broker = Queue(kafka_name), dedicated_broker()
+    factory = ConnectionFactory(broker.bootstrap, session_timeout_ms=6_000)
+    with factory.create_connection() as connection, connection.create_session() as session:
+        consumer = session.create_consumer(orders)
+        send(session, orders, "old 0")
+        assert receive(consumer).body == "old 0"
+        assert consumer.receive(0.2) is None
+        broker.kill()
+        broker.start()
+        send(session, orders, "old 1")
+        assert receive(consumer).body == "old 1"
+        assert consumer.receive(0.2) is None
+        delete_topics(broker.bootstrap, [orders.name])
+        create_topic(broker.bootstrap, orders.name, partitions=16)
+        send(session, orders, "new")
+        assert receive(consumer).body == "new"
 
 
 def test_partitions_added_with_kafkas_own_tool_split_no_unit_between_old_and_new_senders(

@@ -48,6 +48,23 @@ def test_a_topic_made_anew_that_outgrew_the_old_position_is_read_from_its_start(
     assert one.receive(link, 6) == [0, 1, 2, 3, 4, 5]
 
 
+def test_the_client_that_knew_the_old_topic_never_reads_the_new_one(one: SteppedSidecar) -> None:
+    """Of LOG-4: librdkafka takes leaders of the new one for outdated; tests/jms plays it on a broker."""
+    link = one.attach("s")
+    one.send("old 0")
+    settle(one, link, one.receive(link, 1))
+    knows_the_old = one.group_worker.data.consumer
+    one.run_for(LOOK_MS + 1_000)
+    assert one.group_worker.data.consumer is knows_the_old
+    make_anew(one, "new 0")
+    one.run_for(LOOK_MS + 1_000)
+    assert one.receive(link, 1) == [0]
+    assert one.group_worker.data.consumer is not knows_the_old
+    knows_the_new = one.group_worker.data.consumer
+    one.run_for(LOOK_MS + 1_000)
+    assert one.group_worker.data.consumer is knows_the_new
+
+
 def test_what_was_settled_since_a_topic_was_made_anew_comes_again(one: SteppedSidecar) -> None:
     """Of LOG-4: it was settled of a topic that its reader took for another, and the changelog says so no more."""
     link = one.attach("s")
