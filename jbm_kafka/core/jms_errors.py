@@ -40,6 +40,10 @@ class InvalidDestinationError(JMSError):
 class InvalidSelectorError(JMSError):
     """The selector is wrong: `position` is the column, from 1, `found` what stands there, `expected` what could."""
 
+    position: int
+    found: str
+    expected: str
+
 
 class InvalidClientIDError(JMSError):
     """The client id is not legal, or another connection has it."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, TransactionRolledBackError
 from jbm_kafka.jms.message import Message, Settler
+from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
 from jbm_kafka.jms.named_messages import ids_in_hand, with_ids
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.settled_too_late import after_close, not_needed
@@ -103,10 +104,7 @@ class AcknowledgeStrategy:
     def nack(self, message: Message, delay_ms: int | None) -> None:
         """`message.nack()`: only CLIENT and INDIVIDUAL have one."""
         self._check_open("nack")
-        raise IllegalStateError(
-            f"nack() is for CLIENT and INDIVIDUAL sessions, this one is {self._session.mode.name}; make one with "
-            f"create_session(AcknowledgeMode.INDIVIDUAL)"
-        )
+        raise not_of_mode("nack", self._session.mode, AcknowledgeMode.INDIVIDUAL, of="CLIENT and INDIVIDUAL")
 
     def let_go_closed(self) -> None:
         """Detach the links of closed consumers of which nothing is unacknowledged, nor on its way to a listener."""
@@ -124,10 +122,7 @@ class AcknowledgeStrategy:
             raise not_needed(call, self._session.mode)
 
     def _not_transacted(self, call: str) -> IllegalStateError:
-        return IllegalStateError(
-            f"{call}() is for TRANSACTED sessions, this one is {self._session.mode.name}; make one with "
-            f"create_session(AcknowledgeMode.TRANSACTED)"
-        )
+        return not_of_mode(call, self._session.mode, AcknowledgeMode.TRANSACTED)
 
     def _settled(self) -> None:
         """There may be room for others now, and closed consumers may go."""

@@ -16,7 +16,7 @@ from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import Seconds, check_kind, check_listener, checked_timeout_s
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.inbox import Inbox, MessageListener
-from jbm_kafka.jms.known_attributes import told_elsewhere, told_what_to_call
+from jbm_kafka.jms.known_attributes import likely_names, told_what_to_call
 from jbm_kafka.jms.listening import Listening
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import of_one_process
@@ -276,7 +276,5 @@ told_what_to_call(
         "prefetch": "create_consumer(…, prefetch={})",
     }
 )(MessageConsumer)
-told_elsewhere("commit", "rollback", "recover", "acknowledge", "ack", "nack", "poll", "consume", "get", "send")(
-    MessageConsumer
-)
+likely_names(MessageConsumer)
 explained(of_one_process(MessageConsumer))  # as decorators they would make the class an interpreted one

@@ -151,7 +151,7 @@ class Context:
         create_object_message, create_message.
     Acknowledge: acknowledge and recover in CLIENT and INDIVIDUAL; commit, rollback and transaction in TRANSACTED.
     Settings: set_default_prefetch, set_dups_ok, set_group_ack_threshold.
-    What it is: acknowledge_mode, transacted, client_id, metadata.
+    What it is: acknowledge_mode, transacted, client_id, metadata, is_started, is_closed.
     Deliver or not: start, stop.
     Hear of trouble: exception_listener.
     End: close.
@@ -177,6 +177,16 @@ class Context:
     def metadata(self) -> ConnectionMetadata:
         """Versions: of JMS, of the provider."""
         return self._connection.metadata
+
+    @property
+    def is_started(self) -> bool:
+        """It delivers messages."""
+        return self._connection.is_started
+
+    @property
+    def is_closed(self) -> bool:
+        """It was closed."""
+        return self._connection.is_closed
 
     @property
     def exception_listener(self) -> ExceptionListener | None:

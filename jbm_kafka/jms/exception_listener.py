@@ -10,12 +10,14 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from jbm_kafka.jms.never_run import refuse_unrun
 
 log = logging.getLogger(__name__)
 
-ExceptionListener = Callable[[Exception], object]
+ExceptionListener = Callable[[Any], object]
+"""Called with a JMSError."""
 
 
 class ListenerCalls:

@@ -57,11 +57,12 @@ def known_attributes(checks: Mapping[str, Check] = _NONE) -> Callable[[type[T]],
 def likely_names(cls: type[T]) -> type[T]:
     """The class, which names the likely attribute to who asks for one that there is not, as by its name in Java.
 
-    A class with a `__getattr__` finds each of its attributes more slowly, methods by some 40 ns: not for those that are
-    called for each message.
+    A class with a `__getattr__` finds each of its attributes more slowly, methods by some 40 ns: not for messages, of
+    which several are read. For compiled classes too.
     """
 
     def of_unknown(self: object, name: str) -> object:
+        """Refuses it, and tells the likely one."""
         if name.startswith("_") or hasattr(type(self), name):
             return object.__getattribute__(self, name)  # raises what it did: a property's own error too
         raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
@@ -94,36 +95,6 @@ def told_what_to_call(calls: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
 
         # By its name, as above.
         setattr(cls, "__setattr__", refuse)  # noqa: B010
-        return cls
-
-    return of
-
-
-class _Elsewhere:
-    """Stands for a name that another object has, and is as if it were not there: who asks for it is told."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return "not here"  # as `help()` shows it, at its end
-
-    def __get__(self, made: object, cls: type | None = None) -> Never:
-        if made is None:
-            kind = "" if cls is None else cls.__name__
-            raise AttributeError(f"type object {kind!r} has no attribute {self._name!r}", name=self._name, obj=cls)
-        raise AttributeError(unknown_attribute(made, self._name), name=self._name, obj=made)
-
-
-def told_elsewhere(*names: str) -> Callable[[type[T]], type[T]]:
-    """For classes whose methods are called for each message: as `likely_names`, but of these names alone, and the
-    others are found as fast as ever. For compiled classes too."""
-
-    def of(cls: type[T]) -> type[T]:
-        for name in names:
-            setattr(cls, name, _Elsewhere(name))
-        # By its name, as above.
-        setattr(cls, "__dir__", lambda self: sorted(set(object.__dir__(self)).difference(names)))  # noqa: B010
         return cls
 
     return of

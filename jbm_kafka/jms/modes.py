@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.member_names import NamedMembers
 
 
@@ -32,3 +33,11 @@ class AcknowledgeMode(Enum, metaclass=NamedMembers):
     DUPS_OK_ACKNOWLEDGE = DUPS_OK
     PRE_ACKNOWLEDGE = PRE
     NO_ACKNOWLEDGE = NO
+
+
+def not_of_mode(call: str, mode: AcknowledgeMode, wanted: AcknowledgeMode, *, of: str = "") -> IllegalStateError:
+    """Of a call that a session of this mode does not have; `of`: the modes that do, if `wanted` is but one of them."""
+    made_with = f"create_session({wanted}), or a context with create_context({wanted})"
+    return IllegalStateError(
+        f"{call}() is for {of or wanted.name} sessions, this one is {mode.name}; make one with {made_with}"
+    )

@@ -15,7 +15,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import as_destination, checked_flag, checked_timeout_s
-from jbm_kafka.jms.known_attributes import Check, known_attributes, take_no_other, told_elsewhere
+from jbm_kafka.jms.known_attributes import Check, known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.routing import Routing, UnitOfOrder, check_unit
@@ -47,7 +47,7 @@ _CHECKS: Mapping[str, Check] = MappingProxyType(
 @explained
 @of_one_process
 @known_attributes(_CHECKS)
-@told_elsewhere("commit", "rollback", "acknowledge", "publish", "produce", "create_text_message", "receive")
+@likely_names
 class MessageProducer:
     """Sends. Made by `session.create_producer`. As a context manager it closes itself.
 

@@ -71,7 +71,8 @@ def _check_may_request(session: SessionCore) -> None:
     if session.is_transacted:
         raise IllegalStateError(
             "request() is not for TRANSACTED sessions: the request would be sent by the commit, and the commit comes "
-            "after the reply; make another session for it, with connection.create_session()"
+            "after the reply; make another session for it, with create_session() of the connection, or a context with "
+            "create_context()"
         )
     if not session.connection.is_started:
         raise IllegalStateError(

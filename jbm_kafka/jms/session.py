@@ -28,7 +28,7 @@ from jbm_kafka.jms.lazy_acknowledge import MESSAGES, MILLISECONDS, Triggers
 from jbm_kafka.jms.listening import STOP_TIMEOUT_S, Listening
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.producer import MessageProducer
@@ -354,10 +354,7 @@ class Session:
         """
         self._core.check_open()
         if not self.transacted:
-            raise IllegalStateError(
-                f"transaction() is for TRANSACTED sessions, and this one is {self.acknowledge_mode.name}; make one "
-                f"with create_session(AcknowledgeMode.TRANSACTED)"
-            )
+            raise not_of_mode("transaction", self.acknowledge_mode, AcknowledgeMode.TRANSACTED)
         with self._block.around(self):
             yield self
 
@@ -411,6 +408,7 @@ class Session:
         return f"<Session {self.acknowledge_mode.name} {'closed' if self.is_closed else 'open'}>"
 
     def __enter__(self) -> Self:
+        self._core.check_open()
         return self
 
     def __exit__(

@@ -51,7 +51,7 @@ class SessionCore:
         """Raises IllegalStateError when it is closed for the caller, or belongs to the parent process."""
         if self.is_closed_here:
             self.connection.check_process()
-            raise IllegalStateError("the session is closed; make a new one")
+            raise IllegalStateError("the session, or its context, is closed; make a new one")
 
     @property
     def is_closed_here(self) -> bool:

@@ -13,7 +13,7 @@ from jbm_kafka.jms.acknowledge import (
 )
 from jbm_kafka.jms.at_most_once import NoAcknowledge, PreAcknowledge
 from jbm_kafka.jms.lazy_acknowledge import LazyAcknowledge, Triggers
-from jbm_kafka.jms.modes import AcknowledgeMode
+from jbm_kafka.jms.modes import AcknowledgeMode, not_of_mode
 from jbm_kafka.jms.session_core import SessionCore
 from jbm_kafka.jms.transacted_acknowledge import TransactedAcknowledge
 
@@ -45,10 +45,7 @@ def with_triggers(
         InvalidSettingError: the triggers do not go with a consumer's prefetch.
     """
     if session.mode is not AcknowledgeMode.DUPS_OK:
-        raise IllegalStateError(
-            f"set_dups_ok() is for DUPS_OK sessions, this one is {session.mode.name}; make one with "
-            f"create_session(AcknowledgeMode.DUPS_OK)"
-        )
+        raise not_of_mode("set_dups_ok", session.mode, AcknowledgeMode.DUPS_OK)
     if isinstance(strategy, LazyAcknowledge) and not triggers.is_client:
         strategy.set(triggers)
         return strategy

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from jbm_kafka.core.jms_errors import InvalidSettingError
+from jbm_kafka.core.jms_errors import InvalidSettingError, InvalidTypeError
 from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.kafka.counted_lines import CountedLines, counted_at
@@ -226,7 +226,7 @@ def check_client_settings(client_settings: Mapping[str, object], session_timeout
         )
     for name, value in client_settings.items():
         if not isinstance(name, str):
-            raise InvalidSettingError(f"client setting {shown(name)}: names are text", names=[name])
+            raise InvalidTypeError(f"client setting {shown(name)}: its name is a str", names=[name])
         if value is None:
             raise InvalidSettingError(f"client setting {name!r}: None is not a value; leave it out", names=[name])
     if (found := security_fault(client_settings)) is not None:

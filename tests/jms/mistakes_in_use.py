@@ -190,7 +190,7 @@ RECEIVES: Mistakes = [
      "use one session per thread"),
     (call("of_auto", "nack"), errors.IllegalStateError,
      "nack() is for CLIENT and INDIVIDUAL sessions, this one is AUTO; make one with "
-     "create_session(AcknowledgeMode.INDIVIDUAL)"),
+     "create_session(AcknowledgeMode.INDIVIDUAL), or a context with create_context(AcknowledgeMode.INDIVIDUAL)"),
     (call("of_client", "nack", -5), errors.InvalidSettingError,
      "delay_ms is -5: it cannot be negative; milliseconds, 0 or more"),
     (call("of_client", "nack", "soon"), errors.InvalidTypeError,

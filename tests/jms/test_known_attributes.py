@@ -7,6 +7,7 @@ import pytest
 from jbm_kafka import ConnectionFactory, Queue, TextMessage, errors
 from jbm_kafka.admin import Admin
 from jbm_kafka.jms.connection import Connection
+from jbm_kafka.jms.consumer import MessageConsumer
 from jbm_kafka.jms.context import Context
 from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
 from jbm_kafka.jms.producer import MessageProducer
@@ -135,3 +136,31 @@ def test_what_calls_a_consumers_listener_is_looked_for_at_a_consumer() -> None:
         pytest.raises(AttributeError, match=r"no attribute 'on_message'; 'set_listener' is meant, probably: a"),
     ):
         context.create_producer().on_message = print  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("setMessageListener", "set_listener"),
+        ("receiveNoWait", "receive_nowait"),
+        ("basic_get", "receive"),
+        ("recieve", "receive"),
+        ("ttl", "time_to_live_ms"),
+        ("setPriority", "priority"),
+        ("put", "send"),
+    ],
+)
+def test_names_of_jms_and_of_others_are_led_to_ours_at_consumers_and_producers(name: str, meant: str) -> None:
+    with MemoryWorld() as world, world.factory().create_connection() as connection:
+        session = connection.create_session()
+        asked: object = session.create_consumer(Queue("orders"))
+        if meant in dir(MessageProducer):
+            asked = session.create_producer(Queue("orders"))
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; '{meant}' is meant, probably$"):
+            getattr(asked, name)
+
+
+@pytest.mark.parametrize("kind", [MessageConsumer, MessageProducer])
+def test_help_lists_no_method_that_is_not_there(kind: type) -> None:
+    """`ack`, `poll` and others stood there, without a text."""
+    assert not {"ack", "poll", "commit", "publish"} & set(dir(kind))

@@ -41,7 +41,7 @@ def test_a_setting_that_is_ours_is_refused_by_name_and_with_the_reason(name: str
         ({"no.such.setting": 1}, 'No such configuration property: "no.such.setting"'),
         ({"socket.timeout.ms": "soon"}, 'Invalid value for configuration property "socket.timeout.ms"'),
         ({"client.id": None}, "'client.id': None is not a value"),
-        ({7: "seven"}, "7: names are text"),
+        ({7: "seven"}, "7: its name is a str"),
     ],
 )
 def test_a_wrong_setting_is_named_on_one_line(settings: dict[str, object], told: str) -> None:
