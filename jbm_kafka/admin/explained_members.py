@@ -36,6 +36,12 @@ def not_answering(member: GroupMember, within_s: float) -> Reason:
     return reasons.reason(Rule.OWNER_SILENT, text=text)
 
 
+def gone_for_good(gone: Sequence[GroupMember], members: Sequence[GroupMember]) -> Sequence[GroupMember]:
+    """Those whose process is not a member anew, as all are soon after an outage: that one lives, and answers."""
+    here = {each.name for each in members}
+    return [each for each in gone if each.name not in here]
+
+
 def put_out(member: GroupMember, *, has_others: bool = True) -> Reason:
     """Of one that was there when it was asked, and is no member of the group any more: nothing is in its hand now.
 

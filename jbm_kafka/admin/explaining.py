@@ -13,7 +13,14 @@ from typing import Any
 
 from jbm_kafka.admin import commands, explained_firsts, reasons
 from jbm_kafka.admin.asking_present import PresentOwners, Told
-from jbm_kafka.admin.explained_members import being_shared, not_answering, put_out, silent_members, silent_owner
+from jbm_kafka.admin.explained_members import (
+    being_shared,
+    gone_for_good,
+    not_answering,
+    put_out,
+    silent_members,
+    silent_owner,
+)
 from jbm_kafka.admin.explained_receivers import duration, is_elsewhere, kept_by, process_of, receivers_of, why_none_asks
 from jbm_kafka.admin.explanation import ExplainedMessage, ExplainedPartition, Explanation, Reason
 from jbm_kafka.admin.held_units import Held, HeldMessageRow, look_at, row_of
@@ -127,7 +134,7 @@ class _Explaining:
             look = self._look()
         seen, held, told, messages = look.seen, look.held, look.told, look.messages
         has_others = bool(seen.members)
-        gone_now = (put_out(each, has_others=has_others) for each in gone)
+        gone_now = (put_out(each, has_others=has_others) for each in gone_for_good(gone, seen.members))
         silent = (not_answering(each, self._cluster.timeout_s) for each in look.silent)
         return Explanation(
             name=str(self._group),

@@ -87,7 +87,8 @@ def not_held(older_than_ms: int, message_id: str | None) -> Reason:
     form = "" if message_id is None or message_id.startswith("ID:") else "; ids begin with ID:"
     return Reason(
         rule=Rule.NOT_HELD,
-        text=f"{of_old}nothing of that is held: it was acknowledged, given up or expired, or never sent here{form}",
+        text=f"{of_old}nothing of that is held: it was acknowledged, given up or expired, never sent here, or deleted "
+        f"by its topic's retention.ms before anybody received it{form}",
         remedy="Admin.dead_letters() has what was given up, and dead_letters('ExpiryQueue') what expired",
     )
 

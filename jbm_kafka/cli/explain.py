@@ -26,7 +26,7 @@ from jbm_kafka.core.standing import Rule
 
 NOT_HELD = (
     "nothing of that is held: it was acknowledged, or given up or expired (jbm-kafka dead-letters list, also with "
-    "--from ExpiryQueue), or never sent here"
+    "--from ExpiryQueue), never sent here, or deleted by its topic's retention.ms before anybody received it"
 )
 
 
@@ -120,7 +120,10 @@ def _show_nothing(found: Explanation, older_than_s: float) -> None:
         click.echo("nothing that waits can be read yet")
     else:
         click.echo("nothing is held")
-        click.echo("  what is missed was acknowledged, given up (jbm-kafka dead-letters list) or never sent here")
+        click.echo(
+            "  what is missed was acknowledged, given up (jbm-kafka dead-letters list), never sent here, or deleted by "
+            "the topic's retention.ms before anybody received it"
+        )
 
 
 def _show_partition(partition: ExplainedPartition, lines: ReasonLines, *, is_all: bool) -> None:

@@ -65,4 +65,9 @@ def _fault(address: str) -> str:
         return f"there is a space before or behind {shown_name(stripped)}; "
     if ";" in address:
         return "there is a ';' in it; "
+    if re.search(r"\s", stripped):
+        return "there is a space in it; "
+    host, colon, port = stripped.rpartition(":")
+    if colon and re.fullmatch(r"[\w.-]+", host):
+        return f"{shown_name(port)} is not a port, those are 1 to 65535; " if port else "the port is missing; "
     return ""

@@ -113,6 +113,8 @@ def reset_effect(facts: Facts) -> str:
     if begin < min(position.offered, facts.log_end):
         found.append(f"What was delivered from {begin} on is delivered again")
     undo = f"To undo it stop the group and set the offset to {position.watermark}"
+    if begin < position.watermark:
+        undo += "; not once that has come: it would come again"
     return ". ".join([*found, undo]) if found else ""
 
 

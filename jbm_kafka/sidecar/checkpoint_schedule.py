@@ -72,6 +72,8 @@ class CheckpointSchedule:
         self._under_way: list[Transfer] = []
         """Those of the latest round."""
         self._pace = Pace(interval_ms)
+        self._silent_since_ms: int | None = None
+        """Kafka is back, and was silent since then; None: it was not, or that was taken."""
         self.is_ending = False
         """What is submitted is taken still, and no more is."""
 
@@ -97,6 +99,11 @@ class CheckpointSchedule:
         if is_late or is_due:
             self.wake.set()
         return not is_late
+
+    def note_back(self, silent_since_ms: int) -> None:
+        """Kafka answers again, and did not since then, monotonic ms."""
+        self._silent_since_ms = silent_since_ms
+        self.wake.set()
 
     def end(self) -> None:
         """Take no more transfers; what was submitted is due now."""
@@ -126,6 +133,11 @@ class CheckpointSchedule:
             if self._transfers or self._due or (self._dirty and (self._is_awaited or wait_ms <= 0)):
                 return None
             return Wait(wait_ms / 1000 if self._dirty else None, self.wake)
+
+    def take_silence(self) -> int | None:
+        """Since when Kafka was silent that is back; once."""
+        silent_since_ms, self._silent_since_ms = self._silent_since_ms, None
+        return silent_since_ms
 
     def take_work(self, now_ms: int) -> tuple[list[Participant], list[Transfer]]:
         """Who is dirty and what is to commit, as much of both as one checkpoint takes, which begins now."""

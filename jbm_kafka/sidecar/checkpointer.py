@@ -20,6 +20,7 @@ from jbm_kafka.sidecar.backoff import FENCED_PAUSE_MS, Backoff
 from jbm_kafka.sidecar.checkpoint_parts import FrozenGroup, Participant, Transfer
 from jbm_kafka.sidecar.checkpoint_schedule import CheckpointSchedule
 from jbm_kafka.sidecar.freezing import freeze_all
+from jbm_kafka.sidecar.hanging_transactions import HangingTransactions
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait, Worker, Workers
 from jbm_kafka.sidecar.topics import gone
 from jbm_kafka.sidecar.transaction import TransactionWriter
@@ -49,8 +50,17 @@ class _Round:
 class Checkpointer:
     """Runs from `start` to `stop`."""
 
-    def __init__(self, *, writer: TransactionWriter, clock: Clock, interval_ms: int, workers: Workers) -> None:
+    def __init__(
+        self,
+        *,
+        writer: TransactionWriter,
+        hanging: HangingTransactions,
+        clock: Clock,
+        interval_ms: int,
+        workers: Workers,
+    ) -> None:
         self._writer = writer
+        self._hanging = hanging
         self._clock = clock
         self._workers = workers
         self.schedule = CheckpointSchedule(interval_ms)
@@ -90,6 +100,9 @@ class Checkpointer:
         while True:
             self.schedule.wake.clear()
             is_ending = self.schedule.is_ending  # before the look: what was submitted until then is found by it
+            silent_since_ms = self.schedule.take_silence()
+            if silent_since_ms is not None:
+                yield from self._hanging.end(silent_since_ms)
             wait = self.schedule.wait_for_work(self._clock.monotonic_ms())
             if wait is not None:
                 if is_ending:
@@ -201,6 +214,7 @@ class Checkpointer:
             self._finish(frozen, durable=False)
             raise
         self.checkpoints += 1
+        self._hanging.committed(recorded, checkpoint_id)
         self.schedule.grow()
         self._backoff.took_part(part.participant for part in frozen)
         yield GO_ON

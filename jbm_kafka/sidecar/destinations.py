@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from jbm_kafka.core.address_settings import ResolvedSettings
@@ -32,8 +33,16 @@ SHIPPED_QUEUES = (Queue("DLQ"), Queue("ExpiryQueue"))
 class Destinations:
     """Any thread; from the first that is asked for to `stop`."""
 
-    def __init__(self, given: Surroundings, registry: Registry, holder: Holder, group_workers: GroupWorkers) -> None:
-        """`group_workers`: those that hear what changes of their destinations."""
+    def __init__(
+        self,
+        given: Surroundings,
+        registry: Registry,
+        holder: Holder,
+        group_workers: GroupWorkers,
+        *,
+        back: Callable[[int], None],
+    ) -> None:
+        """`group_workers`: those that hear what changes of their destinations; `back`: see TopicWatch."""
         config = given.config
         self._auto_create = config.auto_create
         self._group_workers = group_workers
@@ -46,6 +55,7 @@ class Destinations:
             clock=given.clock,
             looked=group_workers.looked,
             follow=self.follow_settings,
+            back=back,
         )
         self._settings = LiveSettings(registry.log, config.address_settings)
         self.targets = Targets(

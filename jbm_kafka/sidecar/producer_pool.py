@@ -124,7 +124,11 @@ class ProducerPool:
 
     def give_up(self) -> None:
         """Nobody knows how the current one's transaction ended, or it cannot go on: a new one fences it."""
-        producer, self.current.producer = self.current.producer, None
+        self.give_up_of(self.current)
+
+    def give_up_of(self, member: PooledProducer) -> None:
+        """As `give_up`, of any of them."""
+        producer, member.producer = member.producer, None
         if producer is not None:
             producer.close()
 

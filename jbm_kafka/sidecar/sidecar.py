@@ -25,6 +25,7 @@ from jbm_kafka.sidecar.destinations import Destinations
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_worker import GroupWorkerParts
 from jbm_kafka.sidecar.group_workers import GroupWorkers
+from jbm_kafka.sidecar.hanging_transactions import HangingTransactions
 from jbm_kafka.sidecar.leaving import Leaving, is_answered
 from jbm_kafka.sidecar.lifetime import Lifetime
 from jbm_kafka.sidecar.pauses import Pauses, Pausing
@@ -68,7 +69,9 @@ class Sidecar:
         self._group_workers = GroupWorkers()
         registry = _new_registry(given)
         self.claims = Claims(given, registry.log, self._group_workers)
-        self.destinations = Destinations(given, registry, self.claims.holder, self._group_workers)
+        self.destinations = Destinations(
+            given, registry, self.claims.holder, self._group_workers, back=self._kafka_is_back
+        )
         self._commands = self._new_command_watch()
         self.checkpointer = _new_checkpointer(given, stores, self.destinations.topics)
         self._opener = self._new_opener()
@@ -82,6 +85,9 @@ class Sidecar:
             commands=self._commands,
             admin=given.admin,
         )
+
+    def _kafka_is_back(self, silent_since_ms: int) -> None:
+        self.checkpointer.schedule.note_back(silent_since_ms)
 
     def _new_command_watch(self) -> CommandWatch:
         return CommandWatch(
@@ -208,5 +214,9 @@ def _new_checkpointer(given: Surroundings, stores: Stores, topics: Topics) -> Ch
         pool=pool,
     )
     return Checkpointer(
-        writer=writer, clock=given.clock, interval_ms=given.config.checkpoint_interval_ms, workers=given.workers
+        writer=writer,
+        hanging=HangingTransactions(kafka=given.kafka, pool=pool, clock=given.clock),
+        clock=given.clock,
+        interval_ms=given.config.checkpoint_interval_ms,
+        workers=given.workers,
     )

@@ -41,12 +41,16 @@ class TopicWatch:
         clock: Clock,
         looked: Callable[[Look], None],
         follow: Callable[[], None] = lambda: None,
+        back: Callable[[int], None] = lambda since_ms: None,
     ) -> None:
-        """`looked` is told of each look that was answered; `follow` is called every second, and waits for nothing."""
+        """`looked` is told of each look that was answered; `follow` is called every second, and waits for nothing.
+
+        `back` is told, when Kafka answers again, since when it did not, monotonic ms.
+        """
         self._topics = topics
         self._workers = workers
         self._clock = clock
-        self._lines = LookLines(clock)
+        self._lines = LookLines(clock, back)
         self._looked = looked
         self._follow = follow
         self._wake = WakeUp()

@@ -150,7 +150,10 @@ def recover_channels(
         for p in partitions
     }
     made_anew = [each for each in recovered.values() if each.reason is StartReason.TOPIC_RECREATED]
-    _log_made_anew(scope, made_anew, logging.WARNING if delivered_below is None else logging.DEBUG)
+    if delivered_below is not None:  # it was told already
+        _log_made_anew(scope, made_anew, logging.DEBUG)
+    else:
+        _log_made_anew(scope, made_anew, logging.INFO if is_look else logging.WARNING)
     return recovered
 
 

@@ -188,9 +188,9 @@ def test_without_receivers_topic_and_changelog_tell(admin: Admin, connection: Co
 def test_of_what_is_not_there_it_was_said_that_nobody_receives_it(admin: Admin, orders: Queue) -> None:
     """As the command does."""
     for asked, says in (
-        ({"unit": "eve"}, r"^nothing of that is held: .*never sent here; Admin.dead_letters"),
-        ({"message_id": "ID:none"}, r"^nothing of that is held: .*never sent here; Admin.dead_letters"),
-        ({"message_id": "none"}, r"never sent here; ids begin with ID:; Admin.dead_letters"),
+        ({"unit": "eve"}, r"^nothing of that is held: .*or deleted by .*; Admin.dead_letters"),
+        ({"message_id": "ID:none"}, r"^nothing of that is held: .*or deleted by .*; Admin.dead_letters"),
+        ({"message_id": "none"}, r"received it; ids begin with ID:; Admin.dead_letters"),
         ({"unit": "eve", "older_than_s": 60}, r"^of what was sent more than 60 s ago, nothing of that is held: "),
     ):
         found = admin.explain(orders, **asked)

@@ -7,7 +7,14 @@ import platform
 
 from jbm_kafka import ConnectionFactory, Queue
 from jbm_kafka.admin import Admin, Rule
-from jbm_kafka.admin.explained_members import being_shared, not_answering, put_out, silent_members, silent_owner
+from jbm_kafka.admin.explained_members import (
+    being_shared,
+    gone_for_good,
+    not_answering,
+    put_out,
+    silent_members,
+    silent_owner,
+)
 from jbm_kafka.admin.explained_receivers import process_of
 from jbm_kafka.core.destination import with_namespace
 from jbm_kafka.core.process_names import member_client_id, named_process, process_name
@@ -65,6 +72,11 @@ def test_a_process_whose_partition_another_answers_for_was_not_told() -> None:
     assert told.text == "process 1 at worker-3 did not answer within 3 s: what it has in hand is not known"
     assert "stop one that hangs" in told.remedy
     assert put_out(frozen).text.endswith("the group has put it out since: what it had goes to others")
+
+
+def test_a_worker_that_had_joined_anew_after_an_outage_was_to_be_killed() -> None:
+    """All three workers stood there as put out, and a few lines below as owners."""
+    assert gone_for_good([of_process(1, 0), of_process(2, 1)], [of_process(2, 0, 1)]) == [of_process(1, 0)]
 
 
 def test_of_a_process_that_died_alone_it_was_said_that_others_get_what_it_had() -> None:

@@ -21,7 +21,13 @@ def test_addresses_are_taken_with_and_without_their_scheme(given: str, taken: st
         ("a:1,b", "url is 'a:1,b': the port is missing; write 'host:port', as in 'b:9092'"),
         ("kafka://", "url is 'kafka://': write 'host:port', several separated by commas"),
         ("", "url is '': write 'host:port', several separated by commas"),
-        ("a b:1", "url is 'a b:1': write 'host:port', several separated by commas"),
+        ("a b:1", "url is 'a b:1': there is a space in it; write 'host:port', several separated by commas"),
+        (
+            "localhost:abc",
+            "url is 'localhost:abc': abc is not a port, those are 1 to 65535; write 'host:port', several "
+            "separated by commas",
+        ),
+        ("a:", "url is 'a:': the port is missing; write 'host:port', several separated by commas"),
         (
             " a:1",
             "url is ' a:1': there is a space before or behind a:1; write 'host:port', several separated by commas",

@@ -136,12 +136,13 @@ def test_a_mark_raised_ahead_of_the_log_is_no_loss_of_the_log() -> None:
 
 
 UNDO = "To undo it stop the group and set the offset to 50"
+ONCE = "; not once that has come: it would come again"
 
 
 @pytest.mark.parametrize(
     ("recorded", "target", "begin", "told"),
     [
-        (position(50, offered=70), 20, 0, f"What was delivered from 20 on is delivered again. {UNDO}"),
+        (position(50, offered=70), 20, 0, f"What was delivered from 20 on is delivered again. {UNDO}{ONCE}"),
         (position(50, offered=70), 50, 0, f"What was delivered from 50 on is delivered again. {UNDO}"),
         (position(50, offered=70), 80, 0, f"What was not settled from 50 to 79 is not delivered any more. {UNDO}"),
         (

@@ -41,7 +41,8 @@ URLS: Mistakes = [
     (new(ConnectionFactory, "kafka:localhost:9092"), errors.InvalidSettingError,
      "url is 'kafka:localhost:9092': write 'host:port', several separated by commas"),
     (new(ConnectionFactory, "localhost:9092/"), errors.InvalidSettingError,
-     "url is 'localhost:9092/': write 'host:port', several separated by commas"),
+     "url is 'localhost:9092/': 9092/ is not a port, those are 1 to 65535; write 'host:port', several "
+     "separated by commas"),
     (new(ConnectionFactory, "memory:shop"), errors.InvalidSettingError,
      "url is 'memory:shop': write memory://shop"),
     (new(ConnectionFactory, "Memory://shop"), errors.InvalidSettingError,

@@ -23,13 +23,15 @@ from jbm_kafka.ports.wake_up import Sleepers
 from jbm_kafka.sidecar.channel_changelog import ChannelChangelog
 from jbm_kafka.sidecar.channel_group import ChannelGroup
 from jbm_kafka.sidecar.channel_opener import ChannelOpener
+from jbm_kafka.sidecar.checkpointer import Checkpointer
 from jbm_kafka.sidecar.flow import Flow
 from jbm_kafka.sidecar.group_worker import GroupWorker, GroupWorkerParts
+from jbm_kafka.sidecar.hanging_transactions import HangingTransactions
 from jbm_kafka.sidecar.owned_channel import OwnedChannel
 from jbm_kafka.sidecar.pauses import Pausing
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.slewed_clock import SlewedClock
-from jbm_kafka.sidecar.steps import ThreadWorkers, Wait
+from jbm_kafka.sidecar.steps import ThreadWorkers, Wait, Workers
 from jbm_kafka.sidecar.topics import Topics
 from jbm_kafka.sidecar.transaction import TransactionWriter
 from tests.simulation.workers import SteppedWorkers
@@ -115,6 +117,13 @@ def writer_of(cluster: MemoryCluster, *, has_past: bool = False) -> TransactionW
         transactional_id="jbm.one.0",
         pool=pool_of(kafka, clock, has_past=has_past),
     )
+
+
+def checkpointer_of(cluster: MemoryCluster, workers: Workers) -> Checkpointer:
+    """The checkpoints of one sidecar to an in-memory Kafka, every 50 ms."""
+    writer = writer_of(cluster)
+    hanging = HangingTransactions(kafka=MemoryKafka(cluster), pool=writer._pool, clock=cluster.clock)
+    return Checkpointer(writer=writer, hanging=hanging, clock=cluster.clock, interval_ms=50, workers=workers)
 
 
 def run_beside(writer: TransactionWriter, steps: Iterator[Wait]) -> Any:

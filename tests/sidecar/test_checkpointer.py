@@ -13,9 +13,9 @@ from jbm_kafka.memory.memory_cluster import CommitFault
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.sidecar.checkpoint_parts import Transfer
-from jbm_kafka.sidecar.checkpointer import BUG_PAUSE_S, Checkpointer
+from jbm_kafka.sidecar.checkpointer import BUG_PAUSE_S
 from jbm_kafka.sidecar.steps import Steps, Wait, Worker
-from tests.sidecar.parts import writer_of
+from tests.sidecar.parts import checkpointer_of
 from tests.support.manual_clock import ManualClock
 
 
@@ -36,8 +36,7 @@ def test_a_checkpoint_that_fails_by_a_bug_is_not_tried_again_at_once(caplog: pyt
     """Tried again without a pause it fills the disk with tracebacks and takes a processor."""
     clock = ManualClock()
     by_hand = ByHand()
-    writer = writer_of(MemoryCluster(clock, waits=False))
-    checkpointer = Checkpointer(writer=writer, clock=clock, interval_ms=50, workers=by_hand)
+    checkpointer = checkpointer_of(MemoryCluster(clock, waits=False), by_hand)
     checkpointer.start()
     broken = Transfer(about="a commit", sends=(cast(Outgoing, "no record"),), settlings=())
     checkpointer.submit(broken)
@@ -56,8 +55,7 @@ class Sessions:
         self._by_hand = ByHand()
         cluster = MemoryCluster(self.clock, waits=False)
         cluster.create_topic("t", 1, {})
-        writer = writer_of(cluster)
-        self.checkpointer = Checkpointer(writer=writer, clock=self.clock, interval_ms=50, workers=self._by_hand)
+        self.checkpointer = checkpointer_of(cluster, self._by_hand)
         self.checkpointer.start()
         self.run()
 
@@ -117,7 +115,7 @@ def test_a_send_that_expires_while_kafka_is_away_is_not_written_by_the_next_try(
     by_hand = ByHand()
     cluster = MemoryCluster(clock, waits=False)
     cluster.create_topic("t", 1, {})
-    checkpointer = Checkpointer(writer=writer_of(cluster), clock=clock, interval_ms=50, workers=by_hand)
+    checkpointer = checkpointer_of(cluster, by_hand)
     checkpointer.start()
     cluster.faults.commits.append(CommitFault.NOT_HEARD)
     expires_at_ms = clock.now_ms() + 3_000
