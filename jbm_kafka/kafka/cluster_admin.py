@@ -318,7 +318,9 @@ class ConfluentAdmin:
         client = Consumer({**self._group_settings, "group.id": group})
         try:
             return self._questions.ask(
-                f"committed offsets of group {group} for topic {topic}, which open transactions hold back", question
+                f"committed offsets of group {group} for topic {topic}, which open transactions hold back, and brokers "
+                "that have just started",
+                question,
             )
         finally:
             client.close()

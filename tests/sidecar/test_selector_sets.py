@@ -219,7 +219,8 @@ def test_a_process_that_comes_back_beside_one_without_selectors_hears_so(process
     one.claims.selector_sets._parts.registry.write({KEY: None})
     plain = Consumer(other)
     forget_holder(processes, one)
-    eventually(lambda: recorded(one) is not None, "it is no holder again")
+    # It waits from then on, which is a moment after it is recorded.
+    eventually(lambda: ORDERS in one.claims.selector_sets._came_back, "it is no holder again")
     assert consumer.link.notices.failure is None
     processes.clock.advance(SESSION_TIMEOUT_MS + LEAVE_MS + 1)
     eventually(lambda: consumer.link.notices.failure is not None, "nobody tells it")
