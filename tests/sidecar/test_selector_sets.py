@@ -218,6 +218,8 @@ def test_a_process_that_comes_back_beside_one_without_selectors_hears_so(process
     consumer = Consumer(one, EU)
     one.claims.selector_sets._parts.registry.write({KEY: None})
     plain = Consumer(other)
+    # Who is given up in the middle of a rebalance is no member for a moment.
+    eventually(lambda: all(len(each.worker.data.channels) == 1 for each in (consumer, plain)), "each has a partition")
     forget_holder(processes, one)
     # It waits from then on, which is a moment after it is recorded.
     eventually(lambda: ORDERS in one.claims.selector_sets._came_back, "it is no holder again")
