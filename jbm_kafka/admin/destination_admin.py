@@ -87,6 +87,11 @@ class DestinationAdmin(LookingAdmin):
                 raise InvalidDestinationError(
                     f"{asked}: {queue.name!r} is a queue, not a topic", destination=queue.name
                 )
+            if isinstance(asked, Queue) and isinstance(found.destination, Topic):
+                raise InvalidDestinationError(
+                    f"{asked}: {queue.name!r} is a topic, not a queue; use Topic({queue.name!r})",
+                    destination=queue.name,
+                )
             check_deletable(queue, self._namespace, found, force=force)
             held: int | None = 0
             if found.topic is not None:

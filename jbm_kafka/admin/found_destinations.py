@@ -11,6 +11,7 @@ from jbm_kafka.codec.registry_records import subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, name_fault, with_namespace
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.subscription import Subscription
+from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.ports import KafkaAdmin, TopicDescription
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.registry import Registry
@@ -109,6 +110,8 @@ class FoundDestinations:
         Raises:
             InvalidDestinationError: there is none, or it is of the other kind.
         """
+        if not isinstance(destination, str | Queue | Topic):
+            raise wrong_type("destination", destination, "it is a Queue, a Topic or its name")
         name = destination if isinstance(destination, str) else destination.name
         self._registry.refresh()
         found = self.described(Queue(name))

@@ -34,18 +34,33 @@ class QueueBrowser:
 
     Iterate it; each iteration looks anew.
 
-    What it is: selector; queue, include: as they were given.
+    What it is: queue, selector, include, as they were given; is_closed.
     End: close; as a context manager it closes itself.
     """
 
     def __init__(self, connection: ConnectionCore, queue: Queue, *, selector: str | None, include: str) -> None:
         check_include(include)
         self._connection = connection
-        self.queue = queue
-        self.include = include
+        self._queue = queue
+        self._include = include
         self._selector = parse_selector(selector)
         self._is_closed = False
         take_no_other(self)
+
+    @property
+    def queue(self) -> Queue:
+        """What it looks into."""
+        return self._queue
+
+    @property
+    def include(self) -> str:
+        """Which messages it shows, beside those of the selector: `deliverable` or `all`."""
+        return self._include
+
+    @property
+    def is_closed(self) -> bool:
+        """It was closed."""
+        return self._is_closed
 
     @property
     def selector(self) -> str | None:

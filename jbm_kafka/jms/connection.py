@@ -71,7 +71,7 @@ class Connection:
                 raise
         self._is_partly_started = False
         """Some receivers could not be served, or some are still on their way."""
-        self.is_closed = False
+        self._has_closed = False
         self._sessions: list[Session] = []
         self._lock = threading.RLock()  # a signal handler that closes may have interrupted who holds it
         self._starting = 0
@@ -94,7 +94,7 @@ class Connection:
     @property
     def is_started(self) -> bool:
         """It delivers."""
-        return self._core.is_started
+        return self._core.is_started and not self._has_closed
 
     @property
     def client_id(self) -> str | None:
@@ -159,6 +159,11 @@ class Connection:
             raise errors[0]
         self._is_partly_started = False
 
+    @property
+    def is_closed(self) -> bool:
+        """It was closed."""
+        return self._has_closed
+
     def stop(self) -> None:
         """Deliver nothing until started again; waits for running listeners."""
         self._check_open()
@@ -180,9 +185,9 @@ class Connection:
             close_beside(self.close, interrupted[0]._core.filled if interrupted else None)
             return
         with self._lock:
-            if self.is_closed:
+            if self._has_closed:
                 return
-            self.is_closed = True
+            self._has_closed = True
             sessions = self._open_sessions()
         self._core.waits.begin_close()
         close_sessions(self._core, sessions)

@@ -234,7 +234,8 @@ class Message(MessageCore, TypedProperties):
         return self.priority > other.priority
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.message_id or 'not sent'} {self.destination or ''}>"
+        told = (type(self).__name__, self.message_id or "not sent", self.destination)
+        return f"<{' '.join(str(each) for each in told if each is not None)}>"
 
 
 def not_of_kind(body: object, kind: type) -> str:

@@ -56,9 +56,10 @@ class MessageProducer:
     unacknowledged_sends: what was sent in PERSISTENT_GROUPACK and is not confirmed.
     close: wait for what is under way, and send no more.
 
+    What it is: destination, is_closed.
+
     Attributes are the defaults of its sends:
 
-    destination: where its messages go; None: each send names it.
     unit_of_order: the unit of its messages; None ends an association, NO_UNIT overrides every default.
     delivery_mode: a DeliveryMode, PERSISTENT unless set.
     priority: 0 to 9, 4 unless set; the higher first.
@@ -66,12 +67,11 @@ class MessageProducer:
     delivery_delay_ms: a message is not delivered earlier; 0: at once.
     spread: True: messages without a unit go to all partitions in turn, and lose their order among each other.
     disable_message_id, disable_message_timestamp: True: its messages get none.
-    is_closed: it was closed.
     """
 
     def __init__(self, session: SessionCore, destination: Destination | None) -> None:
         self._session = session
-        self.destination = destination
+        self._destination = destination
         self.unit_of_order: UnitOfOrder | Unset = UNSET
         """The unit of its messages; None ends an association, NO_UNIT overrides every default (UNIT-10)."""
         self.delivery_mode = DeliveryMode.PERSISTENT
@@ -82,7 +82,7 @@ class MessageProducer:
         """True: messages without a unit go to all partitions in turn, and lose their order among each other."""
         self.disable_message_id = False
         self.disable_message_timestamp = False
-        self.is_closed = False
+        self._has_closed = False
         routing = Routing(
             settings_of=session.connection.provider.settings_of,
             default_unit=session.connection.defaults.default_unit_of_order,
@@ -94,6 +94,16 @@ class MessageProducer:
         take_no_other(self)
         if not session.is_transacted:
             session.connection.provider.prepare_to_send()
+
+    @property
+    def destination(self) -> Destination | None:
+        """Where its messages go; None: each send names it."""
+        return self._destination
+
+    @property
+    def is_closed(self) -> bool:
+        """It was closed, or its session was."""
+        return self._has_closed or self._session.is_closed
 
     def send(
         self,
@@ -187,10 +197,10 @@ class MessageProducer:
         Raises:
             JMSError: one of those has failed, and no call has said so.
         """
-        if not self.is_closed:
+        if not self._has_closed:
             self._session.connection.check_process()
             self._session.connection.completions.refuse_inside("producer.close()")
-            self.is_closed = True
+            self._has_closed = True
             self._session.connection.completions.wait_done(SEND_TIMEOUT_S)
             group = self._group
             if group is not None:
@@ -224,17 +234,17 @@ class MessageProducer:
     def _check_may_send(self, message: object) -> None:
         if isinstance(message, Destination):
             raise wrong_type("message", message, "the message comes first, as in send(message, destination=…)")
-        if self.is_closed:
+        if self._has_closed:
             raise IllegalStateError("the producer is closed; make a new one")
 
     def _target(self, destination: Destination | None) -> Destination:
-        if self.destination is not None:
-            if destination is not None and destination != self.destination:
+        if self._destination is not None:
+            if destination is not None and destination != self._destination:
                 raise IllegalStateError(
-                    f"destination is {as_destination(destination)}: this producer sends to {self.destination}; make "
+                    f"destination is {as_destination(destination)}: this producer sends to {self._destination}; make "
                     f"one without a destination, with create_producer()"
                 )
-            return self.destination
+            return self._destination
         if destination is None:
             raise InvalidDestinationError("the producer has no destination: name one in send(destination=…)")
         return as_destination(destination)

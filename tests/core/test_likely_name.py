@@ -89,3 +89,17 @@ def test_a_setting_of_destinations_was_taken_for_a_misspelt_one_of_connections()
         connect(redelivery_delay=5)  # type: ignore[call-arg]
     with pytest.raises(InvalidTypeError, match="'receiver_idle_ms' is meant, probably"):
         connect(receiver_idl_ms=5)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("written", "known", "meant"),
+    [
+        ("delete_queue", ["create_queue", "delete_destination"], "delete_destination"),
+        ("receive_no_wait", ["receive", "receive_nowait"], "receive_nowait"),
+        ("started", ["start", "is_started"], "is_started"),
+        ("subscribe", ["unsubscribe", "create_durable_consumer"], "create_durable_consumer"),
+    ],
+)
+def test_a_name_was_led_to_the_opposite(written: str, known: list[str], meant: str) -> None:
+    """`admin.delete_queue` to `create_queue`, since their letters are alike."""
+    assert with_likely_attribute("none", written, known) == f"none; {meant!r} is meant, probably"

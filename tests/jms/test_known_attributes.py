@@ -154,7 +154,7 @@ def test_names_of_jms_and_of_others_are_led_to_ours_at_consumers_and_producers(n
     with MemoryWorld() as world, world.factory().create_connection() as connection:
         session = connection.create_session()
         asked: object = session.create_consumer(Queue("orders"))
-        if meant in dir(MessageProducer):
+        if meant in ("time_to_live_ms", "priority", "send"):
             asked = session.create_producer(Queue("orders"))
         with pytest.raises(AttributeError, match=f"no attribute '{name}'; '{meant}' is meant, probably$"):
             getattr(asked, name)
@@ -164,3 +164,21 @@ def test_names_of_jms_and_of_others_are_led_to_ours_at_consumers_and_producers(n
 def test_help_lists_no_method_that_is_not_there(kind: type) -> None:
     """`ack`, `poll` and others stood there, without a text."""
     assert not {"ack", "poll", "commit", "publish"} & set(dir(kind))
+
+
+def test_what_is_only_to_read_was_set_and_believed() -> None:
+    """`connection.is_closed = True` made `close()` do nothing; a producer's destination was another one's."""
+    with MemoryWorld() as world, world.factory().create_connection() as connection:
+        session = connection.create_session()
+        session.create_consumer(Queue("orders")).close()
+        producer, browser = session.create_producer(Queue("orders")), session.create_browser(Queue("orders"))
+        for made, names in (
+            (connection, ("is_closed", "is_started")),
+            (producer, ("is_closed", "destination")),
+            (browser, ("is_closed", "queue", "include")),
+        ):
+            for name in names:
+                with pytest.raises(AttributeError, match=f"^{name} of a .* can be read, and not set$"):
+                    setattr(made, name, None)
+        assert (connection.is_started, producer.is_closed) == (True, False)
+    assert (connection.is_started, producer.is_closed) == (False, True)
