@@ -49,7 +49,7 @@ def test_subscriptions_are_listed_with_what_they_have_not_received(
     with pytest.raises(InvalidDestinationError, match="is a topic: name one of its subscriptions with"):
         admin.counts(Queue(kafka_name))
     with pytest.raises(IllegalStateError, match="it is a JMS topic with subscriptions"):
-        admin.delete_destination(Queue(kafka_name))
+        admin.delete_destination(Topic(kafka_name))
 
 
 def test_an_operator_may_set_a_subscription_back_also_to_before_its_beginning(

@@ -162,7 +162,7 @@ def test_where_a_reply_could_never_come_a_request_is_refused(
     connect: Connect, connection: Connection, session: Session, orders: Queue
 ) -> None:
     """In TRANSACTED sessions, on a stopped connection, by wrong arguments: nothing was sent."""
-    with pytest.raises(errors.IllegalStateError, match=r"with connection\.create_session\(\)"):
+    with pytest.raises(errors.IllegalStateError, match=r"with create_session\(\) of the connection"):
         connection.create_session(AcknowledgeMode.TRANSACTED).request(orders, "one", timeout=1)
     stopped = connect()
     stopped.stop()
