@@ -1,6 +1,7 @@
 """Who sends the lines of a file and fails in the middle is told which line failed and which lines are in the queue."""
 
 import io
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def test_a_wrong_line_of_a_pipe_is_told_with_those_that_were_sent() -> None:
 
 def test_nothing_behind_a_line_that_is_too_large_is_sent() -> None:
     """It said "after 3 sent" of lines 1, 2 and 4: who went on after three sent the fourth twice."""
-    said, found = _said(iter([b"ok 1", b"ok 2", bytes(2_000_000), b"ok 4"]), None)
+    said, found = _said(iter([b"ok 1", b"ok 2", os.urandom(2_000_000), b"ok 4"]), None)
     assert said.startswith("JMSError: line 3: queue:orders: a message of 2000")
     assert said.endswith("; lines 1 to 2 were sent to queue:orders, and nothing else")
     assert found == ["ok 1", "ok 2"]
@@ -92,7 +93,7 @@ def test_a_single_message_that_fails_is_told_without_a_number() -> None:
     with ConnectionFactory("memory://lines").create_connection() as connection, connection.create_session() as session:
         producer = session.create_producer(QUEUE)
         with pytest.raises(JMSError, match=r"^queue:orders: a message of 2000\d+ bytes .* max.message.bytes$"):
-            send_bodies(producer, [bytes(2_000_000)], MessageMaker(None), SendProgress(QUEUE), count=1)
+            send_bodies(producer, [os.urandom(2_000_000)], MessageMaker(None), SendProgress(QUEUE), count=1)
 
 
 FAULT, LATE = JMSError("no"), SendTimeoutError("late")
