@@ -13,7 +13,7 @@ CALLS = "".join(path.read_text() for path in SUPPORT.glob("outage_*.py"))
 ASK_NOBODY = {
     # what is set or told of the object itself
     *("client_id", "exception_listener", "is_started", "metadata", "acknowledge_mode"),
-    *("is_closed", "transacted", "destination", "prefetch", "selector", "listener"),
+    *("is_closed", "transacted", "destination", "prefetch", "selector", "listener", "queue", "include"),
     *("set_default_prefetch", "set_dups_ok"),
     # values
     *("create_queue", "create_topic", "create_message", "create_text_message", "create_bytes_message"),
