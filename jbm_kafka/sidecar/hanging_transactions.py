@@ -68,6 +68,10 @@ class HangingTransactions:
     def committed(self, frozen: Sequence[FrozenGroup], checkpoint_id: str) -> None:
         """The producer whose turn it is has committed this."""
         places = [place for part in frozen for place in _places(part, checkpoint_id)]
+        given_up = _given_up(frozen)
+        if given_up:
+            for producer, (at_ms, earlier) in self._latest.items():
+                self._latest[producer] = (at_ms, [place for place in earlier if place.key not in given_up])
         self._latest[self._pool.current] = (self._clock.monotonic_ms(), places)
 
     def end(self, silent_since_ms: int) -> Steps:
@@ -80,13 +84,18 @@ class HangingTransactions:
         for producer, places in recent:
             # Whichever of them it is that hangs, nothing older than what was committed last is written.
             again = [newest[place.key] for place in places]
-            if again and (yield from self._hangs(again)):
-                log.warning(
-                    "what a broker that restarted left open of checkpoint %s in its partitions is ended by a "
-                    "transaction more",
-                    places[0].offset.metadata,
-                )
-                yield from self._commit_again(producer, again)
+            for group in dict.fromkeys(place.group_id for place in again):
+                # Each by itself: where the one hangs, the other may be marked, and another process may go on with it.
+                yield from self._end_group(producer, [place for place in again if place.group_id == group])
+
+    def _end_group(self, producer: PooledProducer, places: Sequence[CommittedPlace]) -> Steps:
+        if (yield from self._hangs(places)):
+            log.warning(
+                "what a broker that restarted left open of checkpoint %s in its partitions is ended by a transaction "
+                "more",
+                places[0].offset.metadata,
+            )
+            yield from self._commit_again(producer, places)
 
     def _hangs(self, places: Sequence[CommittedPlace]) -> Generator[Wait, None, bool]:
         """Whether offsets of theirs are held back, though the cluster answers."""
@@ -137,6 +146,16 @@ def _by_group(places: Sequence[CommittedPlace]) -> Mapping[tuple[str, str], Mapp
     for place in places:
         found[place.group_id, place.topic][place.partition] = place.offset
     return found
+
+
+def _given_up(frozen: Sequence[FrozenGroup]) -> frozenset[tuple[str, str, int]]:
+    """Keys of what others may have next: nothing that was committed of it before is written again."""
+    return frozenset(
+        (part.group.group_id, part.group.topic, row.channel.partition)
+        for part in frozen
+        for row in part.channels
+        if row.channel.is_closing
+    )
 
 
 def _places(part: FrozenGroup, checkpoint_id: str) -> Sequence[CommittedPlace]:
