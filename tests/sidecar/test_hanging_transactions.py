@@ -79,3 +79,14 @@ def test_of_what_ended_nothing_is_written_once_more(
     one.sidecar.checkpointer.schedule.note_back(silent_since_ms)
     one.run_for(2_000)
     assert before <= ends == cluster.log(QUEUE.changelog_topic(), 0).end
+
+
+def test_nothing_is_written_again_of_what_was_given_up_in_order(one: SteppedSidecar) -> None:
+    """LOG-6: who has it next may have committed more by then, and would be set back."""
+    settle_two(one)
+    one.run_for(200)
+    latest = one.sidecar.checkpointer._hanging._latest
+    assert any(places for _, places in latest.values())
+    one.group_worker.stop()
+    one.run_for(1_000)
+    assert not any(places for _, places in latest.values())
