@@ -233,10 +233,11 @@ class Inbox:
             JMSError: why the group worker ended; told once, the next call joins again.
         """
         link = self.link
+        has_ended = link.is_attached and not link.group_worker.is_running  # first: one that fails tells before it ends
         failure = link.notices.take_failure()
         if failure is not None:
             raise failure
-        if link.is_attached and not link.is_stopped and not link.group_worker.is_running and not self.is_over:
+        if has_ended and not link.is_stopped and not self.is_over:
             link.group_worker = self.session.connection.provider.attach(self.source, link)
 
     def pause(self) -> None:

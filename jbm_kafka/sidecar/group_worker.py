@@ -106,7 +106,7 @@ class GroupWorker:
             self.membership,
             opener=parts.opener,
             workers=parts.workers,
-            calls=WorkerCalls(self._go_on, is_ending=lambda: self._is_stopping, give_up=self._give_up),
+            calls=WorkerCalls(self._go_on, is_ending=self._is_ending, give_up=self._give_up),
         )
         taking_out = OperatorDepartures(
             data,
@@ -141,6 +141,8 @@ class GroupWorker:
         self._parts = parts
         self._client_id = client_id
         self._is_stopping = False
+        self._is_failing = False
+        """It leaves as one that stops, and is one that runs until its links were told why."""
         self._worker: Worker | None = None
 
     # -- any thread ----------------------------------------------------------------------------------------------
@@ -259,28 +261,32 @@ class GroupWorker:
 
     def _serve(self, consumer: GroupConsumer) -> Steps:
         """With this client, to the worker's end, or until the topic that it knows was made anew."""
-        client, goes_on = self.assignment.client, False
+        client = self.assignment.client
         try:
             awaited, work = AwaitedPartitions(self.data, self.membership), LongWork(self.data)
-            while not self._is_stopping and not client.is_outdated and not self._is_unused():
+            while not self._is_ending() and not client.is_outdated and not self._is_unused():
                 yield self._turn(consumer)
                 self.served.look()
                 awaited.look(consumer)
                 work.look()
-            goes_on = client.is_outdated and not self._is_stopping
-            if goes_on:
+            if client.is_outdated and not self._is_stopping:
                 self.assignment.end_client()
                 return
             if not self._is_stopping:  # unused: nobody would tell a receiver that comes back of a pause meanwhile
                 self.turn.dispatch.keep_back()
             self._is_stopping = True
             self.assignment.leave(consumer)
+        except Exception:
+            self._is_failing = True
+            raise
         finally:
-            self._is_stopping = self._is_stopping or not goes_on
             with suppress(UnknownTopic):  # nothing is read any more
                 consumer.close()
             self.turn.pump()
             self.data.notify_links()
+
+    def _is_ending(self) -> bool:
+        return self._is_stopping or self._is_failing
 
     def _turn(self, consumer: GroupConsumer) -> Wait:
         try:
@@ -322,12 +328,12 @@ class GroupWorker:
         return gone_while_received(group.destination, group.topic, about=str(group))
 
     def _fail(self, error: Exception) -> None:
-        self._is_stopping = True
         self.served.failure = error
         for channel in list(self.data.channels.values()):
             self.assignment.drop(channel, f"this process serves its queue or subscription no longer: {error}")
         self.turn.pump()
         self.served.fail(error)
+        self._is_stopping = True  # last: who finds that it does not run, and was told nothing, joins again
 
     def use_settings(self, settings: ResolvedSettings) -> None:
         """Go by these from now on, whatever was counted under others."""
@@ -338,7 +344,7 @@ class GroupWorker:
     def _go_on(self) -> None:
         """What goes on while a rebalance waits: all but reading, for the partitions that stay."""
         self.turn.pump()
-        if self._is_stopping or self.data.consumer is None:
+        if self._is_ending() or self.data.consumer is None:
             self.turn.notify_checkpointer()
         else:
             self.turn.serve(self.data.consumer)

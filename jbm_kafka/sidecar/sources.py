@@ -76,7 +76,7 @@ class Sources:
         ending = self._group_workers.of(group.group_id)
         if ending is not None and ending.data.group.incarnation != group.incarnation:
             ending.stop()  # of a subscription that has ended
-        if ending is not None and not ending.is_running:
+        if ending is not None and (ending.failure is not None or not ending.is_running):
             # Not under the lock: the receivers of other groups would wait for it, too.
             ending.join(STOP_TIMEOUT_S)
         with self._lock:

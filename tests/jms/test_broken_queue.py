@@ -50,7 +50,8 @@ def test_what_one_queue_lacks_stops_no_other(
 def test_who_receives_from_a_deleted_topic_is_told_the_remedy_and_it_works(
     bootstrap: str, connect: Callable[..., Connection], kafka_name: str
 ) -> None:
-    """It was a bare JMSError in Kafka's words, and each further consumer of the process had it again."""
+    """It was a bare JMSError in Kafka's words, and each further consumer of the process had it again; later only one
+    that was made while the first one's worker ended."""
     connection, queue = connect(namespace=kafka_name), Queue(kafka_name)
     with connection.create_session() as session:
         session.create_producer(queue).send("a")

@@ -13,6 +13,7 @@ from jbm_kafka.core.destination import Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 from jbm_kafka.core.subscription import Subscription, SubscriptionKind
 from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.ports import UnknownTopic
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.topic_configs import DESTINATION_CONFIG
 from jbm_kafka.sidecar.topic_watch import LOOK_S
@@ -129,6 +130,32 @@ def test_one_that_is_being_made_is_refused_and_the_open_one_goes_on(one: Stepped
     assert link.notices.failure is None
     group_worker_behind(other).detach(other.terms.link_id)
     assert received_again(one, link) == [0]
+
+
+def test_a_worker_that_fails_runs_until_its_receivers_were_told(
+    one: SteppedSidecar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that looked while the client was closed joined again, with what was known of the topic before; its error came
+    then, and the consumer that the error advises to make was served by the worker of that: it had the error again."""
+    link = one.attach("s")
+    one.run(lambda: one.group_worker.data.consumer is not None)
+    consumer, ran = one.group_worker.data.consumer, []
+    assert consumer is not None
+    close = consumer.close
+
+    def consume_and_fail(*_: object) -> None:
+        raise UnknownTopic("Subscribed topic not available: orders")
+
+    def look_and_close() -> None:
+        ran.append(one.group_worker.is_running or link.notices.failure is not None)
+        close()
+
+    monkeypatch.setattr(consumer, "consume", consume_and_fail)
+    monkeypatch.setattr(consumer, "close", look_and_close)
+    one.run(lambda: link.notices.failure is not None)
+    assert ran == [True]
+    assert one.group_worker.failure is link.notices.failure
+    one.run(lambda: not one.group_worker.is_running)
 
 
 def test_one_that_waits_for_its_first_partitions_is_refused(one: SteppedSidecar) -> None:
