@@ -18,7 +18,8 @@ def test_nothing_comes_twice_when_nobody_is_killed(
 ) -> None:
     """UNIT-1, UNIT-2, REDELIVER-1, of UNIT-7: partitions move both ways; no repeat, and no count but by a nack."""
     run = Run.prepare(
-        bootstrap, queue_name, tmp_path / "crew", units=40, each=70, seed=seed, mode=mode, batch=batch
+        bootstrap, queue_name, tmp_path / "crew", units=40, each=70, seed=seed, mode=mode, batch=batch,
+        session_timeout_ms=30_000,
     )  # fmt: skip
     with Crew(run.task, seed=seed) as crew:
         crew.hire_ready(1)

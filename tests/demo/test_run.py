@@ -86,6 +86,7 @@ def test_an_interrupted_demo_leaves_no_worker_behind(start_demo: Start, number: 
         assert said.rstrip().endswith("jbm-kafka: interrupted")
 
 
+@pytest.mark.timeout(600)  # a demo and a start of Kafka on a machine that many share
 @pytest.mark.parametrize(
     "number",
     [pytest.param(signal.SIGINT, id="interrupted", marks=pytest.mark.slow), pytest.param(None, id="to its end")],

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-TRIED_MAX = 5
+TRIED_MAX = 10
 
 
 def second_try(code: int, failed: list[str], folder: Path) -> int:
