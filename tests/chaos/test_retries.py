@@ -71,7 +71,7 @@ def test_a_retry_that_is_killed_sends_nothing_twice_and_loses_nothing(bootstrap:
     bury(bootstrap, queue, dead)
     for seen in (1, LETTERS // 3):
         with retrying(bootstrap, dead, batch=20) as victim:
-            wait_until(partial(has, bootstrap, queue, seen), about="letters sent", timeout_s=60)
+            wait_until(partial(has, bootstrap, queue, seen), about="letters sent", timeout_s=150)
             victim.kill()
         assert 0 < len(sent_to(bootstrap, queue)) < LETTERS, "it was done before the kill"
     with Admin(bootstrap) as admin:
@@ -113,7 +113,7 @@ def test_a_receiver_beside_a_retry_gets_no_letter_that_is_sent(bootstrap: str, m
     ):
         consumer = session.create_consumer(Queue(dead))
         retry = pool.submit(admin.retry_dead_letters, dead, timeout_s=3.0)
-        wait_until(partial(has, bootstrap, queue, 0), about="letters sent", timeout_s=60)
+        wait_until(partial(has, bootstrap, queue, 0), about="letters sent", timeout_s=150)
         received: list[int] = []
         while (message := consumer.receive(2.0)) is not None or not retry.done():
             if message is not None:
