@@ -47,7 +47,7 @@ def which_subscription(topic: Topic) -> InvalidDestinationError:
     """What is said to who looks into a topic, where each subscription has its own."""
     return InvalidDestinationError(
         f"{topic}: if {topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
-        f"subscriptions list {topic.name} shows them. If it is a queue, leave out 'topic:'",
+        f"subscriptions list {topic.name} shows them. If it is a queue: use Queue({topic.name!r}), or no 'topic:'",
         destination=topic.name,
     )
 

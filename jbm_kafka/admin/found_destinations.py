@@ -84,6 +84,12 @@ class FoundDestinations:
         topic = destination.kafka_topic(self._namespace)
         return self._admin.describe([topic]).get(topic)
 
+    def has_topic(self, topic: Topic) -> bool:
+        """There is this JMS topic."""
+        self._registry.refresh()
+        found = self.described(topic)
+        return found is not None and self._registry.is_topic(topic.name, found.topic_id)
+
     def existing(self, queue: Queue, *, is_target: bool = False) -> TopicDescription:
         """Its Kafka topic; `is_target` as of `missing`.
 

@@ -113,9 +113,12 @@ class LookingAdmin(Asking):
                 else:
                     not_shown[wait_of(seen, now_ms)] += 1
 
-    def exists(self, queue: Queue | str) -> bool:
-        """Whether there is a Kafka topic for it."""
-        queue = queue_of(queue)
+    def exists(self, destination: Queue | Topic | str) -> bool:
+        """Whether there is a Kafka topic for it; of `Topic(…)`: for a JMS topic."""
+        if isinstance(destination, Topic):
+            with self._asking(f"look for {destination}"):
+                return self._found.has_topic(destination)
+        queue = queue_of(destination)
         with self._asking(f"look for {queue}"):
             return self._found.described(queue) is not None
 

@@ -1,8 +1,9 @@
 """How careful a send is with a message."""
 
 from enum import IntEnum
+from typing import Never
 
-from jbm_kafka.core.member_names import NamedMembers
+from jbm_kafka.core.member_names import NamedMembers, of_no_member
 
 
 class DeliveryMode(IntEnum, metaclass=NamedMembers):
@@ -14,3 +15,7 @@ class DeliveryMode(IntEnum, metaclass=NamedMembers):
     """The send waits until every in-sync replica has the message (SEND-1)."""
     PERSISTENT_GROUPACK = 3
     """Only every n-th send waits, then for all before it (SEND-3). Received, the message is PERSISTENT."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        raise of_no_member(cls, value)

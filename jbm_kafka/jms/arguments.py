@@ -47,13 +47,13 @@ def checked_seconds(name: str, value: object) -> float:
     return value
 
 
-def checked_prefetch(count: object) -> int:
-    """The prefetch, if it is one.
+def checked_prefetch(count: object, name: str = "prefetch") -> int:
+    """The prefetch, if it is one; `name`: that of the argument.
 
     Raises:
         InvalidSettingError: it is not.
     """
-    return checked_int("prefetch", count, 1, PREFETCH_MAX, "messages")
+    return checked_int(name, count, 1, PREFETCH_MAX, "messages")
 
 
 def check_callable(name: str, value: object) -> None:

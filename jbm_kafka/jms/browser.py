@@ -9,11 +9,11 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
-from jbm_kafka.jms.connection_core import ConnectionCore
 from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.one_process import of_one_process
+from jbm_kafka.jms.session_core import SessionCore
 
 INCLUDES = ("deliverable", "all")
 
@@ -38,9 +38,9 @@ class QueueBrowser:
     End: close; as a context manager it closes itself.
     """
 
-    def __init__(self, connection: ConnectionCore, queue: Queue, *, selector: str | None, include: str) -> None:
+    def __init__(self, session: SessionCore, queue: Queue, *, selector: str | None, include: str) -> None:
         check_include(include)
-        self._connection = connection
+        self._session = session
         self._queue = queue
         self._include = include
         self._selector = parse_selector(selector)
@@ -59,8 +59,8 @@ class QueueBrowser:
 
     @property
     def is_closed(self) -> bool:
-        """It was closed."""
-        return self._is_closed
+        """It was closed, or its session was."""
+        return self._is_closed or self._session.is_closed
 
     @property
     def selector(self) -> str | None:
@@ -70,8 +70,10 @@ class QueueBrowser:
     def __iter__(self) -> Iterator[Message]:
         if self._is_closed:
             raise IllegalStateError("the browser is closed; make a new one")
-        self._connection.check_process()
-        for seen in self._connection.provider.browse(self.queue, include=self.include, selector=self._selector):
+        self._session.check_open()
+        connection = self._session.connection
+        connection.check_process()
+        for seen in connection.provider.browse(self.queue, include=self.include, selector=self._selector):
             message = from_record(
                 seen.record,  # type: ignore[arg-type]
                 destination=self.queue,
@@ -88,7 +90,7 @@ class QueueBrowser:
 
     def __repr__(self) -> str:
         chosen = "" if self.selector is None else f" selector={self.selector!r}"
-        return f"<QueueBrowser {self.queue} include={self.include!r}{chosen} {'closed' if self._is_closed else 'open'}>"
+        return f"<QueueBrowser {self.queue} include={self.include!r}{chosen} {'closed' if self.is_closed else 'open'}>"
 
     def __enter__(self) -> QueueBrowser:
         return self

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -28,7 +28,6 @@ from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.send_reports import CompletionListener
-from jbm_kafka.jms.session import Session
 from jbm_kafka.jms.stream_message import StreamMessage
 
 
@@ -209,9 +208,11 @@ class Context:
         """True when it commits and rolls back."""
         return self._session.transacted
 
-    def transaction(self) -> AbstractContextManager[Session]:
+    @contextmanager
+    def transaction(self) -> Iterator[Self]:
         """See Session.transaction."""
-        return self._session.transaction()
+        with self._session.transaction():
+            yield self
 
     def set_default_prefetch(self, count: int) -> None:
         """See Session.set_default_prefetch."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Never
 
 from jbm_kafka.core.jms_errors import IllegalStateError
-from jbm_kafka.core.member_names import NamedMembers
+from jbm_kafka.core.member_names import NamedMembers, of_no_member
 
 
 class AcknowledgeMode(Enum, metaclass=NamedMembers):
@@ -33,6 +34,10 @@ class AcknowledgeMode(Enum, metaclass=NamedMembers):
     DUPS_OK_ACKNOWLEDGE = DUPS_OK
     PRE_ACKNOWLEDGE = PRE
     NO_ACKNOWLEDGE = NO
+
+    @classmethod
+    def _missing_(cls, value: object) -> Never:
+        raise of_no_member(cls, value)
 
 
 def not_of_mode(call: str, mode: AcknowledgeMode, wanted: AcknowledgeMode, *, of: str = "") -> IllegalStateError:

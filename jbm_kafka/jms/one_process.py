@@ -13,16 +13,21 @@ T = TypeVar("T")
 
 
 def of_one_process(cls: type[T]) -> type[T]:
-    """The class, whose objects refuse to be pickled: what is behind one are threads and sockets of its process."""
+    """The class, whose objects refuse to be pickled or copied: behind one are threads and sockets of its process."""
 
-    def refuse(self: object) -> Never:
+    def refuse_pickle(self: object) -> Never:
         raise IllegalStateError(
             f"a {type(self).__name__} cannot be pickled: it belongs to this process; make it in the child process, by "
             f"a ConnectionFactory, which can be"
         )
 
-    # By its name: it is also for compiled classes, which take no decorator.
-    setattr(cls, "__reduce__", refuse)  # noqa: B010
+    def refuse_copy(self: object, _: object = None) -> Never:
+        raise IllegalStateError(f"a {type(self).__name__} cannot be copied; make another one")
+
+    # By their names: it is also for compiled classes, which take no decorator.
+    setattr(cls, "__reduce__", refuse_pickle)  # noqa: B010
+    setattr(cls, "__copy__", refuse_copy)  # noqa: B010
+    setattr(cls, "__deepcopy__", refuse_copy)  # noqa: B010
     return cls
 
 

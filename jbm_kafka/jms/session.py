@@ -251,7 +251,7 @@ class Session:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
         """
         self._core.check_open()
-        return QueueBrowser(self._connection, as_queue(queue, "queue"), selector=selector, include=include)
+        return QueueBrowser(self._core, as_queue(queue, "queue"), selector=selector, include=include)
 
     def create_message(self) -> Message:
         """A message without a body."""
@@ -360,7 +360,7 @@ class Session:
 
     def set_default_prefetch(self, count: int) -> None:
         """How many messages each consumer made from now on may hold unacknowledged."""
-        self._default_prefetch = checked_prefetch(count)
+        self._default_prefetch = checked_prefetch(count, "count")
 
     def set_dups_ok(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS) -> None:
         """When a DUPS_OK session acknowledges: after so many messages or milliseconds, whichever comes first (ACK-3).

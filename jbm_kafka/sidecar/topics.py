@@ -387,7 +387,7 @@ class Topics:
         likely = likely_name(destination.name, sorted(name for name in topics if name_fault(name) is None))
         hint = "" if likely is None else f"did you mean {likely!r}? Or "
         kind = "topic" if isinstance(destination, Topic) else "queue"
-        make = f"make it with Admin.create_{kind}({destination.name!r}), or by connecting with auto_create=True"
+        make = f"make it with Admin.create_{kind}({destination.name!r}), or by sending to it with auto_create=True"
         create = make if self._is_in_memory else _create(destination)
         return InvalidDestinationError(
             f"{destination}: there is no Kafka topic {destination.name!r}; {hint}{create}{because}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue
+from jbm_kafka import AcknowledgeMode, AddressSettings, ConnectionFactory, Queue, Topic
 from jbm_kafka.admin import Admin, Wait
 from jbm_kafka.core.jms_errors import InvalidDestinationError, InvalidSettingError
 from jbm_kafka.providers import in_memory
@@ -37,6 +37,12 @@ def test_a_queue_is_made_listed_counted_and_shown(admin: Admin, factory: Connect
     assert look.not_shown == {Wait.TIME: 1}
     assert sorted(str(body) for body in bodies(admin.browse(kafka_name, include="all"))) == ["a", "b"]
     assert not admin.exists("other")
+    admin.create_topic(f"{kafka_name}.news")
+    assert [admin.exists(each) for each in (Topic(f"{kafka_name}.news"), Topic(kafka_name), Topic("other"))] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_namespace_lists_no_queue_that_only_its_name_begins_like(url: str, kafka_name: str) -> None:

@@ -5,6 +5,7 @@ from enum import Enum
 import pytest
 
 from jbm_kafka import AcknowledgeMode, DeliveryMode
+from jbm_kafka.errors import InvalidSettingError
 
 MODES = "it has AUTO, CLIENT, TRANSACTED, INDIVIDUAL, DUPS_OK, PRE, NO"
 
@@ -28,6 +29,21 @@ def test_a_misspelt_member_was_refused_without_a_word_of_those_that_there_are(
     with pytest.raises(AttributeError) as caught:
         getattr(members, name)
     assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ("members", "value", "said"),
+    [
+        (AcknowledgeMode, "AUTO", "AcknowledgeMode is 'AUTO': use AcknowledgeMode.AUTO"),
+        (AcknowledgeMode, 1, f"AcknowledgeMode is 1: use one of {MODES.removeprefix('it has ')}"),
+        (DeliveryMode, "persistent", "DeliveryMode is 'persistent': use DeliveryMode.PERSISTENT"),
+    ],
+)
+def test_what_is_no_members_value_was_refused_without_a_remedy(members: type[Enum], value: object, said: str) -> None:
+    with pytest.raises(InvalidSettingError) as caught:
+        members(value)
+    assert str(caught.value) == said
+    assert isinstance(caught.value, ValueError)
 
 
 def test_members_are_found_as_ever() -> None:

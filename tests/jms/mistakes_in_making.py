@@ -366,7 +366,7 @@ SESSIONS: Mistakes = [
      "selector is 5: it is a str or None"),
     (call("session", "create_browser", Queue("nosuch")), errors.InvalidDestinationError,
      "queue:nosuch: there is no Kafka topic 'nosuch'; make it with Admin.create_queue('nosuch'), or by "
-     "connecting with auto_create=True"),
+     "sending to it with auto_create=True"),
     (call("session", "create_text_message", 5), errors.MessageFormatError,
      "body is 5: a TextMessage holds a str, a BytesMessage bytes"),
     (call("session", "create_bytes_message", "a"), errors.MessageFormatError,

@@ -180,6 +180,26 @@ def test_a_context_is_connection_and_session_in_one(warm: ConnectionFactory, ord
         jms.create_producer()
 
 
+def test_the_transaction_of_a_context_hands_out_the_context(warm: ConnectionFactory, orders: Queue) -> None:
+    """It was the session behind it, whose producers are others."""
+    with warm.create_context(AcknowledgeMode.TRANSACTED) as jms:
+        with jms.transaction() as same:
+            same.create_producer().send(orders, "a")
+        assert same is jms
+        assert receive(jms.create_consumer(orders)).body == "a"
+
+
+def test_a_browser_of_a_closed_session_is_closed(warm: ConnectionFactory, orders: Queue) -> None:
+    """It said that it was open, and looked."""
+    with warm.create_connection() as connection:
+        session = connection.create_session()
+        browser = session.create_browser(orders)
+        session.close()
+        assert browser.is_closed
+        with pytest.raises(errors.IllegalStateError, match="the session, or its context, is closed; make a new one"):
+            list(browser)
+
+
 def test_a_context_starts_with_its_first_consumer(warm: ConnectionFactory, orders: Queue) -> None:
     jms = warm.create_context(AcknowledgeMode.TRANSACTED)
     jms.create_producer().send(orders, "a")

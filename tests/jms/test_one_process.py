@@ -1,5 +1,6 @@
 """What goes to a child process that was spawned, and what does not."""
 
+import copy
 import multiprocessing
 import os
 import pickle
@@ -61,6 +62,9 @@ def test_what_belongs_to_a_process_named_a_lock_of_its_inside(name: str, make: C
         told = f"^a {name} cannot be pickled: it belongs to this process; make it in the child process"
         with pytest.raises(errors.IllegalStateError, match=told):
             pickle.dumps(make(connection))
+        for copied in (copy.copy, copy.deepcopy):
+            with pytest.raises(errors.IllegalStateError, match=f"^a {name} cannot be copied; make another one$"):
+                copied(make(connection))
 
 
 def test_a_context_names_itself_too() -> None:
