@@ -141,8 +141,6 @@ class GroupWorker:
         self._parts = parts
         self._client_id = client_id
         self._is_stopping = False
-        self._is_failing = False
-        """It leaves as one that stops, and is one that runs until its links were told why."""
         self._worker: Worker | None = None
 
     # -- any thread ----------------------------------------------------------------------------------------------
@@ -277,7 +275,7 @@ class GroupWorker:
             self._is_stopping = True
             self.assignment.leave(consumer)
         except Exception:
-            self._is_failing = True
+            self.served.is_failing = True
             raise
         finally:
             with suppress(UnknownTopic):  # nothing is read any more
@@ -286,7 +284,7 @@ class GroupWorker:
             self.data.notify_links()
 
     def _is_ending(self) -> bool:
-        return self._is_stopping or self._is_failing
+        return self._is_stopping or self.served.is_failing
 
     def _turn(self, consumer: GroupConsumer) -> Wait:
         try:

@@ -18,6 +18,8 @@ class ServedLinks:
         self._data = data
         self._being_made: set[str] = set()
         """Links whose consumers wait for their first assignment."""
+        self.is_failing = False
+        """Its worker leaves as one that stops, and is one that runs until its links were told why."""
         self.failure: Exception | None = None
         """Why nothing is served any more; any thread may look."""
         self.lacks_topic = False

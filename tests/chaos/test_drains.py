@@ -2,14 +2,20 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from tests.chaos.conftest import MakePuppet
+from tests.chaos.test_pauses import STOCK
+from tests.support.broker import local_broker
 from tests.support.chaos_puppet import Puppet
 from tests.support.chaos_topics import group_members, send_to_each
+from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
+MakeQueue = Callable[..., str]
 SESSION_TIMEOUT_MS = 6_000
 """A process that a busy machine leaves without a processor for two or three seconds is not dead."""
 SOON_S = 60.0
@@ -40,14 +46,40 @@ def assert_untroubled(*puppets: Puppet) -> None:
     assert [puppet.ask("troubles") for puppet in puppets] == [[] for _ in puppets]
 
 
-@pytest.mark.parametrize("work_s", [A_WHILE_S, pytest.param(15.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("work_s", "session_timeout_ms"),
+    [
+        (A_WHILE_S, SESSION_TIMEOUT_MS),
+        pytest.param(15.0, SESSION_TIMEOUT_MS, marks=pytest.mark.slow),
+        pytest.param(12.0, 2_000, marks=pytest.mark.slow),
+    ],
+)
 def test_a_scale_out_beside_a_long_handler_hands_its_unit_out_once(
-    bootstrap: str, make_queue: Callable[..., str], puppet: MakePuppet, work_s: float
+    bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet, work_s: float, session_timeout_ms: int
 ) -> None:
     """UNIT-2: the rebalance waits for it, far beyond the session timeout, and no membership is lost by that."""
-    queue = make_queue("q", partitions=2)
+    scale_out(bootstrap, make_queue("q", partitions=2), puppet, work_s=work_s, session_timeout_ms=session_timeout_ms)
+
+
+@pytest.mark.slow
+def test_a_scale_out_beside_a_long_handler_on_a_stock_broker(kafka_name: str, tmp_path: Path) -> None:
+    """UNIT-2: the same where a group's first rebalance waits three seconds."""
+    with local_broker(tmp_path / "stock", STOCK) as broker, ExitStack() as started:
+
+        def make(name: str, **options: object) -> Puppet:
+            made = Puppet(broker.bootstrap, tmp_path / "puppets", name, **options)  # type: ignore[arg-type]
+            started.callback(made.end_anyhow)
+            made.wait_ready()
+            return made
+
+        queue = create_topic(broker.bootstrap, kafka_name, partitions=2)
+        scale_out(broker.bootstrap, queue, make, work_s=A_WHILE_S, session_timeout_ms=SESSION_TIMEOUT_MS)
+
+
+def scale_out(bootstrap: str, queue: str, puppet: MakePuppet, *, work_s: float, session_timeout_ms: int) -> None:
+    """A second process joins while the first has a message of each partition in hand."""
     send_to_each(bootstrap, queue, "first", partitions=2)
-    busy, joining = (puppet(name, session_timeout_ms=SESSION_TIMEOUT_MS) for name in ("busy", "joining"))
+    busy, joining = (puppet(name, session_timeout_ms=session_timeout_ms) for name in ("busy", "joining"))
     busy.ask("open", "s", "CLIENT", queue)
     receive(busy, "first", 2)
     [member] = group_members(bootstrap, queue)
@@ -66,8 +98,29 @@ def test_a_scale_out_beside_a_long_handler_hands_its_unit_out_once(
     assert_untroubled(busy, joining)
 
 
+def test_a_receive_that_must_join_beside_a_long_handler_does_not_wait_for_its_end(
+    bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet
+) -> None:
+    """Ten seconds, and then None; a rebalance may wait for thirty."""
+    queue = make_queue("q", partitions=2)
+    idle = puppet("idle", session_timeout_ms=SESSION_TIMEOUT_MS, membership_idle_ms=1_000, receiver_idle_ms=500)
+    busy = puppet("busy", session_timeout_ms=SESSION_TIMEOUT_MS)
+    idle.ask("open", "s", "CLIENT", queue)
+    wait_until(lambda: not group_members(bootstrap, queue), about="one that has left", timeout_s=SOON_S)
+    busy.ask("open", "s", "CLIENT", queue)
+    send_to_each(bootstrap, queue, "first", partitions=2)
+    receive(busy, "first", 2)
+    assert idle.ask("receive", "s", 0) is None
+    assert busy.ask("is_draining", "s"), "it waited for the handler, or did not join"
+    send_to_each(bootstrap, queue, "second", partitions=2)
+    assert busy.ask("acknowledge", "s", 1) is None
+    receive(idle, "second")
+    receive(busy, "second")
+    assert_untroubled(busy, idle)
+
+
 def test_a_third_member_that_joins_during_a_drain_takes_nothing_either(
-    bootstrap: str, make_queue: Callable[..., str], puppet: MakePuppet
+    bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet
 ) -> None:
     """UNIT-2: the group waits with its next rebalance until the handler has ended."""
     queue = make_queue("q", partitions=3)
@@ -91,7 +144,7 @@ def test_a_third_member_that_joins_during_a_drain_takes_nothing_either(
 
 
 def test_a_member_that_dies_during_a_drain_leaves_the_handler_of_the_other_alone(
-    bootstrap: str, make_queue: Callable[..., str], puppet: MakePuppet
+    bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet
 ) -> None:
     """UNIT-2, REDELIVER-1: what the dead one held comes again, counted; what the living one holds does not."""
     queue = make_queue("q", partitions=6)

@@ -6,10 +6,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from jbm_kafka import AcknowledgeMode, Queue
+from jbm_kafka.admin import Admin
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError
 from jbm_kafka.jms.connection import Connection
 from tests.jms.support import SOON_S, eventually, receive, send
-from tests.support.topics import create_topic
+from tests.support.topics import create_topic, delete_topics
 
 
 @pytest.mark.parametrize("victim", ["the topic", "the changelog"])
@@ -65,3 +66,26 @@ def test_who_receives_from_a_deleted_topic_is_told_the_remedy_and_it_works(
         again = session.create_consumer(queue)
         send(session, queue, "b")
         assert receive(again).body == "b"
+
+
+def test_events_and_registry_deleted_while_running_are_made_again_and_what_is_done_is_recorded(
+    bootstrap: str, connect: Callable[..., Connection], kafka_name: str
+) -> None:
+    """Of LOG-5: nothing was recorded any more, and each commit was in doubt after a minute."""
+    connection, queue = connect(namespace=kafka_name), Queue(f"{kafka_name}.orders")
+    ours = [f"{kafka_name}.jbm.events", f"{kafka_name}.jbm.registry"]
+    with (
+        connection.create_session(AcknowledgeMode.TRANSACTED) as session,
+        Admin(bootstrap, namespace=kafka_name) as admin,
+    ):
+        send(session, queue, "a", "b")
+        session.commit()
+        consumer = session.create_consumer(queue)
+        assert receive(consumer).body == "a"
+        delete_topics(bootstrap, ours)
+        session.commit()
+        assert receive(consumer).body == "b"
+        session.commit()
+        eventually(lambda: admin.counts(queue).held == 0, "what was committed is not recorded")
+        topics = AdminClient({"bootstrap.servers": bootstrap})
+        eventually(lambda: topics.list_topics(timeout=SOON_S).topics.keys() >= set(ours), "they are not made again")
