@@ -26,7 +26,7 @@ class Admin(DestinationAdmin, PartitionAdmin, ExplainingAdmin, LetterAdmin, Mess
     Dead letters: queues_with_dead_letters, dead_letters, retry_dead_letters.
     Messages that wait: move, remove, expire, send_to_dead_letter.
     More partitions: admit_partitions, unit_paths, end_paths.
-    End: close.
+    End: close, is_closed.
 
     Counts are messages, unless they are named otherwise; times that end in `_ms` are milliseconds, instants since 1970;
     `timeout_s`, `wait_s` and `older_than_s` are seconds. Errors are JMSErrors: InvalidDestinationError when there is no

@@ -8,30 +8,40 @@ from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.subscription import SUBSCRIPTION_ARGUMENT
-from jbm_kafka.core.wrong_values import wrong_type, wrong_value
+from jbm_kafka.core.wrong_values import shown, wrong_type, wrong_value
 from jbm_kafka.jms.arguments import as_queue, as_topic
 
 NOT_EMPTY = "it is not empty; leave it out, or set None, for any"
 """Of what names or chooses messages."""
 
 
-def queue_of(queue: Queue | Topic | str) -> Queue:
-    """The queue, given as such or by its name."""
-    return Queue(queue) if isinstance(queue, str) else as_queue(queue, "queue")
+def queue_of(queue: Queue | Topic | str, name: str = "queue") -> Queue:
+    """The queue, given as such or by its name, as the argument of this name."""
+    if isinstance(queue, Queue | Topic):
+        return as_queue(queue, name)
+    if not isinstance(queue, str):
+        rule = "it is a Queue, as in Queue('orders'), or its name"
+        raise InvalidDestinationError(f"{name} is {shown(queue)}: {rule}", value=queue)
+    return Queue(queue)
 
 
-def named(destination: Queue | Topic | str, subscription: str | None) -> Queue | Topic:
+def named(destination: Queue | Topic | str, subscription: str | None, client_id: str = "") -> Queue | Topic:
     """The queue, or the topic that the subscription is of, given as such or by its name.
 
     Raises:
         InvalidDestinationError: a topic without a subscription, or a queue with one.
+        InvalidSettingError: a client id without a subscription.
         InvalidTypeError: the subscription is no text.
     """
     check_subscription(subscription)
     if subscription is None:
+        if client_id:
+            raise wrong_value(
+                "client_id", client_id, "it is that of a subscription; name that too, with subscription=…"
+            )
         if isinstance(destination, Topic):
             raise which_subscription(destination)
-        return queue_of(destination)
+        return queue_of(destination, "destination")
     if isinstance(destination, Queue):
         raise no_subscriptions(destination, subscription)
     return Topic(destination) if isinstance(destination, str) else as_topic(destination)
@@ -43,8 +53,14 @@ def check_subscription(subscription: object) -> None:
         raise wrong_type("subscription", subscription, "it is a str, or None")
 
 
-def which_subscription(topic: Topic) -> InvalidDestinationError:
-    """What is said to who looks into a topic, where each subscription has its own."""
+def which_subscription(topic: Topic, *, is_one: bool = False) -> InvalidDestinationError:
+    """What is said to who looks into a topic, where each subscription has its own; `is_one`: there is this topic."""
+    if is_one:
+        return InvalidDestinationError(
+            f"{topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
+            f"subscriptions list {topic.name} shows them",
+            destination=topic.name,
+        )
     return InvalidDestinationError(
         f"{topic}: if {topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
         f"subscriptions list {topic.name} shows them. If it is a queue: use Queue({topic.name!r}), or no 'topic:'",
@@ -84,7 +100,7 @@ def letters_in_topic(topic: Topic) -> InvalidDestinationError:
 def origin_at(origin: Queue | Topic | str) -> Queue | Topic:
     """Where letters came from, given as such or as text: `orders`, `topic:prices`."""
     found = destination_at(origin) if isinstance(origin, str) else origin
-    return as_topic(found) if isinstance(found, Topic) else queue_of(found)
+    return as_topic(found) if isinstance(found, Topic) else queue_of(found, "origin")
 
 
 def letter_filter(origin: Queue | Topic | str | None, selector: str | None, **texts: str | None) -> LetterFilter:

@@ -72,16 +72,25 @@ class Asking:
         return f"<{type(self).__name__} {self._connections.url} {'closed' if self._is_closed else 'open'}>"
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def is_closed(self) -> bool:
+        """It was closed."""
+        return self._is_closed
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise IllegalStateError("the admin is closed; make a new one")
+
     @contextmanager
     def _asking(self, about: str) -> Iterator[None]:
         """What Kafka's client raises, as an error for the caller."""
-        if self._is_closed:
-            raise IllegalStateError("the admin is closed; make a new one")
+        self._check_open()
         if os.getpid() != self._process:
             raise IllegalStateError("this admin belongs to the parent process: fork before the first is made")
         with raised_as_jms_errors(about):
@@ -99,7 +108,7 @@ class Asking:
         Raises:
             InvalidDestinationError: it is not.
         """
-        found = named(destination, subscription)
+        found = named(destination, subscription, client_id)
         if isinstance(found, Queue):
             self._found.existing(found)
             return found

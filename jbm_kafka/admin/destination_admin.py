@@ -25,17 +25,17 @@ PARTITIONS_MAX = 10_000
 class DestinationAdmin(LookingAdmin):
     """Makes and ends destinations. Any thread."""
 
-    def create_queue(self, name: str, *, partitions: int | None = None) -> bool:
+    def create_queue(self, name: str | Queue, *, partitions: int | None = None) -> bool:
         """Make the queue's topic and its changelog: True when it was not there, False when it is as asked already.
 
         Raises:
             InvalidDestinationError: the name is not legal or not free, or it exists with other partitions.
         """
-        return self._create(Queue(name), partitions)
+        return self._create(name if isinstance(name, Queue) else Queue(name), partitions)
 
-    def create_topic(self, name: str, *, partitions: int | None = None) -> bool:
+    def create_topic(self, name: str | Topic, *, partitions: int | None = None) -> bool:
         """Make a topic; as `create_queue`."""
-        return self._create(Topic(name), partitions)
+        return self._create(name if isinstance(name, Topic) else Topic(name), partitions)
 
     def _create(self, destination: Queue | Topic, partitions: int | None) -> bool:
         if partitions is not None:

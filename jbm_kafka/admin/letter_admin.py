@@ -62,7 +62,7 @@ class LetterAdmin(Asking):
 
         So it misses one where many other messages follow; and it looks into the first `queues_max` queues by name.
         """
-        checked_int("queues_max", queues_max, 0, None, "queues")
+        checked_int("queues_max", queues_max, 1, None, "queues")
         with self._asking("look for dead letters"), closing(self._kafka.log_reader()) as reader:
             topics = {each.kafka_topic(self._namespace): each for each in self._found.queues()[:queues_max]}
             found = queues_that_end_in_letters(list(topics), admin=self._admin, reader=reader)

@@ -43,7 +43,7 @@ class LookingAdmin(Asking):
         Raises:
             InvalidDestinationError: there is no such queue, or no such subscription.
         """
-        named(destination, subscription)
+        named(destination, subscription, client_id)
         checked_int("count_max", count_max, 0, None, "messages")
         with self._asking(f"count {destination}"):
             source = self._source(destination, subscription, client_id)
@@ -88,7 +88,7 @@ class LookingAdmin(Asking):
         """
         check_include(include)
         check_callable("tell", tell)
-        destination = named(destination, subscription)
+        destination = named(destination, subscription, client_id)
         not_shown = Counter[Wait]()
         chosen = parse_selector(selector)
         found = self._browse(destination, subscription, client_id, chosen, include, not_shown, self._hands(tell))
@@ -118,7 +118,7 @@ class LookingAdmin(Asking):
         if isinstance(destination, Topic):
             with self._asking(f"look for {destination}"):
                 return self._found.has_topic(destination)
-        queue = queue_of(destination)
+        queue = queue_of(destination, "destination")
         with self._asking(f"look for {queue}"):
             return self._found.described(queue) is not None
 

@@ -63,7 +63,7 @@ class MessageAdmin(Asking):
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             OrderError: units would be split; nothing is done.
         """
-        target = queue_of(to)
+        target = queue_of(to, "to")
         wish = wish_of(
             Verb.MOVE, destination, subscription, client_id,
             choice_of(selector, unit, message_id, everything=everything), to=target, order=order, count=count,

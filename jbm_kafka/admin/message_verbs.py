@@ -99,7 +99,7 @@ def wish_of(
     timeout_s = checked_seconds("timeout_s", asked.pop("timeout_s"))
     return Wish(
         verb=verb,
-        destination=named(destination, subscription),
+        destination=named(destination, subscription, client_id),
         subscription=subscription,
         client_id=client_id,
         choice=choice,

@@ -89,6 +89,9 @@ def unset_settings(registry: RegistryLog, pattern: str, names: tuple[str, ...]) 
     Names that only newer versions know are taken too, if they are recorded.
     """
     check_pattern(pattern)
+    for name in names:
+        if not isinstance(name, str):
+            raise wrong_type("name", name, "it is the name of a setting; several are arguments of their own")
     key = settings_key(pattern)
 
     def decide(values: Values) -> Changes:

@@ -50,6 +50,20 @@ def nearest_float32(value: float) -> float:
     return nearest
 
 
+def float_of(what: str, value: float, **told: object) -> float:
+    """The value as a Java `float` holds it; `told` go into the error.
+
+    Raises:
+        MessageFormatError: it is finite, and beyond the range of one.
+    """
+    nearest = nearest_float32(value)
+    if math.isinf(nearest) and not math.isinf(value):
+        raise MessageFormatError(
+            f"{what} is {shown(value)}: it is too large for a float; use a double", value=value, **told
+        )
+    return nearest
+
+
 def double_of(what: str, value: float, **told: object) -> float:
     """The value as a double; `told` go into the error.
 

@@ -20,6 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _DESTINATIONS = {"Destination": "Queue", "Queue": "Queue", "Topic": "Topic"}
 """Types of arguments for which people give a name, with what is made of the name."""
+_OF_FACTORY = ("client_id", "namespace", "prefetch", "kafka", "state_dir", "auto_create")
+"""What people give to what a factory makes, or set there."""
 _LISTED_MAX = 8
 """Names behind a guess; more would bury it."""
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -71,12 +73,20 @@ def _translating(function: Callable[..., Any], name: str, of_object: int = 1) ->
         except TypeError as error:
             called = type(arguments[0]).__name__ if name == "__init__" else name
             made_by = _made_by(type(arguments[0])) if name == "__init__" else ""
-            fault = _fault(called, _parameters(function, of_object), arguments[of_object:], named, made_by)
+            parameters = _parameters(function, of_object)
+            count = len(parameters) if _takes_any_number(function) else len(arguments)
+            given = arguments[of_object : of_object + count]
+            fault = _fault(called, parameters, given, named, made_by)
             if fault is None or isinstance(error, InvalidTypeError):
                 raise
         raise fault
 
     return call
+
+
+def _takes_any_number(function: Callable[..., Any]) -> bool:
+    kinds = (each.kind for each in inspect.signature(function).parameters.values())
+    return inspect.Parameter.VAR_POSITIONAL in kinds
 
 
 def _made_by(cls: type) -> str:
@@ -108,6 +118,9 @@ def _fault(
                 example = f"address_settings={{'orders': AddressSettings({setting}=…)}}"
                 return InvalidTypeError(f"{text} {example}", setting=unknown, value=value)
             text = f"{name}() has no argument {shown(unknown)}"
+            if unknown in _OF_FACTORY and name in ("create_connection", "create_context"):
+                its = f"{text}: it is given to the factory, ConnectionFactory(…, {unknown}=…)"
+                return InvalidTypeError(its, setting=unknown, value=value)
             guessed = with_likely_name(text, unknown, by_name)
             is_told = guessed != text and len(by_name) > _LISTED_MAX
             return InvalidTypeError(

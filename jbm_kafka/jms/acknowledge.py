@@ -104,7 +104,10 @@ class AcknowledgeStrategy:
     def nack(self, message: Message, delay_ms: int | None) -> None:
         """`message.nack()`: only CLIENT and INDIVIDUAL have one."""
         self._check_open("nack")
-        raise not_of_mode("nack", self._session.mode, AcknowledgeMode.INDIVIDUAL, of="CLIENT and INDIVIDUAL")
+        error = not_of_mode("nack", self._session.mode, AcknowledgeMode.INDIVIDUAL, of="CLIENT and INDIVIDUAL")
+        if self._session.is_transacted:
+            raise IllegalStateError(f"{error}; here rollback() gives all of the transaction back")
+        raise error
 
     def let_go_closed(self) -> None:
         """Detach the links of closed consumers of which nothing is unacknowledged, nor on its way to a listener."""

@@ -117,6 +117,7 @@ def check_mode(mode: object) -> None:
     if isinstance(mode, AcknowledgeMode):
         return
     meant = str(mode).upper()
+    meant = {"TRUE": "TRANSACTED", "FALSE": "AUTO"}.get(meant, meant)  # of JMS: whether it is transacted
     hint = f"; use AcknowledgeMode.{meant}" if meant in AcknowledgeMode.__members__ else ""
     members = ", ".join(member.name for member in AcknowledgeMode)
     raise wrong_type("acknowledge_mode", mode, f"it is a member of AcknowledgeMode, which has {members}{hint}")
@@ -168,6 +169,8 @@ def as_topic(topic: object, name: str = "topic") -> Topic:
 
 
 def _instead_of(value: object) -> str:
+    if value == "":
+        return "it is a Queue, as in Queue('orders'), and a name is not empty"
     if isinstance(value, str):
         meant = object_of(value)
         what = "Topic" if meant is not None and meant.startswith("Topic") else "Queue"

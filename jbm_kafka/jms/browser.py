@@ -9,7 +9,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.wrong_values import wrong_type, wrong_value
-from jbm_kafka.jms.known_attributes import known_attributes, take_no_other
+from jbm_kafka.jms.known_attributes import known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.one_process import of_one_process
@@ -29,6 +29,7 @@ def check_include(include: object) -> None:
 @explained
 @of_one_process
 @known_attributes()
+@likely_names
 class QueueBrowser:
     """Shows what a queue holds, and takes nothing. Made by `session.create_browser`.
 

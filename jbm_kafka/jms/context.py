@@ -13,6 +13,7 @@ from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
+from jbm_kafka.jms.arguments import as_destination
 from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
@@ -78,6 +79,8 @@ class ContextProducer:
         """Send a message to a destination; options and errors as of `MessageProducer.send`."""
         if not isinstance(destination, Destination):
             hint = "; the arguments are swapped" if isinstance(message, Destination) else ""
+            if isinstance(destination, str) and not hint:
+                as_destination(destination)
             rule = "it is a Queue, as in send(Queue('orders'), message): the destination comes first"
             raise wrong_type("destination", destination, rule + hint)
         if isinstance(message, Destination):

@@ -15,8 +15,13 @@ _MADE = "_is made"
 """No attribute's name: a mark among them."""
 
 Check = Callable[[str, object], object]
-"""Told an attribute's name and a value for it, raises JMSError when it cannot have that."""
+"""Told an attribute's name and a value for it, raises JMSError when it cannot have that; gives the value as it is to be
+kept, or None for as it is."""
 T = TypeVar("T")
+_GIVEN: Mapping[str, str] = MappingProxyType(
+    {"client_id": "; it is given to the factory, ConnectionFactory(…, client_id=…)"}
+)
+"""Where what can only be read is given."""
 _NONE: Mapping[str, Check] = MappingProxyType({})
 
 
@@ -36,22 +41,34 @@ def known_attributes(checks: Mapping[str, Check] = _NONE) -> Callable[[type[T]],
                 JMSError: it cannot have this value, or is closed.
             """
             check = checks.get(name)
-            if check is not None:
-                check(name, value)
+            if check is not None and (checked := check(name, value)) is not None:
+                value = checked
             if _MADE in vars(self):
                 if not hasattr(self, name):
                     raise AttributeError(unknown_attribute(self, name), name=name, obj=self)
                 if isinstance(member := getattr(cls, name, None), property) and member.fset is None:
-                    raise AttributeError(f"{name} of a {cls.__name__} can be read, and not set", name=name, obj=self)
+                    text = f"{name} of a {cls.__name__} can be read, and not set{_GIVEN.get(name, '')}"
+                    raise AttributeError(text, name=name, obj=self)
                 if check is not None and getattr(self, "is_closed", False):
                     raise IllegalStateError(f"{name} of a closed {cls.__name__}: it does nothing more; make a new one")
             object.__setattr__(self, name, value)
 
         # By its name: a type checker would take a `__setattr__` that it sees for "any name is an attribute".
         setattr(cls, "__setattr__", set_known)  # noqa: B010
-        return cls
+        return not_deleted(cls)
 
     return of
+
+
+def not_deleted(cls: type[T]) -> type[T]:
+    """The class, whose objects keep their attributes: without one the next call would fail in its midst."""
+
+    def refuse(self: object, name: str) -> Never:
+        raise AttributeError(f"{name} of {with_article(type(self))} cannot be deleted", name=name, obj=self)
+
+    # By its name, as above.
+    setattr(cls, "__delattr__", refuse)  # noqa: B010
+    return cls
 
 
 def likely_names(cls: type[T]) -> type[T]:

@@ -21,7 +21,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, Mes
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown, with_article
 from jbm_kafka.jms.arguments import check_kind
-from jbm_kafka.jms.known_attributes import unknown_attribute
+from jbm_kafka.jms.known_attributes import not_deleted, unknown_attribute
 from jbm_kafka.jms.message_core import MessageCore
 from jbm_kafka.jms.message_properties import TypedProperties, check_group, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
@@ -37,6 +37,7 @@ class Settler(Protocol):
 
 
 @explained
+@not_deleted
 @with_inherited
 class Message(MessageCore, TypedProperties):
     """A message without a body; base of all messages.

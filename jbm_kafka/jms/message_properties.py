@@ -13,9 +13,9 @@ from jbm_kafka.codec.property_header import (
     PropertyType,
     PropertyValue,
     double_of,
+    float_of,
     integer_fits,
     is_legal_name,
-    nearest_float32,
     parse_property,
     property_of,
     property_text,
@@ -65,9 +65,9 @@ def check_property_name(name: object) -> None:
 
 def check_group(held: Property) -> None:
     """Raises MessageFormatError unless this can be the JMSXGroupID, which is a unit of order."""
-    if held.type not in ("string", "null"):
+    if held.type not in ("string", "null") or held.value == "":
         raise MessageFormatError(
-            f"property {GROUP_ID} is {shown(held.value)}: it is a str, the unit of order",
+            f"property {GROUP_ID} is {shown(held.value)}: it is a str that is not empty, the unit of order",
             property=GROUP_ID,
             value=held.value,
         )
@@ -123,8 +123,9 @@ def checked(name: str, kind: PropertyType, value: object) -> Property:
         if integer_fits(value, INTEGER_BITS[kind]):
             return Property(kind, int(value))
     elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
-        number = double_of(f"property {shown_name(name)}", value, property=name)
-        return Property(kind, nearest_float32(number) if kind == "float" else number)
+        what = f"property {shown_name(name)}"
+        number = double_of(what, value, property=name)
+        return Property(kind, float_of(what, number, property=name) if kind == "float" else number)
     raise MessageFormatError(
         f"property {shown_name(name)} is {shown(value)}: {WHAT_IT_IS.get(kind) or _integer_rule(kind)}",
         property=name,

@@ -12,8 +12,8 @@ from jbm_kafka.codec.property_header import (
     Property,
     PropertyType,
     double_of,
+    float_of,
     integer_fits,
-    nearest_float32,
     parse_property,
     property_text,
 )
@@ -98,7 +98,7 @@ def checked_value(what: str, kind: ValueType, value: object) -> TypedValue:
             return TypedValue(kind, int(value))
     elif kind in ("float", "double") and isinstance(value, int | float) and not isinstance(value, bool):
         number = double_of(what, value)
-        return TypedValue(kind, nearest_float32(number) if kind == "float" else number)
+        return TypedValue(kind, float_of(what, number) if kind == "float" else number)
     raise MessageFormatError(f"{what} is {shown(value)}: {_RULES.get(kind) or _integer_rule(kind)}", value=value)
 
 

@@ -79,9 +79,10 @@ class Subscriptions:
             self._sweep_once()
             if self._uses[group] and not wanted.is_shared:
                 # A client id has one of a name, of whichever topic; this may be another one's.
+                used = self._records[group].subscription
                 raise IllegalStateError(
-                    f"{self._records[group].subscription} has a consumer already, or unacknowledged messages of one "
-                    f"that was closed; close that, and acknowledge, recover or roll back; several consumers share a "
+                    f"{wanted}: {used} has a consumer already, or unacknowledged messages of one that was closed; "
+                    f"close that, and acknowledge, recover or roll back; several consumers share a "
                     f"create_shared_durable_consumer",
                     name=wanted.name,
                 )
@@ -117,8 +118,8 @@ class Subscriptions:
             if is_used:
                 raise IllegalStateError(
                     f"{wanted}: the subscription of this name is in use, and it is one of "
-                    f"{found.subscription.choice_text}; close its consumers before it is changed, or choose another "
-                    f"name",
+                    f"{found.subscription.choice_text}, this one is of {wanted.choice_text}; close its consumers "
+                    f"before it is changed, or choose another name",
                     name=wanted.name,
                 )
             if found.incarnation == mine:

@@ -272,7 +272,7 @@ def _check_is_no_other(used: Subscription, wanted: Subscription) -> None:
     is_of_the_name = (used.kind, used.client_id, used.name) == (wanted.kind, wanted.client_id, wanted.name)
     if is_of_the_name and used.choice != wanted.choice:
         raise IllegalStateError(
-            f"{wanted}: the subscription of this name is in use, and it is one of {used.choice_text}; close its "
-            f"consumers before it is changed, or choose another name",
+            f"{wanted}: the subscription of this name is in use, and it is one of {used.choice_text}, "
+            f"this one is of {wanted.choice_text}; close its consumers before it is changed, or choose another name",
             name=wanted.name,
         )

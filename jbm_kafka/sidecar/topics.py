@@ -423,7 +423,7 @@ class Topics:
 
 NOT_MADE = (
     ". Its first use does not create it: this connection, or another one that this process has open to the same "
-    "cluster, was made with auto_create=False"
+    "cluster, was made with auto_create=False, as those of an Admin are"
 )
 """Connections of a process share a sidecar: who says nothing of auto_create takes what the first one said."""
 

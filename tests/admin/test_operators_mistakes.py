@@ -25,7 +25,7 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("a queue's subscription", lambda admin: admin.remove(Queue("orders"), subscription="s", everything=True),
      errors.InvalidDestinationError, "queue:orders is a queue, which has no subscription 's': leave that out"),
     ("a number to count", lambda admin: admin.counts(5), errors.InvalidDestinationError,  # type: ignore[arg-type]
-     "queue is 5: it is a Queue, as in Queue('orders')"),
+     "destination is 5: it is a Queue, as in Queue('orders'), or its name"),
     ("explain an empty unit", lambda admin: admin.explain("orders", unit=""), errors.InvalidSettingError,
      "unit is '': it is not empty; leave it out, or set None, for any"),
     ("explain an empty id", lambda admin: admin.explain("orders", message_id=""), errors.InvalidSettingError,
@@ -60,7 +60,7 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
     ("move to nowhere", lambda admin: admin.move("orders", "nosuch", everything=True),
      errors.InvalidDestinationError, "create it with: Admin.create_queue('nosuch')"),
     ("move to a topic", lambda admin: admin.move("orders", Topic("news"), everything=True),  # type: ignore[arg-type]
-     errors.InvalidDestinationError, f"queue {FOR_QUEUES}"),
+     errors.InvalidDestinationError, f"to {FOR_QUEUES}"),
     ("move nothing", lambda admin: admin.move("orders", "DLQ"), errors.InvalidSettingError,
      "say which messages are meant: by unit, message_id or selector, or else everything=True"),
     ("move all and some", lambda admin: admin.move("orders", "DLQ", everything=True, unit="joe"),
@@ -86,8 +86,8 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      "Admin.admit_partitions('orders', partitions=3)"),
     ("a topic where a queue is", lambda admin: admin.create_topic("orders"), errors.InvalidDestinationError,
      "'orders' is a queue, and a name is either; use create_queue('orders') or another name for the topic"),
-    ("a queue for its name", lambda admin: admin.create_queue(Queue("ac")),  # type: ignore[arg-type]
-     errors.InvalidDestinationError, "queue Queue(name='ac'): a name is a str, not Queue; give its name: 'ac'"),
+    ("a queue for a topic", lambda admin: admin.create_topic(Queue("ac")),  # type: ignore[arg-type]
+     errors.InvalidDestinationError, "topic Queue(name='ac'): a name is a str, not Queue; give its name: 'ac'"),
     ("a name with an umlaut", lambda admin: admin.create_queue("größe"), errors.InvalidDestinationError,
      "queue 'größe': 'ö' at position 2 is not allowed; legal are A-Z a-z 0-9 . _ -"),
     ("delete what is not there", lambda admin: admin.delete_destination("nosuch"), errors.InvalidDestinationError,

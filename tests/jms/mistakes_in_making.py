@@ -285,7 +285,7 @@ CONNECTIONS: Mistakes = [
      "commit() is for TRANSACTED sessions, this one is AUTO; make one with "
      "create_session(AcknowledgeMode.TRANSACTED), or a context with create_context(AcknowledgeMode.TRANSACTED)"),
     (call("context", "set_default_prefetch", 0), errors.InvalidSettingError,
-     "prefetch is 0: it is an int of messages from 1 to 1000000"),
+     "count is 0: it is an int of messages from 1 to 1000000"),
     (assign("context", "exception_listener", 5), errors.InvalidTypeError,
      "exception_listener is 5: it is a function or another callable, or None"),
     (call("closed_context", "create_producer"), errors.IllegalStateError,
@@ -383,7 +383,7 @@ SESSIONS: Mistakes = [
     (call("transacted", "recover"), errors.IllegalStateError,
      "recover() is not for TRANSACTED sessions; use rollback()"),
     (call("session", "set_default_prefetch", None), errors.InvalidTypeError,
-     "prefetch is None: it is an int of messages from 1 to 1000000"),
+     "count is None: it is an int of messages from 1 to 1000000"),
     (call("session", "set_dups_ok", 50), errors.IllegalStateError,
      "set_dups_ok() is for DUPS_OK sessions, this one is AUTO; make one with "
      "create_session(AcknowledgeMode.DUPS_OK), or a context with create_context(AcknowledgeMode.DUPS_OK)"),
