@@ -1,6 +1,6 @@
 """Tests that failed beside others, once more by themselves: `python -m tests.house.second_try CODE`, in `make test`.
 
-Five processes of tests on two processors let a broker, or a process that a test watches, stand still for seconds now
+Several processes of tests on two processors let a broker, or a process that a test watches, stand still for seconds now
 and then, and limits of time that are part of what is tested are over. What fails by itself too is wrong; what does not
 is told, and is to be made patient. Many failures are no accident, and are not tried again.
 """

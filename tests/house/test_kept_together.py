@@ -23,6 +23,7 @@ SHARING_SPARK = ["tests/spark/test_kafka_properties.py", "tests/spark/test_jars.
         ("tests/jms/test_auto.py::test_a[kafka]", "tests/jms/test_auto.py"),
         ("tests/spark/test_jars.py::test_a", "one Spark"),
         ("tests/dist/test_wheel.py::test_a", "builds and installs once"),
+        ("tests/security/test_commands.py::test_a", "one secured broker"),
         ("tests/docs/test_pages.py::test_a[docs/x.md]", "tests/docs/test_pages.py::test_a[docs/x.md]"),
     ],
 )

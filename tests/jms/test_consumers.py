@@ -122,7 +122,7 @@ def test_prefetch_of_a_session_is_the_default_of_its_consumers(connection: Conne
     with pytest.raises(errors.ResourceAllocationError, match="prefetch of 1"):
         consumer.receive(SOON_S)
     for wrong in (0, True, "many"):
-        with pytest.raises(ValueError, match=r"prefetch is .*from 1 to 1000000"):
+        with pytest.raises(ValueError, match=r"count is .*from 1 to 1000000"):
             session.set_default_prefetch(wrong)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"prefetch is .*from 1 to 1000000"):
             session.create_consumer(orders, prefetch=wrong)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What stays in one process when several share a run: a file, and all that shares the one Spark.
+"""What stays in one process when several share a run: a file, and all that shares one Spark or one secured broker.
 
 By the names of the tests, with a scheduler of xdist's own. Its marker `xdist_group` writes to an attribute that pytest
 has renamed, so that with pytest 9.2 it changed nothing, and said nothing: each process had a Spark of its own.
@@ -8,7 +8,7 @@ from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-_ONE_PROCESS = {"spark": "one Spark", "dist": "builds and installs once"}
+_ONE_PROCESS = {"spark": "one Spark", "dist": "builds and installs once", "security": "one secured broker"}
 _APART = ("docs", "simulation")
 """Not the pages of the documentation, each of which finds an empty broker, nor the simulation, which has none."""
 
