@@ -16,7 +16,7 @@ class ClientTopic:
 
     def __init__(self) -> None:
         self.is_outdated = False
-        """Its topic was made anew since it was made."""
+        """Its topic was made anew since it was made, or its group does not answer it."""
         self._topic_id = ""
         """Empty: it is not known yet."""
         self._delivered_below: dict[int, int] = {}

@@ -231,9 +231,10 @@ class GroupWorker:
     # -- the owner thread ----------------------------------------------------------------------------------------
 
     def _run(self) -> Steps:
+        awaited = AwaitedPartitions(self.data, self.membership, self.assignment.client)
         try:
             while not self._is_stopping:
-                yield from self._serve(self._new_client())
+                yield from self._serve(self._new_client(), awaited)
         except SettingRefused as error:
             self._fail(InvalidSettingError(f"{self.data.group}: {error}", setting=error.setting, value=error.value))
         except UnknownTopic as error:
@@ -257,11 +258,10 @@ class GroupWorker:
         )  # fmt: skip
         return self.data.consumer
 
-    def _serve(self, consumer: GroupConsumer) -> Steps:
-        """With this client, to the worker's end, or until the topic that it knows was made anew."""
-        client = self.assignment.client
+    def _serve(self, consumer: GroupConsumer, awaited: AwaitedPartitions) -> Steps:
+        """With this client, to the worker's end, or until it is outdated."""
+        client, work = self.assignment.client, LongWork(self.data)
         try:
-            awaited, work = AwaitedPartitions(self.data, self.membership), LongWork(self.data)
             while not self._is_ending() and not client.is_outdated and not self._is_unused():
                 yield self._turn(consumer)
                 self.served.look()
