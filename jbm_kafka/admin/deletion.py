@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from jbm_kafka.admin.found_namespaces import namespaces_of
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_key, subscriptions_in
 from jbm_kafka.core.destination import CHANGELOG_SUFFIX, Queue, Topic, with_namespace
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
@@ -104,7 +105,7 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
         group=group if group in groups else None,
         receivers=admin.group_members(group) if group in groups else 0,
         is_recorded=registry.is_recorded(queue.name, None if described is None else described.topic_id),
-        others=sorted({*_by_groups(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
+        others=sorted({*namespaces_of(queue, groups), *_by_changelogs(queue, names)} - {namespace}),
         subscriptions={group: record for group, record in subscriptions.items() if group not in in_use},
         names=names_of,
         in_use=sorted(full_names[each] for each in in_use),
@@ -174,14 +175,6 @@ def delete(queue: Queue, found: Belongings, *, admin: KafkaAdmin, registry: Regi
         registry.log.write({subscription_key(group): None for group in found.subscriptions})
     if found.is_recorded:
         registry.forget(queue.name, None if found.topic is None else found.topic.topic_id)
-
-
-def _by_groups(queue: Queue, groups: Collection[str]) -> Iterator[str]:
-    """The namespaces in which a group receives from the queue, or did so lately."""
-    end = queue.group_id()
-    for group in groups:
-        if group == end or group.endswith(f".{end}"):
-            yield group.removesuffix(end).removesuffix(".")
 
 
 def _by_changelogs(queue: Queue, topics: Collection[str]) -> Iterator[str]:

@@ -1,18 +1,21 @@
 """Why messages do not move."""
 
 import logging
+from dataclasses import replace
 
 from jbm_kafka.admin.asked import check_named
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.explained_source import group_of
 from jbm_kafka.admin.explaining import Asked, Sources, explain
 from jbm_kafka.admin.explanation import Explanation
+from jbm_kafka.admin.found_namespaces import namespaces_of
 from jbm_kafka.admin.partition_admission import Tell
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import shown, wrong_value
 from jbm_kafka.jms.arguments import check_callable, checked_seconds
+from jbm_kafka.ports import KafkaClientError
 
 log = logging.getLogger(__name__)
 
@@ -60,13 +63,9 @@ class ExplainingAdmin(Asking):
             if described is None:
                 raise self._found.missing(found)
             group = group_of(
-                found,
-                described,
-                self._registry.log,
-                namespace=self._namespace,
-                subscription=subscription,
+                found, described, self._registry.log, namespace=self._namespace, subscription=subscription,
                 client_id=client_id,
-            )
+            )  # fmt: skip
             sources = Sources(
                 kafka=self._kafka,
                 admin=self._admin,
@@ -76,13 +75,23 @@ class ExplainingAdmin(Asking):
                 timeout_s=timeout_s,
                 tell=tell or log.info,
             )
-            return explain(
+            told = explain(
                 group,
                 Asked(unit, message_id, older_than_ms=int(older_than_s * 1_000)),
                 sources,
                 pause=self._registry.pauses.of(found.name),
                 places=self._registry.places.of(found.name, described.topic_id) or UnitPlaces(described.partitions),
             )
+            return replace(told, namespaces=self._others_of(found)) if isinstance(found, Queue) else told
+
+    def _others_of(self, queue: Queue) -> tuple[str, ...]:
+        try:
+            groups = self._admin.groups()
+        except KafkaClientError as error:
+            log.debug("%s: whether other namespaces receive from it is not known: %s", queue, error)
+            return ()
+        used = [name for name, each in groups.items() if not each.is_empty]
+        return tuple(sorted(set(namespaces_of(queue, used)) - {self._namespace}))
 
 
 def _check_asked(**texts: str | None) -> None:

@@ -193,6 +193,8 @@ class Explanation:
     """Messages in another partition than their unit's hash says, as far as was looked."""
     is_whole: bool
     """All that is held was looked at; else the first 50,000 messages."""
+    namespaces: tuple[str, ...] = ()
+    """Others in which processes receive from the queue: each of them gets every message. "" has no name."""
 
     @property
     def starving(self) -> int:

@@ -1,10 +1,21 @@
-"""Which namespaces a cluster has, for somebody who looked into one with nothing in it."""
+"""Which namespaces a cluster has, for somebody who looked into one with nothing in it, or into a queue of several."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 from jbm_kafka.admin.asking import Asking
+from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.likely_name import likely_name
 from jbm_kafka.sidecar.own_topics import registry_topic
+
+
+def namespaces_of(queue: Queue, groups: Collection[str]) -> Iterator[str]:
+    """The namespaces in which a group receives from the queue, or did so lately."""
+    end = queue.group_id()
+    for group in groups:
+        if group == end or group.endswith(f".{end}"):
+            yield group.removesuffix(end).removesuffix(".")
 
 
 def namespaces_beside(admin: Asking) -> list[str]:

@@ -36,7 +36,8 @@ _TEXTS: Final[Mapping[Rule, str]] = {
     Rule.BEHIND: "earlier messages of its unit are not finished",
 }
 _REMEDIES: Final[Mapping[Rule, str]] = {
-    Rule.DELAYED: "why its last attempt failed is in the log of the process that had it",
+    Rule.DELAYED: "why its last attempt failed is in the log of the process that had it; to have it at once pause "
+    "receiving, give its unit up, retry those dead letters, and resume",
     Rule.NOT_SELECTED: "all processes of a queue select alike, and one with another selector is refused while others "
     "run: end them all, and start them with selectors of which one chooses it, or with none",
     Rule.NOBODY_RECEIVES: "start a receiver",
@@ -113,8 +114,6 @@ def settled(*, is_recording: bool, next_offset: int | None = None, worked_on_in:
 
 def of_the_next(found: Reason) -> Reason:
     """Said below that the first of the unit is settled: "it could go" would be said of a message that is done."""
-    if found.rule not in (Rule.READY, Rule.RECEIVERS_BUSY):
-        return found
     return replace(found, text=f"the next of its unit: {found.text}")
 
 
@@ -196,7 +195,10 @@ def in_another_listener(receiver: ExplainedReceiver, how_long: str) -> Reason:
 
 
 def _stop(process: str) -> str:
-    return f"if it hangs, stop {process}: what it has goes to others"
+    return (
+        f"if it hangs, stop {process}: what it has goes to others. If the next one hangs in it too, it is the message: "
+        f"give that one up"
+    )
 
 
 def behind(offset: int | None, holder: Holder | None) -> Reason:

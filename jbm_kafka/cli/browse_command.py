@@ -87,10 +87,10 @@ def browse(
         return
     cells = [
         (_part(m), _offset(m), _text(m.unit_of_order), m.delivery_count or None, when(m.timestamp),
-         _not_before(m), brief(body_of(m)))
+         _not_before(m), m.message_id, brief(body_of(m)))
         for m in rows
     ]  # fmt: skip
-    table(("partition", "offset", "unit", "attempts", "sent (UTC)", "not before", "body"), cells)
+    table(("partition", "offset", "unit", "attempts", "sent (UTC)", "not before", "message", "body"), cells)
     _print_rest(messages, more)
 
 

@@ -92,6 +92,9 @@ def _show(found: Explanation, *, is_all: bool, older_than_s: float) -> None:
     if quiet:
         receivers += f" ({'it' if found.members == 1 else quiet} did not answer)"
     click.echo(f"{found.name}: {receivers}, consumer group {found.group}")
+    for namespace in found.namespaces:
+        where = f"in namespace {namespace!r}" if namespace else "without a namespace"
+        click.echo(f"also received {where}: every message comes there too; if by mistake, stop who receives there")
     lines = ReasonLines()
     lines.of_all([each for each in found.reasons if each.rule is not Rule.NOT_HELD])  # the last line, an error, has it
     is_shared_anew = len(found.idle_members) == found.members

@@ -41,6 +41,8 @@ class QueueBrowser:
 
     def __init__(self, session: SessionCore, queue: Queue, *, selector: str | None, include: str) -> None:
         check_include(include)
+        if selector in INCLUDES:
+            raise wrong_value("selector", selector, f"it is what is shown; give it by name, as include={selector!r}")
         self._session = session
         self._queue = queue
         self._include = include

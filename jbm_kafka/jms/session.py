@@ -15,10 +15,10 @@ from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.subscription import Source, checked_subscription_name
-from jbm_kafka.core.wrong_values import checked_int, wrong_value
+from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
-from jbm_kafka.jms.browser import INCLUDES, QueueBrowser
+from jbm_kafka.jms.browser import QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore
@@ -251,8 +251,6 @@ class Session:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
         """
         self._core.check_open()
-        if selector in INCLUDES:
-            raise wrong_value("selector", selector, f"it is what is shown; give it by name, as include={selector!r}")
         return QueueBrowser(self._core, as_queue(queue, "queue"), selector=selector, include=include)
 
     def create_message(self) -> Message:

@@ -242,7 +242,10 @@ class SidecarProvider:
         if isinstance(error, LeaderMissing):
             return _unwritable(error, destination)
         if isinstance(error, Unreachable):
-            return SendTimeoutError(f"{error}; the message counts as not sent")
+            return SendTimeoutError(
+                f"{error}; the message may be in the queue or not: send it again, with the same duplicate_id if it "
+                f"must not be there twice"
+            )
         return JMSError(str(error))
 
     def flush(self, timeout_s: float) -> bool:

@@ -199,8 +199,7 @@ class Assignment:
         if not stale:
             return
         log.warning(
-            "%s: its Kafka topic was made anew; the queue goes on at the new one's start, and what was received of it "
-            "is delivered again",
+            "%s: its Kafka topic was made anew, and what the old one held is gone; it goes on at the new one's start",
             data.group,
         )
         for channel in stale:

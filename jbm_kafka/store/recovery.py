@@ -198,7 +198,7 @@ def _recovered(
         if start.reason is StartReason.OPERATOR_RESET:
             _log_reset(scope, partition, facts, cause, is_look=is_look)
         else:
-            _log_decision(scope, partition, found, start, cause)
+            _log_decision(scope, partition, found, start, cause, gone=_skipped(facts, start), is_look=is_look)
     return RecoveredChannel(
         partition=partition,
         entries=(position, *sorted(kept.values(), key=entry_order)),
@@ -271,10 +271,33 @@ def _newer(scope: ChangelogScope, partition: int, found: _Found) -> str:
     )
 
 
-def _log_decision(scope: ChangelogScope, partition: int, found: _Found, start: Start, cause: str) -> None:
-    """One line, as loud as it matters."""
-    if start.reason in _TOLD_ELSEWHERE or (start.reason in _QUIET and not found.is_disputed):
+def _log_decision(
+    scope: ChangelogScope,
+    partition: int,
+    found: _Found,
+    start: Start,
+    cause: str,
+    *,
+    gone: OffsetRange | None,
+    is_look: bool,
+) -> None:
+    """One line, as loud as it matters. `gone`: what lies between where it was and where it begins."""
+    is_quiet = start.reason in _QUIET and not found.is_disputed
+    # Of a changelog that was deleted beside a worker: each partition's is there again with its next checkpoint.
+    is_looked_up = is_look and start.reason is StartReason.COMMITTED_OFFSET
+    if start.reason in _TOLD_ELSEWHERE or is_quiet or is_looked_up:
         log.debug("%s %s[%d] %s", scope.group, scope.topic, partition, cause)
+    elif start.reason is StartReason.LOG_BOUNDS and gone is not None:
+        log.warning(
+            "%s %s[%d] the topic lost offsets %d to %d, and what of them nobody had settled is gone (retention, or "
+            "deleted by others); set retention.ms=-1 on it to keep messages until they are settled. It %s",
+            scope.group,
+            scope.topic,
+            partition,
+            gone.first,
+            gone.last,
+            cause,
+        )
     else:
         log.warning(
             "%s %s[%d] %s; to begin elsewhere stop the group and reset its offset with Kafka's tools",

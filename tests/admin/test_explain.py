@@ -294,3 +294,18 @@ def test_the_time_of_a_moved_message_was_that_of_its_move(admin: Admin, orders: 
     assert browsed.kafka is not None
     assert ("JMSTimestamp", b"%d" % browsed.timestamp) in browsed.kafka.headers, "it is not that of the record"
     assert only(admin.explain(moved)).sent_at_ms == browsed.timestamp
+
+
+def test_what_another_namespace_receives_too_was_found_nowhere(
+    url: str, kafka_name: str, admin: Admin, connection: Connection, orders: Queue
+) -> None:
+    """A program with a wrong namespace had every message a second time, and no command told."""
+    assert admin.explain(orders).namespaces == ()
+    other = f"{kafka_name}-other"
+    with ConnectionFactory(url, namespace=other).create_connection() as wrong:
+        wrong.create_session().create_consumer(orders)
+        assert until(lambda: admin.explain(orders), lambda found: found.namespaces).namespaces == (other,)
+    connection.create_session().create_consumer(orders)
+    with Admin(url, namespace=other) as theirs:
+        assert until(lambda: theirs.explain(orders), lambda found: found.namespaces).namespaces == (kafka_name,)
+    assert until(lambda: admin.explain(orders), lambda found: not found.namespaces)

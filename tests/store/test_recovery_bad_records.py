@@ -120,7 +120,8 @@ def test_above_a_lost_end_nothing_counts_as_settled() -> None:
     assert len(found.obsolete) == 2
 
 
-def test_below_a_deleted_start_nothing_is_waited_for() -> None:
+def test_below_a_deleted_start_nothing_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    """Its line spoke of where it begins, and of Kafka's tools, and not of what was lost."""
     world = World()
     world.checkpoint(10, settled(0, 15), settled(1, 70_000), held(12), held(70_001))
     world.kafka.topics[TOPIC].begins[0] = 70_000
@@ -128,6 +129,9 @@ def test_below_a_deleted_start_nothing_is_waited_for() -> None:
     assert found.start_position == 70_000
     assert found.entries[1:] == (settled(1, 70_000), held(70_001))
     assert found.skipped == OffsetRange(10, 69_999)
+    [line] = caplog.messages
+    assert f"{TOPIC}[0] the topic lost offsets 10 to 69999, and what of them nobody had settled is gone" in line
+    assert "Kafka's tools" not in line
 
 
 def test_nothing_counts_as_skipped_when_all_of_it_is_delivered() -> None:

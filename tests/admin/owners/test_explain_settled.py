@@ -92,13 +92,11 @@ def test_of_who_has_it_for_long_it_is_not_said_that_the_unit_goes_on() -> None:
     assert going_on(nobody_asks, 0) == nobody_asks
 
 
-@pytest.mark.parametrize("rule", [Rule.READY, Rule.RECEIVERS_BUSY])
+@pytest.mark.parametrize("rule", [Rule.READY, Rule.RECEIVERS_BUSY, Rule.IN_HAND])
 def test_one_message_was_said_to_be_settled_and_to_wait_for_a_receiver(rule: Rule) -> None:
     """Both stood below one unit: the second is said of the message behind."""
     found = Reason(rule=rule, text="it could go", remedy="start more")
     assert of_the_next(found) == replace(found, text="the next of its unit: it could go")
-    in_hand = Reason(rule=Rule.IN_HAND, text="it is in the hand of joe")
-    assert of_the_next(in_hand) == in_hand
 
 
 def test_a_process_that_works_on_the_unit_was_to_be_stopped_while_its_listener_was_in_the_next(
