@@ -38,6 +38,12 @@ class Example:
     def fails(self) -> None:
         raise TypeError("of its own")
 
+    def create_context(self) -> None:
+        """Its like of a factory."""
+
+    def any_number(self, first: str, *names: str) -> int:
+        return len({first, *names})
+
     @classmethod
     def made(cls, first: int) -> "Example":
         return cls(first)
@@ -152,3 +158,18 @@ def test_a_text_for_a_destination_is_told_before_what_else_is_missing() -> None:
     assert str(caught.value) == (
         "destination is 'nobody': it is a Queue, not its name; use Queue('nobody'). And asked() needs 'timeout'"
     )
+
+
+def test_what_is_the_factorys_is_given_there() -> None:
+    told = r"no argument 'client_id': it is given to the factory, ConnectionFactory\(…, client_id=…\)$"
+    with pytest.raises(InvalidTypeError, match=told):
+        Example(1).create_context(client_id="a")  # type: ignore[call-arg]
+
+
+def test_a_function_that_takes_any_number_is_not_said_to_take_one() -> None:
+    """The error was about a value that cannot be in a set."""
+    assert Example(1).any_number("a", "b", "c") == 3
+    with pytest.raises(TypeError, match="unhashable type: 'list'"):
+        Example(1).any_number("a", ["b"])  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match=r"any_number\(\) needs 'first'"):
+        Example(1).any_number()  # type: ignore[call-arg]
