@@ -98,7 +98,8 @@ ORDERS: Mapping[str, Callable[[KafkaRecord], int]] = {
 def check_order(order: object) -> None:
     """Raises InvalidSettingError for an order that there is not."""
     if not (isinstance(order, str) and order in ORDERS):
-        raise wrong_value("order", order, f"it is {' or '.join(map(repr, ORDERS))}")
+        wrong = wrong_value if isinstance(order, str) else wrong_type
+        raise wrong("order", order, f"it is {' or '.join(map(repr, ORDERS))}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What operators do to messages that wait: move, remove, expire, give up."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from jbm_kafka.admin.asked import queue_of
 from jbm_kafka.admin.asking import Asking
@@ -12,7 +13,7 @@ from jbm_kafka.codec.registry_records import SubscriptionRecord
 from jbm_kafka.core.address_settings import AddressSettings, AddressSettingsRepository
 from jbm_kafka.core.addresses import as_address, destination_at
 from jbm_kafka.core.call_arguments import explained
-from jbm_kafka.core.destination import Queue, Topic
+from jbm_kafka.core.destination import Destination, Queue, Topic
 from jbm_kafka.core.jms_errors import InvalidDestinationError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.taking_out import Verb, route_of_verb
@@ -159,21 +160,22 @@ class MessageAdmin(Asking):
             if wish.to is not None:
                 self._found.existing(wish.to, is_target=True)
             self._registry.refresh()
-            if wish.dry_run:
-                self._check_address(wish, source, settings)
-            return take_out(
+            address = self._checked_address(wish, source, settings) if wish.dry_run else None
+            report = take_out(
                 wish,
                 seen=lambda: self._seen(source, hands=self._hands() if wish.dry_run else None),
                 owners=self._owners(source, settings),
                 present=self._present(source),
                 pause_of=lambda destination: self._registry.pauses.of(destination.name),
             )
+            unused = _unused(settings, report) if report.messages and not wish.dry_run else []
+            return replace(report, address=report.address or address, warnings=[*report.warnings, *unused])
 
-    def _check_address(self, wish: Wish, source: Queue | SubscriptionRecord, settings: AddressSettings) -> None:
-        """As who becomes the owner finds it, where nobody receives; else the address is that of who does."""
+    def _checked_address(self, wish: Wish, source: Queue | SubscriptionRecord, settings: AddressSettings) -> str | None:
+        """As who becomes the owner finds it, where nobody receives; None: there is none, or it is that of who does."""
         name = wish.destination.name
         if self._admin.group_members(self._group(source).group_id):
-            return
+            return None
         recorded = recorded_settings(self._registry.log, None)
         resolved = AddressSettingsRepository({name: settings}, overrides=recorded).resolve(name)
         to = None if wish.to is None else wish.to.name
@@ -186,3 +188,21 @@ class MessageAdmin(Asking):
                     f"the dead-letter or expiry address {address!r} cannot be used: {why}",
                     destination=address,
                 )
+        return address
+
+
+def _unused(settings: AddressSettings, report: MessagesReport) -> list[str]:
+    """What is told where an address was given that others' settings overrule."""
+    given = {"expiry_address": settings.expiry_address, "dead_letter_address": settings.dead_letter_address}
+    for name, value in given.items():
+        if not isinstance(value, Unset) and _place(value) != _place(report.address):
+            used = "nowhere" if report.address is None else f"to {report.address}"
+            return [
+                f"{name}={value!r} was not used, they went {used}: processes receive from {report.queue}, or the "
+                f"registry has a setting, and that holds; Admin.set_address_settings changes it"
+            ]
+    return []
+
+
+def _place(address: Destination | str | None) -> str | None:
+    return None if address is None else str(destination_at(address) if isinstance(address, str) else address)

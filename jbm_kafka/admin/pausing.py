@@ -27,7 +27,8 @@ def parts_of(what: object) -> tuple[str, ...]:
         return BOTH
     if isinstance(what, str) and (part := PARTS.get(what, what)) in BOTH:
         return (part,)
-    raise wrong_value("what", what, "it is 'production' or 'sending', 'consumption' or 'receiving', or 'both'")
+    wrong = wrong_value if isinstance(what, str) else wrong_type
+    raise wrong("what", what, "it is 'production' or 'sending', 'consumption' or 'receiving', or 'both'")
 
 
 def by_whom(by: object) -> str:

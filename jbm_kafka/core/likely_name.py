@@ -27,7 +27,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "channel": ("create_session",),
     "closed": ("is_closed",),
     "config": ("kafka",),
-    "connect": ("create_connection",),
+    "connect": ("create_connection", "ConnectionFactory"),
     "consume": ("receive",),
     "content": ("body", "message"),
     "countdown": ("delivery_delay_ms",),

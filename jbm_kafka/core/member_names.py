@@ -27,7 +27,13 @@ def _of_unknown(cls: NamedMembers, name: str) -> object:
     raise AttributeError(f"{cls.__name__} has no {shown(name)}{likely}; it has {_names(cls)}", name=name, obj=cls)
 
 
+_OTHER_WORDS = {"TRANSIENT": "NON_PERSISTENT"}
+"""What other systems call one."""
+
+
 def _near(cls: EnumType, name: str) -> str | None:
+    if (other := _OTHER_WORDS.get(name.upper())) in cls.__members__:
+        return other
     by_letters = {each.replace("_", ""): each for each in cls.__members__}
     near = difflib.get_close_matches(name.replace("_", "").upper(), by_letters, n=1)
     return by_letters[near[0]] if near else None

@@ -232,6 +232,8 @@ class Message(MessageCore, TypedProperties):
 
     def __lt__(self, other: "Message") -> bool:
         """Higher priority first (SEND-7)."""
+        if not isinstance(other, Message):
+            return NotImplemented
         return self.priority > other.priority
 
     def __repr__(self) -> str:

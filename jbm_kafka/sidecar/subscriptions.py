@@ -80,8 +80,9 @@ class Subscriptions:
             if self._uses[group] and not wanted.is_shared:
                 # A client id has one of a name, of whichever topic; this may be another one's.
                 used = self._records[group].subscription
+                instead = f"{wanted}: " if used.topic != wanted.topic else ""
                 raise IllegalStateError(
-                    f"{wanted}: {used} has a consumer already, or unacknowledged messages of one that was closed; "
+                    f"{instead}{used} has a consumer already, or unacknowledged messages of one that was closed; "
                     f"close that, and acknowledge, recover or roll back; several consumers share a "
                     f"create_shared_durable_consumer",
                     name=wanted.name,

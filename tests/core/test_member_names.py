@@ -15,6 +15,13 @@ MODES = "it has AUTO, CLIENT, TRANSACTED, INDIVIDUAL, DUPS_OK, PRE, NO"
     [
         (AcknowledgeMode, "auto", f"AcknowledgeMode has no 'auto'; 'AUTO' is meant, probably; {MODES}"),
         (AcknowledgeMode, "xyz", f"AcknowledgeMode has no 'xyz'; {MODES}"),
+        (AcknowledgeMode, "TRANSIENT", f"AcknowledgeMode has no 'TRANSIENT'; 'TRANSACTED' is meant, probably; {MODES}"),
+        (
+            DeliveryMode,
+            "TRANSIENT",
+            "DeliveryMode has no 'TRANSIENT'; 'NON_PERSISTENT' is meant, probably; it has NON_PERSISTENT, "
+            "PERSISTENT, PERSISTENT_GROUPACK",
+        ),
         (
             DeliveryMode,
             "NONPERSISTENT",

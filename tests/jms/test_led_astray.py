@@ -209,6 +209,10 @@ def test_a_subscription_in_use_names_both_selectors(session: Session) -> None:
          "queues_max is 0: it is an int of queues of at least 1"),
         (lambda a: a.unset_address_settings("orders", ["partitions"]), errors.InvalidTypeError,
          "name is ['partitions']: it is the name of a setting; several are arguments of their own"),
+        (lambda a: a.pause("orders", 5), errors.InvalidTypeError,
+         "what is 5: it is 'production' or 'sending', 'consumption' or 'receiving', or 'both'"),
+        (lambda a: a.move("orders", "DLQ", everything=True, order=5), errors.InvalidTypeError,
+         "order is 5: it is 'log' or 'sent' or 'priority'"),
         (lambda a: a.purge, AttributeError, "an Admin has no attribute 'purge'; 'remove' is meant, probably"),
     ],
 )  # fmt: skip
@@ -225,3 +229,31 @@ def test_a_closed_admin_was_entered(world: MemoryWorld, connection: Connection) 
     assert admin.is_closed
     with pytest.raises(errors.IllegalStateError, match="the admin is closed; make a new one"), admin:
         pass
+
+
+def test_an_address_that_was_given_and_not_used_was_not_told_of(admin: Admin, session: Session) -> None:
+    """Who receives goes by his own settings, and a dry run did not say where to."""
+    admin.create_queue("elsewhere")
+    given = {"everything": True, "expiry_address": "elsewhere"}
+    _send(session)
+    assert admin.expire(ORDERS, dry_run=True, **given).address == "elsewhere"  # type: ignore[arg-type]
+    consumer = session.create_consumer(ORDERS)
+    report = admin.expire(ORDERS, **given)  # type: ignore[arg-type]
+    assert (len(report.messages), report.address) == (1, "ExpiryQueue")
+    told = "expiry_address='elsewhere' was not used, they went to ExpiryQueue: processes receive from queue:orders"
+    assert [each.startswith(told) for each in report.warnings] == [True]
+    _send(session)
+    assert not admin.expire(ORDERS, everything=True, expiry_address="ExpiryQueue").warnings
+    _send(session)
+    assert not admin.expire(ORDERS, everything=True).warnings
+    consumer.close()
+
+
+def test_a_message_compared_with_what_is_none_named_an_attribute_of_that() -> None:
+    with pytest.raises(TypeError, match="'<' not supported between instances of 'TextMessage' and 'int'"):
+        TextMessage("a") < 5  # type: ignore[operator]  # noqa: B015
+
+
+def test_what_is_transient_elsewhere_was_led_to_its_opposite() -> None:
+    with pytest.raises(AttributeError, match="'NON_PERSISTENT' is meant, probably"):
+        DeliveryMode.TRANSIENT  # type: ignore[attr-defined]  # noqa: B018
