@@ -67,7 +67,10 @@ def test_a_second_factory_is_refused_a_queue_without_a_word_on_the_first_ones_au
     with first.create_connection(), second.create_connection() as refused:
         session = refused.create_session()
         for call in (session.create_producer, session.create_consumer):
-            with pytest.raises(InvalidDestinationError, match=r"another one .* was made with auto_create=False$"):
+            with pytest.raises(
+                InvalidDestinationError,
+                match=r"another one .* was made with auto_create=False, as those of an Admin are$",
+            ):
                 call(missing)
     with second.create_connection() as alone:
         assert alone.create_session().create_producer(missing).send("a").message_id

@@ -134,4 +134,4 @@ def test_what_is_not_of_the_type_is_refused_with_the_rule(
 def test_a_float_is_rounded_as_java_rounds_it(through: Callable[..., Any]) -> None:
     assert through("float", 0.1, "float") == 0.10000000149011612
     assert through("float", 0.1, "string") == "0.1"
-    assert through("float", 1e300, "double") == float("inf")
+    assert through("float", float("inf"), "double") == float("inf")
