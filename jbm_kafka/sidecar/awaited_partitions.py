@@ -48,7 +48,7 @@ class AwaitedPartitions:
         """Of this wait."""
 
     def look(self, consumer: GroupConsumer) -> None:
-        """Tell once a wait, when it takes long."""
+        """Tell once a wait, when it takes long; and have the worker join anew where its group may not answer it."""
         if self._data.channels or (not self._has_had and consumer.assignment()):
             self._has_had, self._is_told = True, self._data.group.is_temporary
             self._since_ms, self._joins_anew_ms = None, self._patience_ms
