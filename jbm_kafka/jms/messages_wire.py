@@ -30,7 +30,7 @@ from jbm_kafka.jms.message_core import MessageCore, look_up_headers, receive_int
 from jbm_kafka.jms.message_properties import check_group, check_property_name
 from jbm_kafka.jms.object_message import ObjectMessage
 from jbm_kafka.jms.received import KafkaRecord
-from jbm_kafka.jms.stream_message import StreamMessage
+from jbm_kafka.jms.stream_message import empty_stream
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 # A constant that is final costs compiled code no look-up; this is called for every message.
@@ -90,7 +90,7 @@ def _empty(shape: BodyShape) -> Message:
     if shape is BodyShape.MAP:
         return _NEW(MapMessage)
     if shape is BodyShape.STREAM:
-        return StreamMessage.__new__(StreamMessage)
+        return empty_stream()
     return _NEW(ObjectMessage if shape is BodyShape.OBJECT else _MESSAGE)
 
 

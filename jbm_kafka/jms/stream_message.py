@@ -45,16 +45,9 @@ class StreamMessage(Message):
     _portion_at: int | None
     """How many bytes were read of a value that is read in portions."""
 
-    def __new__(cls, *_: object) -> "StreamMessage":
-        """Before any value is read; a received message is made without `__init__`."""
-        message = super().__new__(cls)
-        message._is_reset = False
-        message._read = 0
-        message._portion_at = None
-        return message
-
     def __init__(self, body: Sequence[Value] = ()) -> None:
         super().__init__()
+        self._to_begin()
         self._write_body(self._checked_body(body))
 
     @property
@@ -83,8 +76,7 @@ class StreamMessage(Message):
         """Empties the body and makes it writable."""
         super().clear_body()
         self._body = ()
-        self._is_reset = False
-        self._to_first()
+        self._to_begin()
 
     def read_object(self) -> Value:
         """The next value as it was written."""
@@ -188,6 +180,11 @@ class StreamMessage(Message):
     def _values(self) -> Sequence[TypedValue]:
         return cast(Sequence[TypedValue], self._body)
 
+    def _to_begin(self) -> None:
+        """Before any value is read or written; of a received message too, which is made without `__init__`."""
+        self._is_reset = False
+        self._to_first()
+
     def _to_first(self) -> None:
         self._read = 0
         self._portion_at = None
@@ -251,3 +248,10 @@ class StreamMessage(Message):
         if not isinstance(body, Sequence) or isinstance(body, str | bytes | bytearray | memoryview):
             raise MessageFormatError(f"body is {shown(body)}: a StreamMessage holds a list", value=body)
         return tuple(value_of(f"stream value {n}", value) for n, value in enumerate(body))
+
+
+def empty_stream() -> StreamMessage:
+    """One to be received into, whose headers are read from its record."""
+    message = StreamMessage.__new__(StreamMessage)
+    message._to_begin()
+    return message
