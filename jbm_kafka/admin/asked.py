@@ -28,8 +28,10 @@ def queue_of(queue: Queue | Topic | str, name: str = "queue") -> Queue:
 def named(destination: Queue | Topic | str, subscription: str | None, client_id: str = "") -> Queue | Topic:
     """The queue, or the topic that the subscription is of, given as such or by its name.
 
+    A topic that is given without one is given back: who asks the cluster knows better what is wrong with it.
+
     Raises:
-        InvalidDestinationError: a topic without a subscription, or a queue with one.
+        InvalidDestinationError: it cannot be one, or it is a queue with a subscription.
         InvalidSettingError: a client id without a subscription.
         InvalidTypeError: the subscription is no text.
     """
@@ -39,9 +41,7 @@ def named(destination: Queue | Topic | str, subscription: str | None, client_id:
             raise wrong_value(
                 "client_id", client_id, "it is that of a subscription; name that too, with subscription=…"
             )
-        if isinstance(destination, Topic):
-            raise which_subscription(destination)
-        return queue_of(destination, "destination")
+        return destination if isinstance(destination, Topic) else queue_of(destination, "destination")
     if isinstance(destination, Queue):
         raise no_subscriptions(destination, subscription)
     return Topic(destination) if isinstance(destination, str) else as_topic(destination)
@@ -53,17 +53,11 @@ def check_subscription(subscription: object) -> None:
         raise wrong_type("subscription", subscription, "it is a str, or None")
 
 
-def which_subscription(topic: Topic, *, is_one: bool = False) -> InvalidDestinationError:
-    """What is said to who looks into a topic, where each subscription has its own; `is_one`: there is this topic."""
-    if is_one:
-        return InvalidDestinationError(
-            f"{topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
-            f"subscriptions list {topic.name} shows them",
-            destination=topic.name,
-        )
+def which_subscription(topic: Topic) -> InvalidDestinationError:
+    """What is said to who looks into a topic that is there, and of which each subscription has its own."""
     return InvalidDestinationError(
-        f"{topic}: if {topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
-        f"subscriptions list {topic.name} shows them. If it is a queue: use Queue({topic.name!r}), or no 'topic:'",
+        f"{topic.name!r} is a topic: name one of its subscriptions with {SUBSCRIPTION_ARGUMENT}; jbm-kafka "
+        f"subscriptions list {topic.name} shows them",
         destination=topic.name,
     )
 

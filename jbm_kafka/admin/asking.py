@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Self
 
 from jbm_kafka.admin.administered import IN_MEMORY, administered
-from jbm_kafka.admin.asked import named
+from jbm_kafka.admin.asked import named, which_subscription
 from jbm_kafka.admin.asking_owners import Owners
 from jbm_kafka.admin.asking_present import PresentOwners
 from jbm_kafka.admin.found_destinations import FoundDestinations
@@ -112,8 +112,9 @@ class Asking:
         if isinstance(found, Queue):
             self._found.existing(found)
             return found
-        assert subscription is not None, found
         self._found.named(found)
+        if subscription is None:
+            raise which_subscription(found)
         return found_subscription(self._registry.log, found, subscription, client_id)
 
     def _group(self, source: Queue | SubscriptionRecord) -> ChannelGroup:

@@ -26,7 +26,7 @@ UNSUBSCRIBE = "Admin.unsubscribe"
 class DeletionReport:
     """What was deleted, or, of a dry run, what would be."""
 
-    queue: Queue | Topic
+    destination: Queue | Topic
     """Which was to be deleted."""
     is_dry_run: bool
     """Nothing was done: the rest tells what would be."""
@@ -113,8 +113,8 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
     )
 
 
-def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: bool) -> None:
-    """Whether it may go.
+def check_deletable(queue: Queue, namespace: str, found: Belongings, *, is_topic: bool, force: bool) -> None:
+    """Whether it may go; `is_topic`: it was asked for as one.
 
     Raises:
         InvalidDestinationError: there is nothing of it; or, unless forced, it does not look like a queue of ours.
@@ -124,8 +124,9 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, force: b
     shown = found.destination
     if not found.topics and not found.groups and not found.is_recorded:
         here = f" in namespace {namespace!r}" if namespace else ""
+        missing = Topic(queue.name) if is_topic else queue
         raise InvalidDestinationError(
-            f"{queue}: there is no such queue{here}, and nothing is left of one; Admin.destinations() has "
+            f"{missing}: there is no such {missing.kind}{here}, and nothing is left of one; Admin.destinations() has "
             f"those there are, and jbm-kafka list shows them",
             destination=queue.name,
         )
@@ -215,7 +216,7 @@ def _other_user(changelog: str, queue: Queue, namespace: str, topics: Collection
 def deletion_report(found: Belongings, held: int | None, registry: str, *, is_dry_run: bool) -> DeletionReport:
     """What was deleted, or would be."""
     return DeletionReport(
-        queue=found.destination,
+        destination=found.destination,
         is_dry_run=is_dry_run,
         topics=found.topics,
         groups=found.groups,

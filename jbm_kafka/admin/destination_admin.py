@@ -59,7 +59,7 @@ class DestinationAdmin(LookingAdmin):
         return f"jbm-kafka admit-partitions {destination.name} --partitions {partitions}"
 
     def delete_destination(
-        self, queue: Queue | Topic | str, *, force: bool = False, dry_run: bool = False
+        self, destination: Queue | Topic | str, *, force: bool = False, dry_run: bool = False
     ) -> DeletionReport:
         """Delete a queue or topic with everything that Kafka keeps of it in this namespace: its messages too, for good.
 
@@ -73,12 +73,12 @@ class DestinationAdmin(LookingAdmin):
             dry_run: nothing is deleted; the report has what would be.
 
         Raises:
-            InvalidDestinationError: there is no such queue; or, unless forced, its topic has no changelog.
+            InvalidDestinationError: there is no such queue or topic; or, unless forced, its topic has no changelog.
             IllegalStateError: unless forced: processes receive from it, or other namespaces do.
             JMSSecurityError: these credentials may not delete it.
         """
-        asked = queue
-        queue = Queue(queue.name) if isinstance(queue, Topic) else queue_of(queue)
+        asked = destination
+        queue = Queue(asked.name) if isinstance(asked, Topic) else queue_of(asked, "destination")
         checked_flag("force", force)
         checked_flag("dry_run", dry_run)
         with self._asking(f"delete {asked}"):
@@ -92,7 +92,7 @@ class DestinationAdmin(LookingAdmin):
                     f"{asked}: {queue.name!r} is a topic, not a queue; use Topic({queue.name!r})",
                     destination=queue.name,
                 )
-            check_deletable(queue, self._namespace, found, force=force)
+            check_deletable(queue, self._namespace, found, is_topic=isinstance(asked, Topic), force=force)
             held: int | None = 0
             if found.topic is not None:
                 held = None

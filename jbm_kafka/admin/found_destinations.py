@@ -213,4 +213,4 @@ class FoundDestinations:
                     f"queue",
                     destination=queue.name,
                 )
-            raise which_subscription(Topic(queue.name), is_one=True)
+            raise which_subscription(Topic(queue.name))

@@ -89,6 +89,9 @@ class LookingAdmin(Asking):
         check_include(include)
         check_callable("tell", tell)
         destination = named(destination, subscription, client_id)
+        if isinstance(destination, Topic) and subscription is None:
+            with self._asking(f"browse {destination}"):
+                self._source(destination, None, client_id)  # raises: it tells now, and not when the first is asked for
         not_shown = Counter[Wait]()
         chosen = parse_selector(selector)
         found = self._browse(destination, subscription, client_id, chosen, include, not_shown, self._hands(tell))

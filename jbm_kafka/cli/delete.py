@@ -45,8 +45,8 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
         if not (yes or dry_run):
             for line in _listed(report):
                 click.echo(line)
-            if not click.confirm(f"delete {report.queue}?"):
-                raise JMSError(f"{report.queue}: nothing was deleted")
+            if not click.confirm(f"delete {report.destination}?"):
+                raise JMSError(f"{report.destination}: nothing was deleted")
             report = _deleted(admin, destination, force=force, dry_run=False)
     if as_json:
         click.echo(json_line(_values(report)))
@@ -55,8 +55,8 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
     in_use = _in_use(report)
     if in_use and not report.is_dry_run:
         raise JMSError(
-            f"{report.queue}: left is {', '.join(in_use)}, for processes receive from it still; stop them, then give "
-            f"the same command again, with --force"
+            f"{report.destination}: left is {', '.join(in_use)}, for processes receive from it still; stop them, then "
+            f"give the same command again, with --force"
         )
 
 
@@ -70,7 +70,7 @@ def _print(report: DeletionReport) -> None:
         for each in _in_use(report):
             click.echo(f"left: {each}, while processes receive from it")
     verb = "would be deleted" if report.is_dry_run else "deleted"
-    click.echo(f"{report.queue} {verb}, {_messages(report)}")
+    click.echo(f"{report.destination} {verb}, {_messages(report)}")
 
 
 def _in_use(report: DeletionReport) -> list[str]:
@@ -89,7 +89,7 @@ def _deleted(admin: Admin, destination: Named, *, force: bool, dry_run: bool) ->
 
 def _listed(report: DeletionReport) -> list[str]:
     """What goes, a line each."""
-    record = [] if report.registry is None else [f"the record of {report.queue} in topic {report.registry}"]
+    record = [] if report.registry is None else [f"the record of {report.destination} in topic {report.registry}"]
     topics, groups = [f"topic {name}" for name in report.topics], [f"consumer group {name}" for name in report.groups]
     return [*topics, *groups, *record]
 
@@ -102,7 +102,7 @@ def _messages(report: DeletionReport) -> str:
 
 def _values(report: DeletionReport) -> dict[str, object]:
     return {
-        "name": report.queue.name,
+        "name": report.destination.name,
         "dry_run": report.is_dry_run,
         "topics": list(report.topics),
         "groups": list(report.groups),

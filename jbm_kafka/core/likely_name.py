@@ -46,6 +46,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "delete": ("acknowledge", "delete_destination"),
     "delete_queue": ("delete_destination",),
     "delete_topic": ("delete_destination",),
+    "destination": ("queue",),
     "dlq": ("dead_letter_address",),
     "drop_queue": ("delete_destination",),
     "expiration": ("time_to_live_ms",),

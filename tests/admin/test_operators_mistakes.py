@@ -10,7 +10,7 @@ from jbm_kafka.admin import Admin
 
 MISSING = "there is no Kafka topic"
 FOR_QUEUES = "is topic:news: this is for queues only, use Queue(…); of a topic each subscription has its own copy"
-WHICH = "topic:news: if 'news' is a topic: name one of its subscriptions with "
+WHICH = "'news' is a topic: name one of its subscriptions with "
 BOTH = "everything=True means all messages, and unit, message_id or selector only some: give one or the other"
 
 MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]] = [

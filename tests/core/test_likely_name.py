@@ -97,6 +97,7 @@ def test_a_setting_of_destinations_was_taken_for_a_misspelt_one_of_connections()
         ("delete_queue", ["create_queue", "delete_destination"], "delete_destination"),
         ("receive_no_wait", ["receive", "receive_nowait"], "receive_nowait"),
         ("started", ["start", "is_started"], "is_started"),
+        ("destination", ["queue", "selector"], "queue"),
         ("subscribe", ["unsubscribe", "create_consumer"], "create_consumer"),
     ],
 )
