@@ -22,6 +22,11 @@ _DESTINATIONS = {"Destination": "Queue", "Queue": "Queue", "Topic": "Topic"}
 """Types of arguments for which people give a name, with what is made of the name."""
 _OF_FACTORY = ("client_id", "namespace", "prefetch", "kafka", "state_dir", "auto_create")
 """What people give to what a factory makes, or set there."""
+_WITHOUT: Mapping[str, str] = {
+    "create_producer": "; a context's producer has no destination, each send names it first: send(queue, message)",
+    "Message": "; what has a body is a TextMessage, BytesMessage, MapMessage, StreamMessage or ObjectMessage",
+}
+"""Behind what takes no arguments, where people give one to it."""
 _LISTED_MAX = 8
 """Names behind a guess; more would bury it."""
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -124,7 +129,7 @@ def _fault(
             guessed = with_likely_name(text, unknown, by_name)
             is_told = guessed != text and len(by_name) > _LISTED_MAX
             return InvalidTypeError(
-                guessed if is_told else f"{guessed}; {_list_of(by_name)}", setting=unknown, value=value
+                guessed if is_told else f"{guessed}; {_list_of(by_name, name)}", setting=unknown, value=value
             )
     if len(given) > len(by_position):
         if (swapped := _swapped(name, parameters, given)) is not None:
@@ -134,9 +139,10 @@ def _fault(
         took = f"{len(by_position)} arguments by position ({', '.join(by_position)})" if by_position else "no argument"
         took = took.replace("1 arguments", "1 argument")
         if by_position or not others:
+            hint = hint if by_position else _WITHOUT.get(name, "")
             text = f"{name}() takes {took}, {len(given)} were given{hint}"
         else:
-            text = f"{name}() takes its arguments by name, as in {others[0]}=…; {_list_of(others)}"
+            text = f"{name}() takes its arguments by name, as in {others[0]}=…; {_list_of(others, name)}"
         return InvalidTypeError(text.replace(", 1 were", ", 1 was"), setting=name, value=given[len(by_position)])
     for twice in by_position[: len(given)]:
         if twice in named:
@@ -174,5 +180,5 @@ def _fits(value: object, parameter: inspect.Parameter) -> bool:
     return any(kind.__name__ in said for kind in type(value).__mro__ if kind is not object)
 
 
-def _list_of(names: Sequence[str]) -> str:
-    return f"it has {', '.join(names)}" if names else "it takes none"
+def _list_of(names: Sequence[str], of: str) -> str:
+    return f"it has {', '.join(names)}" if names else f"it takes none{_WITHOUT.get(of, '')}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Never
 
 from jbm_kafka.core.jms_errors import IllegalStateError
@@ -40,9 +42,25 @@ class AcknowledgeMode(Enum, metaclass=NamedMembers):
         raise of_no_member(cls, value)
 
 
+_BY_MESSAGE = (AcknowledgeMode.CLIENT, AcknowledgeMode.INDIVIDUAL)
+_WITHOUT_COMMIT = "; here message.acknowledge() ends what was received, and a send is done when it returns"
+_INSTEAD: Mapping[str, str] = MappingProxyType(
+    {
+        "commit": _WITHOUT_COMMIT,
+        "transaction": _WITHOUT_COMMIT,
+        "rollback": "; here message.nack() or recover() gives back what was received, and a send cannot be taken back",
+    }
+)
+"""What else there is in the modes that acknowledge message by message."""
+
+
 def not_of_mode(call: str, mode: AcknowledgeMode, wanted: AcknowledgeMode, *, of: str = "") -> IllegalStateError:
     """Of a call that a session of this mode does not have; `of`: the modes that do, if `wanted` is but one of them."""
+    instead = _INSTEAD.get(call, "") if mode in _BY_MESSAGE else ""
     made_with = f"create_session({wanted}), or a context with create_context({wanted})"
     return IllegalStateError(
-        f"{call}() is for {of or wanted.name} sessions, this one is {mode.name}; make one with {made_with}"
+        f"{call}() is for {of or wanted.name} sessions, this one is {mode.name}; make one with {made_with}{instead}",
+        call=call,
+        acknowledge_mode=mode,
+        wanted=wanted,
     )

@@ -30,6 +30,9 @@ class Example:
     def nothing(self) -> None:
         """Takes nothing."""
 
+    def create_producer(self) -> None:
+        """Takes nothing, and people give it something."""
+
     def hot(self, one: int = 1, *more: Never, **unknown: Never) -> int:
         if more or unknown:
             refuse_others(Example.hot, *more, **unknown)
@@ -108,6 +111,10 @@ CALL: Any = function
         (lambda: ONE.sized(b"b", "a"), "sized() takes 1 argument by position (name), 2 were given; "
          "give the others by name, as in size=…", "sized"),
         (lambda: ONE.nothing(x=1), "nothing() has no argument 'x'; it takes none", "x"),
+        (lambda: ONE.create_producer(1), "create_producer() takes no argument, 1 was given; a context's producer has "
+         "no destination, each send names it first: send(queue, message)", "create_producer"),
+        (lambda: ONE.create_producer(destination=1), "create_producer() has no argument 'destination'; it takes none; "
+         "a context's producer has no destination, each send names it first: send(queue, message)", "destination"),
         (lambda: ONE.hot(1, 2), "hot() takes 1 argument by position (one), 2 were given", "hot"),
         (lambda: ONE.hot(on=1), "hot() has no argument 'on'; 'one' is meant, probably; it has one", "on"),
         (lambda: ONE.many(prefech=1), "many() has no argument 'prefech'; 'prefetch' is meant, probably", "prefech"),
