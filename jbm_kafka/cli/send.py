@@ -21,7 +21,6 @@ from jbm_kafka.codec.property_header import PROPERTY_TYPES, PropertyType, parse_
 from jbm_kafka.core.destination import Queue, Topic
 from jbm_kafka.core.durations import LONGEST_MS
 from jbm_kafka.core.jms_errors import InvalidDestinationError, JMSError, MessageFormatError, SendTimeoutError
-from jbm_kafka.core.markers import UNSET
 from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.map_message import MapMessage
@@ -147,7 +146,7 @@ def send(
     ):
         producer = session.create_producer(destination)
         producer.priority, producer.delivery_delay_ms = priority, delay_ms
-        producer.time_to_live_ms, producer.unit_of_order = time_to_live_ms, UNSET if unit is None else unit
+        producer.time_to_live_ms, producer.unit_of_order = time_to_live_ms, unit
         try:
             send_bodies(producer, bodies, maker, progress, count=count)
         except KeyboardInterrupt:

@@ -37,7 +37,7 @@ from jbm_kafka.jms.stream_message import StreamMessage
 class ContextProducer:
     """A context's producer: each send names its destination first. Attributes are the defaults of its sends."""
 
-    unit_of_order: UnitOfOrder | Unset
+    unit_of_order: UnitOfOrder
     """As of MessageProducer, and so the others."""
     delivery_mode: DeliveryMode
     """What confirms a send: Kafka, nobody, or a group of sends together."""

@@ -60,7 +60,8 @@ class MessageProducer:
 
     Attributes are the defaults of its sends:
 
-    unit_of_order: the unit of its messages; None ends an association, NO_UNIT overrides every default.
+    unit_of_order: the unit of its messages; None, as it is unless set: that which the message, the destination or the
+        factory says; NO_UNIT: none, whatever they say; SYSTEM_GENERATED: one of the session's own.
     delivery_mode: a DeliveryMode, PERSISTENT unless set.
     priority: 0 to 9, 4 unless set; the higher first.
     time_to_live_ms: after that a message expires; 0: never.
@@ -72,8 +73,8 @@ class MessageProducer:
     def __init__(self, session: SessionCore, destination: Destination | None) -> None:
         self._session = session
         self._destination = destination
-        self.unit_of_order: UnitOfOrder | Unset = UNSET
-        """The unit of its messages; None ends an association, NO_UNIT overrides every default (UNIT-10)."""
+        self.unit_of_order: UnitOfOrder = None
+        """The unit of its messages; None: as the message or the defaults say, NO_UNIT: none at all (UNIT-10)."""
         self.delivery_mode = DeliveryMode.PERSISTENT
         self.priority = 4
         self.time_to_live_ms = 0
