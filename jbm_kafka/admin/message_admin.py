@@ -106,7 +106,7 @@ class MessageAdmin(Asking):
         message_id: str | Collection[str] | None = None,
         everything: bool = False,
         count: int | None = None,
-        expiry_address: str | Unset | None = UNSET,
+        expiry_address: str | Queue | Topic | Unset | None = UNSET,
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> MessagesReport:
@@ -132,7 +132,7 @@ class MessageAdmin(Asking):
         message_id: str | Collection[str] | None = None,
         everything: bool = False,
         count: int | None = None,
-        dead_letter_address: str | Unset | None = UNSET,
+        dead_letter_address: str | Queue | Topic | Unset | None = UNSET,
         dry_run: bool = False,
         timeout_s: float = ASK_TIMEOUT_S,
     ) -> MessagesReport:

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from jbm_kafka import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage, errors
+from jbm_kafka import (
+    NO_UNIT,
+    AcknowledgeMode,
+    BytesMessage,
+    MapMessage,
+    Message,
+    ObjectMessage,
+    Queue,
+    StreamMessage,
+    TextMessage,
+    Topic,
+    errors,
+)
+from jbm_kafka.admin import Admin
+from jbm_kafka.testing.memory_world import MemoryWorld
+
+ORDERS, NEWS = Queue("orders"), Topic("news")
+Call = Callable[[Any], object]
 
 
 @pytest.mark.parametrize(
     ("kind", "argument", "said"),
     [
-        (Message, "body", "Message() has no argument 'body'; it takes none"),
+        (Message, "body", "Message() has no argument 'body'; it takes none; what has a body is a TextMessage, "
+         "BytesMessage, MapMessage, StreamMessage or ObjectMessage"),
         (TextMessage, "body", "TextMessage() has no argument 'body'; 'text' is meant, probably; it has text"),
         (BytesMessage, "body", "BytesMessage() has no argument 'body'; 'data' is meant, probably; it has data"),
         (MapMessage, "values", "MapMessage() has no argument 'values'; it has body"),
@@ -34,3 +54,92 @@ def test_help_of_a_stream_message_shows_its_argument() -> None:
         StreamMessage(body="a")
     assert StreamMessage(body=[1, "a"]).body == [1, "a"]
     assert pickle.loads(pickle.dumps(StreamMessage([1]))).body == [1]
+
+
+@pytest.fixture
+def world() -> Iterator[MemoryWorld]:
+    with MemoryWorld() as made:
+        yield made
+
+
+@pytest.fixture
+def admin(world: MemoryWorld) -> Iterator[Admin]:
+    """Of a world with a queue and a topic."""
+    with world.factory().create_connection(), Admin(world.url) as made:
+        made.create_queue(ORDERS)
+        made.create_topic(NEWS)
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda a: a.delete_destination(Topic("missing")),
+         "topic:missing: there is no such topic, and nothing is left of one; Admin.destinations() has those there are, "
+         "and jbm-kafka list shows them"),
+        (lambda a: a.counts(NEWS),
+         "'news' is a topic: name one of its subscriptions with subscription=NAME; jbm-kafka subscriptions list news "
+         "shows them"),
+        (lambda a: a.browse(Topic("orders")),
+         "topic:orders: 'orders' is a queue, and only topics have subscriptions: name a topic, or 'orders' alone where "
+         "a queue will do"),
+        (lambda a: a.remove(Topic("missing"), everything=True),
+         "topic:missing: there is no Kafka topic 'missing'; Admin.destinations() tells which there are"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_topic_that_was_given_as_one(admin: Admin, call: Call, said: str) -> None:
+    with pytest.raises(errors.InvalidDestinationError) as caught:
+        call(admin)
+    assert str(caught.value) == said
+
+
+def test_each_name_of_a_destination_leads_to_the_other(admin: Admin) -> None:
+    assert admin.delete_destination(destination=ORDERS, dry_run=True).destination == ORDERS
+    with pytest.raises(errors.InvalidTypeError, match="no argument 'queue'; 'destination' is meant, probably"):
+        admin.delete_destination(queue=ORDERS)  # type: ignore[call-arg]
+    with pytest.raises(errors.InvalidTypeError, match="no argument 'destination'; 'queue' is meant, probably"):
+        admin.dead_letters(destination=ORDERS)  # type: ignore[call-arg]
+
+
+def test_where_messages_go_may_be_a_topic(admin: Admin) -> None:
+    """So it was, and no type checker let it pass."""
+    assert not admin.expire(ORDERS, everything=True, expiry_address=NEWS).messages
+    assert not admin.send_to_dead_letter(ORDERS, everything=True, dead_letter_address=Queue("DLQ")).messages
+
+
+def test_a_producer_whose_unit_nobody_set_has_none(world: MemoryWorld) -> None:
+    with world.factory().create_context() as context:
+        producer = context.create_producer()
+        assert producer.unit_of_order is None
+        producer.unit_of_order = NO_UNIT
+        producer.unit_of_order = None
+        sent = producer.send(ORDERS, "a", properties={"JMSXGroupID": "ann"})
+        assert sent.unit_of_order == "ann"
+
+
+def test_a_contexts_producer_is_asked_for_with_a_destination(world: MemoryWorld) -> None:
+    told = "; a context's producer has no destination, each send names it first: send(queue, message)"
+    with world.factory().create_context() as context:
+        make: Any = context.create_producer
+        for arguments, named in ((ORDERS,), {}), ((), {"destination": ORDERS}):
+            with pytest.raises(errors.InvalidTypeError) as caught:
+                make(*arguments, **named)
+            assert str(caught.value).endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        ("commit", "here message.acknowledge() ends what was received, and a send is done when it returns"),
+        ("rollback", "here message.nack() or recover() gives back what was received, and a send cannot be taken back"),
+    ],
+)
+def test_a_session_that_is_not_transacted_tells_what_it_has_instead(
+    world: MemoryWorld, call: str, instead: str
+) -> None:
+    with world.factory().create_context(AcknowledgeMode.INDIVIDUAL) as context:
+        with pytest.raises(errors.IllegalStateError) as caught:
+            getattr(context, call)()
+        assert str(caught.value).endswith(f"; {instead}")
+        wanted, mode = AcknowledgeMode.TRANSACTED, AcknowledgeMode.INDIVIDUAL
+        assert caught.value.values == {"call": call, "acknowledge_mode": mode, "wanted": wanted}

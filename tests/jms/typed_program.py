@@ -24,6 +24,7 @@ from jbm_kafka import (
     Session,
     StreamMessage,
     TextMessage,
+    Topic,
     __version__,
     errors,
     register_object_codec,
@@ -128,6 +129,8 @@ def main() -> None:
         sender.send(orders, "a", priority=3)
     with Admin("localhost:9092") as admin:
         counts: QueueCounts = admin.counts("orders")
+        admin.expire("orders", everything=True, expiry_address=Topic("expired"))
+        admin.send_to_dead_letter("orders", unit="joe", dead_letter_address=Queue("DLQ"))
         print(counts.held + 1)
 
 
