@@ -69,3 +69,7 @@ if not TYPE_CHECKING:  # a type checker would take it for "any name will do"
         likely = get_close_matches(name.replace("Exception", "Error"), __all__, n=1)
         text = f"; {likely[0]!r} is meant, probably" if likely else ""
         raise missing_name("jbm_kafka.errors", name, text, sys._getframe(1))
+
+    def __dir__() -> list[str]:
+        """The errors, without what this module is made with."""
+        return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

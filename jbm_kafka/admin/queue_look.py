@@ -39,6 +39,10 @@ class QueueLook(Iterator[Message]):
     def __next__(self) -> Message:
         return next(self._messages)
 
+    def __repr__(self) -> str:
+        passed = ", ".join(f"{count} {wait.value}" for wait, count in self.not_shown.items())
+        return f"<QueueLook iterate it for its messages; not shown so far: {passed or 'none'}>"
+
 
 def wait_of(seen: Seen, now_ms: int) -> Wait:
     """Why a message that is not deliverable is not."""

@@ -16,6 +16,10 @@ class MemoryPersistenceManager:
         self._lock = threading.Lock()
         self._owners: dict[str, dict[str, bytes]] = {}
 
+    def __repr__(self) -> str:
+        with self._lock:
+            return f"<MemoryPersistenceManager {sum(map(len, self._owners.values()))} records>"
+
     @property
     def is_reliable(self) -> bool:
         """True: within the process it is what a disk is beyond."""

@@ -59,6 +59,9 @@ class LocalChannelState:
 
     # -- what it is --------------------------------------------------------------------------------------------
 
+    def __repr__(self) -> str:
+        return f"<LocalChannelState of {self.name!r}: {len(self.ledger.held)} messages>"
+
     @property
     def message_store(self) -> MessageStore:
         """Where the bodies are."""

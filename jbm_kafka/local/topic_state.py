@@ -60,6 +60,9 @@ class TopicState:
         """Called after a commit, when no transaction is open any more and no lock is held."""
         self._next_place = 0
 
+    def __repr__(self) -> str:
+        return f"<TopicState of {self.name!r}: {len(self.held)} messages>"
+
     @property
     def is_reliable(self) -> bool:
         """Its persistence manager and its store are (STATE-11)."""

@@ -106,6 +106,10 @@ def outside_transactions() -> Iterator[None]:
 class LocalTransactionManager:
     """Begins and ends the transactions of one process."""
 
+    def __repr__(self) -> str:
+        here = "no transaction" if self.current is None else f"transaction {self.current}"
+        return f"<LocalTransactionManager {here} is open here>"
+
     @property
     def current(self) -> str | None:
         """The id of the transaction open in this context."""

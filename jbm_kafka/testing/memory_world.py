@@ -76,6 +76,9 @@ class MemoryWorld:
         """The world is gone: what is still open says so, and its url is refused. Again: nothing happens."""
         self._world.end()
 
+    def __repr__(self) -> str:
+        return f"<MemoryWorld {self.url} {'closed' if self._world.is_over else 'open'}>"
+
     def __enter__(self) -> Self:
         return self
 

@@ -49,3 +49,6 @@ class StoppedClock:
             self._wait_idle()
             self._now_ms += duration_ms
             self._wait_idle()
+
+    def __repr__(self) -> str:
+        return f"<StoppedClock at {self._now_ms} ms>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from jbm_kafka import (
     errors,
 )
 from jbm_kafka.admin import Admin
+from jbm_kafka.local import LocalTransactionManager, MemoryMessageStore, QueueChannel, TopicChannel
 from jbm_kafka.testing.memory_world import MemoryWorld
 
 ORDERS, NEWS = Queue("orders"), Topic("news")
@@ -143,3 +145,33 @@ def test_a_session_that_is_not_transacted_tells_what_it_has_instead(
         assert str(caught.value).endswith(f"; {instead}")
         wanted, mode = AcknowledgeMode.TRANSACTED, AcknowledgeMode.INDIVIDUAL
         assert caught.value.values == {"call": call, "acknowledge_mode": mode, "wanted": wanted}
+
+
+def test_what_a_user_gets_hold_of_says_what_it_is(world: MemoryWorld, admin: Admin) -> None:
+    """Others than these had one before; a message shows no body, which may be large or secret."""
+    assert re.fullmatch(r"<MemoryWorld memory://world-\w+ open>", repr(world))
+    assert repr(world.clock) == f"<StoppedClock at {world.clock.now_ms()} ms>"
+    with world.factory().create_context() as context:
+        for _ in range(2):
+            context.create_producer().send(ORDERS, "a", unit_of_order="ann")
+    look = admin.browse(ORDERS)
+    assert repr(look) == "<QueueLook iterate it for its messages; not shown so far: none>"
+    assert len(list(look)) == 1
+    assert repr(look) == "<QueueLook iterate it for its messages; not shown so far: 1 behind others of their unit>"
+    world.close()
+    assert repr(world).endswith(" closed>")
+
+
+def test_what_a_user_of_the_core_interfaces_gets_hold_of_says_what_it_is() -> None:
+    store, transactions = MemoryMessageStore("bodies"), LocalTransactionManager()
+    assert repr(store.persistence_manager) == "<MemoryPersistenceManager 0 records>"
+    assert repr(QueueChannel("q", message_store=store).state) == "<LocalChannelState of 'q': 0 messages>"
+    assert repr(TopicChannel("t", message_store=store).state) == "<TopicState of 't': 0 messages>"
+    assert repr(transactions) == "<LocalTransactionManager no transaction is open here>"
+    current = transactions.begin()
+    assert repr(transactions) == f"<LocalTransactionManager transaction {current} is open here>"
+    transactions.rollback()
+
+
+def test_the_module_of_errors_lists_errors_alone() -> None:
+    assert [name for name in dir(errors) if not name.startswith("__")] == sorted(errors.__all__)
