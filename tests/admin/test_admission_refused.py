@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 import pytest
@@ -13,7 +13,7 @@ from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.murmur2 import partition_for
 from jbm_kafka.core.states import MessageState
-from jbm_kafka.core.unit_places import UnitPlaces
+from jbm_kafka.core.unit_places import Path, UnitPlaces
 from jbm_kafka.memory.memory_kafka import MemoryCluster, MemoryKafka
 from jbm_kafka.ports import Outgoing
 from jbm_kafka.ports.provider import Seen
@@ -24,6 +24,7 @@ from tests.support.store_parts import MadeRecord
 
 ORDERS = Queue("orders")
 BEFORE, AFTER = 1, 2
+ANEW = "anew"
 
 
 def moving() -> Iterator[bytes]:
@@ -60,8 +61,25 @@ class World:
         found = self.kafka.admin().describe(["orders"])["orders"]
         return DestinationInUse(ORDERS, found, self.registry.places, self.kafka.admin(), lambda: seen(self.held))
 
-    def admit(self) -> tuple[int, int]:
-        return admit(self.in_use(), AFTER, add=self._add, others=(), force=False, wait_s=0)
+    def admit(self, partitions: int = AFTER, *, added: Callable[[], None] = lambda: None) -> tuple[int, int]:
+        """`added` is called when the topic has them, and the units are not routed by them yet."""
+
+        def add(count: int) -> None:
+            self._add(count)
+            added()
+
+        return admit(self.in_use(), partitions, add=add, others=(), force=False, wait_s=0)
+
+    def admit_anew(self) -> None:
+        """Somebody else, who has just read the registry, takes back what has begun and begins again."""
+        places = self.one_more_read().places
+        places.change("orders", self.topic_id, lambda found: found.given_up(found.admission).admitting(AFTER, ANEW))
+
+    def one_more_read(self) -> Registry:
+        """As one that has read all there is."""
+        made = self.one_more()
+        made.refresh()
+        return made
 
     def _add(self, partitions: int) -> None:
         self.added.append(partitions)
@@ -138,3 +156,55 @@ def test_who_has_not_read_the_registry_for_longer_than_his_lease_routes_nothing_
     world.registry.refresh()
     assert world.in_use().now().paths.keys() == {unit}, "it was not claimed, and the admission moves it"
     assert not places.is_stale
+
+
+def test_a_run_that_was_overtaken_does_not_end_the_admission_of_who_overtook_it(world: World) -> None:
+    """Of UNIT-11: it had read what is held before the other's wait began, and would move a unit that came since."""
+    unit = next(moving())
+
+    def overtaken() -> None:
+        world.admit_anew()
+        world.held.append(unit)
+
+    with pytest.raises(IllegalStateError, match=r"somebody else has admitted .* meanwhile, 1 of them, or has begun to"):
+        world.admit(added=overtaken)
+    assert world.in_use().now() == UnitPlaces(BEFORE, AFTER, ANEW)
+    assert world.admit() == (BEFORE, AFTER)
+    assert world.in_use().now().partition(unit) == 0
+
+
+def test_a_run_that_is_refused_after_it_was_overtaken_leaves_the_others_admission_alone(world: World) -> None:
+    """Of UNIT-11: who overtook it was told that others had ended his."""
+
+    def overtaken() -> None:
+        world.admit_anew()
+        raise IllegalStateError("the cluster has no room for one more")
+
+    with pytest.raises(IllegalStateError, match="no room"):
+        world.admit(added=overtaken)
+    assert world.in_use().now() == UnitPlaces(BEFORE, AFTER, ANEW)
+
+
+def test_who_takes_an_admission_back_takes_back_the_one_that_he_has_seen(world: World) -> None:
+    """Of UNIT-11: not one that has begun since."""
+    world.in_use().change(lambda places: places.admitting(AFTER, "seen"))
+    world.admit_anew()
+    assert world.admit(BEFORE) == (BEFORE, BEFORE)
+    assert world.in_use().now() == UnitPlaces(BEFORE, AFTER, ANEW)
+    assert world.admit(BEFORE) == (BEFORE, BEFORE)
+    assert world.in_use().now() == UnitPlaces(BEFORE)
+
+
+def test_an_admission_and_the_paths_of_a_deleted_topic_are_not_taken_for_its_successors(world: World) -> None:
+    """Of UNIT-11: its units would go to partitions that another topic of that name had."""
+    unit = next(moving())
+    world.in_use().change(lambda places: places.admitting(AFTER, "old").claimed([unit]))
+    world.kafka.admin().delete_topics(["orders"])
+    world.cluster.create_topic("orders", AFTER, {})
+    found = world.in_use().found
+    assert found.topic_id != world.topic_id
+    old = world.registry.places.of("orders", world.topic_id)
+    assert old == UnitPlaces(BEFORE, AFTER, "old", {unit: Path(0)})
+    assert world.registry.places.of("orders", found.topic_id) is None
+    world.registry.ensure("orders", found.topic_id, AFTER)
+    assert world.in_use().now() == UnitPlaces(AFTER)
