@@ -31,7 +31,8 @@ CALM_ROUNDS = 10_000
 CALM_MS = 40
 """Time that passes in each."""
 STUCK_ROUNDS = 500
-"""With no checkpoint in so many rounds nothing will come any more: 20 s, more than any timeout here."""
+"""With nothing handed over and nothing ended in so many rounds nothing will come any more: 20 s, more than any timeout
+here. Checkpoints do not count: an operator's command that has no effect has one, too, and is repeated for ever."""
 LINES_SHOWN = 60
 
 
@@ -209,12 +210,12 @@ class Simulation:
 
     def _calm_rounds(self) -> None:
         """As many as it takes, while something changes and as long as one message may take."""
-        progress, idle = -1, 0
+        progress, idle = (-1, -1), 0
         for _ in range(CALM_ROUNDS):
             self._calm_round()
-            done = sum(changelog.version for changelog in self.world.recorder.paper.changelogs.values())
+            done = self.world.recorder.paper.hand_overs, self._unfinished()
             progress, idle = done, idle + 1 if done == progress else 0
-            if idle > STUCK_ROUNDS or not self._unfinished():
+            if idle > STUCK_ROUNDS or not done[1]:
                 break
 
     def _calm_round(self) -> None:
