@@ -9,11 +9,12 @@ import pytest
 from jbm_kafka.codec.command_records import Answer, Command
 from jbm_kafka.codec.dead_letter import origin_of
 from jbm_kafka.core.address_settings import AddressSettings
+from jbm_kafka.core.reference import DEPARTING
 from jbm_kafka.core.selectors.selector import parse_selector
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.memory.memory_kafka import MemoryCluster
 from tests.sidecar.parts import link_of
-from tests.sidecar.stepped import QUEUE, SteppedSidecar
+from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.support.manual_clock import ManualClock
 
 DLQ = "DLQ"
@@ -144,3 +145,83 @@ def test_why_a_copy_cannot_leave_is_logged_without_its_unit(
     process.run(lambda: "cannot leave for DLQ" in caplog.text)
     assert "its unit is in it" in caplog.text
     assert "joe" not in caplog.text
+
+
+def moves(process: SteppedSidecar, *commands: Command) -> list[Answer]:
+    """What the owner says to moves that come in the same turn, in the order of its answers."""
+    answers: list[Answer] = []
+    for command in commands:
+        process.group_worker.command(command, answers.append)
+    process.run(lambda: len(answers) == len(commands))
+    return answers
+
+
+def move_of(*offsets: int, partition: int = 0) -> Command:
+    arguments = {"offsets": offsets, "to": "parked"}
+    return Command(f"move {offsets} of {partition}", QUEUE.group_id(), partition, "move", arguments)
+
+
+def bodies_at(cluster: MemoryCluster, topic: str) -> list[bytes | None]:
+    log = cluster.log(topic, 0)
+    return [record.value() for record in log.read(log.begin, 10, committed_only=True)[0]]
+
+
+def test_a_move_that_comes_with_another_passes_nothing_that_could_not_be_moved(cluster: MemoryCluster) -> None:
+    """Of UNIT-14, UNIT-1: of a unit the later message was moved, and the earlier one waited where it had been."""
+    process = SteppedSidecar("one", cluster)
+    process.attach("s")
+    process.run(lambda: 0 in process.group_worker.data.channels)
+    process.send("first", "second", unit=b"u")
+    process.run(lambda: len(process.group_worker.data.channels[0].state.unsettled) == 2)
+    cluster.create_topic("parked", 1, {})
+    refusals = ["too odd"]
+    cluster.faults.refuse = lambda record: refusals.pop() if record.topic == "parked" and refusals else None
+    failed, moved = moves(process, move_of(0), move_of(0, 1))
+    assert "too odd" in failed.error
+    assert (moved.result["done"], moved.result["gone"]) == ([0, 1], [])
+    assert bodies_at(cluster, "parked") == [b"first", b"second"]
+    process.crash()
+
+
+def test_two_moves_that_come_together_are_both_carried_out_and_each_is_answered_again(cluster: MemoryCluster) -> None:
+    """Of UNIT-14: of the same partition one after the other, of another at once; who asks again hears the same."""
+    process = SteppedSidecar("one", cluster, partitions=2)
+    process.attach("s")
+    process.run(lambda: len(process.group_worker.data.channels) == 2)
+    for partition in range(2):
+        process.send("a", "b", partition=partition)
+    channels = process.group_worker.data.channels
+    process.run(lambda: all(len(channel.state.unsettled) == 2 for channel in channels.values()))
+    cluster.create_topic("parked", 1, {})
+    asked = [move_of(0), move_of(1), move_of(0, partition=1)]
+    done = {answer.id: answer.result["done"] for answer in moves(process, *asked)}
+    assert [done[each.id] for each in asked] == [[0], [1], [0]]
+    assert bodies_at(cluster, "parked") == [b"a", b"a", b"b"], "one partition waited for the other"
+    again = moves(process, move_of(1), move_of(0, partition=1))
+    assert [answer.result["done"] for answer in again] == [[1], [0]]
+    assert len(bodies_at(cluster, "parked")) == 3
+    process.crash()
+
+
+def test_who_asks_again_for_a_move_that_is_on_its_way_is_not_told_that_nothing_was_there(
+    cluster: MemoryCluster,
+) -> None:
+    """Of UNIT-14: an answer was late, so the command came a second time."""
+    process = SteppedSidecar("one", cluster)
+    process.attach("s")
+    process.run(lambda: 0 in process.group_worker.data.channels)
+    process.send("a")
+    state = process.group_worker.data.channels[0].state
+    process.run(lambda: bool(state.unsettled))
+    cluster.create_topic("parked", 1, {})
+    process.held.add(CHECKPOINTS)
+    answers: list[Answer] = []
+    process.group_worker.command(move_of(0), answers.append)
+    process.run(lambda: DEPARTING in state.in_hand)
+    process.group_worker.command(move_of(0), answers.append)
+    process.run_for(500)
+    process.held.clear()
+    process.run(lambda: bool(answers))
+    process.run_for(500)
+    assert [answer.result["done"] for answer in answers] == [[0]]
+    process.crash()
