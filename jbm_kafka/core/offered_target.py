@@ -27,15 +27,46 @@ class OfferedLimits(NamedTuple):
 USUAL: Final = OfferedLimits()
 
 
+class OfferedPace:
+    """What channels of one group that are opened together know of each other's steps.
+
+    A backlog comes partition by partition. If each found out for itself how fast its receivers are, they would wait for
+    as many checkpoints again with every one.
+    """
+
+    __slots__ = ("_step", "_told_at_ms")
+
+    def __init__(self) -> None:
+        self._step = 0
+        self._told_at_ms = 0
+
+    def tell(self, step: int, now_ms: int) -> None:
+        """A channel's step is so large now."""
+        if step >= self.latest(now_ms):
+            self._step, self._told_at_ms = step, now_ms
+
+    def latest(self, now_ms: int) -> int:
+        """The largest step that was told in the last second; 0: none."""
+        return self._step if now_ms - self._told_at_ms <= 2 * HALF_MS else 0
+
+
 class OfferedStep:
     """The step of one channel's mark, by how fast the last one was used up. Times are milliseconds of one clock."""
 
-    __slots__ = ("_begun_at_ms", "_limits", "is_short", "step")
+    __slots__ = ("_begun_at_ms", "_has_stopped", "_is_late", "_limits", "_pace", "_used_ms", "is_short", "step")
 
-    def __init__(self, limits: OfferedLimits) -> None:
+    def __init__(self, limits: OfferedLimits, pace: OfferedPace) -> None:
         assert 1 <= limits.least <= limits.most, limits
         self._limits = limits
+        self._pace = pace
         self._begun_at_ms: int | None = None
+        """None: hand-over stands still, or has not begun."""
+        self._used_ms: int | None = None
+        """How long this step was in use before it stood still; None: none was asked for, nothing handed over."""
+        self._is_late = False
+        """The mark was raised when it was reached already, so that hand-over waits for this step from its beginning."""
+        self._has_stopped = False
+        """It was reached before it was recorded that it was raised."""
         self.step = limits.least
         """Offsets."""
         self.is_short = False
@@ -47,20 +78,36 @@ class OfferedStep:
         return self.step - self.step // 2
 
     def begin(self, now_ms: int) -> None:
-        """Messages are handed over; of a step begun already: nothing."""
+        """Messages are handed over, or again; while they are: nothing."""
         if self._begun_at_ms is None:
-            self._begun_at_ms = now_ms
+            self._used_ms = self._used_ms or 0
+            self._begun_at_ms = now_ms - self._used_ms
 
-    def next_step(self, now_ms: int) -> int:
-        """The mark is raised now: by how much."""
-        took_ms = HALF_MS if self._begun_at_ms is None else now_ms - self._begun_at_ms
-        self._begun_at_ms = now_ms
-        self.is_short = took_ms < HALF_MS // 2
+    def stop(self, now_ms: int) -> None:
+        """The mark is reached: how long the checkpoint takes that raises it says nothing of how fast messages go."""
+        self._has_stopped = not self._is_late
+        if self._begun_at_ms is not None:
+            self._used_ms, self._begun_at_ms = now_ms - self._begun_at_ms, None
+
+    def next_step(self, now_ms: int, *, is_reached: bool = False) -> int:
+        """The mark is raised now: by how much. `is_reached`: what comes next lies beyond it."""
+        took_ms = self._used_ms if self._begun_at_ms is None else now_ms - self._begun_at_ms
+        if took_ms is not None:
+            self._judge(took_ms, now_ms)
+        self._used_ms = 0
+        if self._begun_at_ms is not None:
+            self._begun_at_ms = now_ms
+        self._has_stopped, self._is_late = False, is_reached
+        return self.step
+
+    def _judge(self, took_ms: int, now_ms: int) -> None:
+        """The step was in use for so long: not at all where a gap is wider than the step."""
+        self.is_short = took_ms < HALF_MS // 2 or (self._has_stopped and took_ms <= 2 * HALF_MS)
         if self.is_short:
-            self.step = min(self._grown, self._limits.most)
+            self.step = min(max(self._grown, self._pace.latest(now_ms)), self._limits.most)
         elif took_ms > 2 * HALF_MS:
             self.step = max(self.step // 2, self._limits.least)
-        return self.step
+        self._pace.tell(self.step, now_ms)
 
     @property
     def _grown(self) -> int:

@@ -12,6 +12,7 @@ from jbm_kafka.core.changes import TimePassed
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.entries import MessageEvent, MessageFate
 from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
+from jbm_kafka.core.offered_target import OfferedPace
 from jbm_kafka.ports import Clock, Journal, Kafka, KafkaClientError, PartitionUnreadable
 from jbm_kafka.ports.installation import SidecarConfig
 from jbm_kafka.ports.patience import Patience
@@ -180,6 +181,7 @@ class ChannelOpener:
         for partition in partitions:
             if found[partition].closed_because:
                 closed(partition, found[partition].closed_because)
+        pace = OfferedPace()
         channels = [
             OwnedChannel(
                 topic=group.topic,
@@ -197,6 +199,7 @@ class ChannelOpener:
                 ),
                 records_attempts=self._config.persist_delivery_count_before_delivery,
                 offered_limits=self._config.offered_limits,
+                offered_pace=pace,
             )
             for partition in partitions
             if not found[partition].closed_because

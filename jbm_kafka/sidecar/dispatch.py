@@ -170,6 +170,8 @@ class Dispatch:
         if is_at_mark:
             self._at_mark.add(channel)
         is_reached = channel in self._at_mark
+        if granted:
+            channel.mark.note_hand_over(now_ms)
         if granted or is_reached:  # what nobody received from has nothing in doubt after a crash
             channel.mark.raise_ahead(now_ms, is_reached=is_reached)
         return granted

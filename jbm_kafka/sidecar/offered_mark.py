@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.freeze import Freeze
-from jbm_kafka.core.offered_target import OfferedLimits, OfferedStep
+from jbm_kafka.core.offered_target import OfferedLimits, OfferedPace, OfferedStep
 
 
 class OfferedMark:
@@ -16,9 +16,9 @@ class OfferedMark:
 
     __slots__ = ("_is_reached", "_state", "_step", "is_releasing", "target")
 
-    def __init__(self, state: ChannelState, limits: OfferedLimits) -> None:
+    def __init__(self, state: ChannelState, limits: OfferedLimits, pace: OfferedPace) -> None:
         self._state = state
-        self._step = OfferedStep(limits)
+        self._step = OfferedStep(limits, pace)
         self.target = state.offered_position
         """What the next freeze records."""
         self._is_reached = False
@@ -43,6 +43,10 @@ class OfferedMark:
         is_near = self._is_reached or self._step.is_short
         return self.is_releasing or (self.target > self._state.offered_position and is_near)
 
+    def note_hand_over(self, now_ms: int) -> None:
+        """Messages are handed over, or were while it stood still: since then, or again."""
+        self._step.begin(now_ms)
+
     def raise_ahead(self, now_ms: int, *, is_reached: bool = False) -> None:
         """Record ahead that more may be handed over, unless enough is left (`OfferedStep.enough`).
 
@@ -54,10 +58,12 @@ class OfferedMark:
         self._is_reached = is_reached
         if self.target == state.offered_position:
             if is_reached:
-                self.target = max(state.delivered_position, state.watermark, self.target) + self._step.next_step(now_ms)
+                step = self._step.next_step(now_ms, is_reached=True)
+                self.target = max(state.delivered_position, state.watermark, self.target) + step
             elif state.delivered_position + self._step.enough > self.target:
                 self.target = max(state.delivered_position, state.watermark) + self._step.next_step(now_ms)
-        self._step.begin(now_ms)
+        if self.waits:
+            self._step.stop(now_ms)
 
     def begin(self) -> None:
         """After opening: as the last owner left it, so the first hand-over beyond waits for a checkpoint."""

@@ -13,7 +13,7 @@ from jbm_kafka.core.channel_state import ChannelState
 from jbm_kafka.core.departure import attempts_before_departure
 from jbm_kafka.core.entries import ChannelEvents, MessageEvent
 from jbm_kafka.core.freeze import Freeze, freeze
-from jbm_kafka.core.offered_target import USUAL, OfferedLimits
+from jbm_kafka.core.offered_target import USUAL, OfferedLimits, OfferedPace
 from jbm_kafka.core.reference import SessionId
 from jbm_kafka.core.settlement import decide_kept
 from jbm_kafka.ports.completion import Completion
@@ -40,13 +40,15 @@ class OwnedChannel:
         changelog: ChannelChangelog,
         records_attempts: bool = False,
         offered_limits: OfferedLimits = USUAL,
+        offered_pace: OfferedPace | None = None,
     ) -> None:
+        """`offered_pace`: of the channels beside it; None: there are none."""
         self.topic = topic
         self.partition = partition
         self.settings = settings
         self.state = state
         self.changelog = changelog
-        self.mark = OfferedMark(state, offered_limits)
+        self.mark = OfferedMark(state, offered_limits, offered_pace or OfferedPace())
         self.checkpoints = ChannelCheckpoints(records_attempts=records_attempts)
         self.memory = ChannelMemory(state)
         self.is_closing = False

@@ -52,6 +52,7 @@ def channel_with_half_its_mark_used_up(began_at_ms: int) -> OwnedChannel:
     make_durable(channel)
     assert channel.mark.target == state.offered_position == 100
     state.apply(decide_offer(state, "s", limit=60, now_ms=began_at_ms).change)
+    channel.mark.note_hand_over(began_at_ms)
     make_durable(channel)
     return channel
 
