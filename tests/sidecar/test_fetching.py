@@ -15,7 +15,7 @@ from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.config import ENOUGH_AHEAD, FETCH_COUNT_MAX, FETCH_COUNT_MIN, FETCH_PAUSE_MS
 from tests.sidecar.parts import channel_of, link_of
-from tests.sidecar.stepped import QUEUE, SteppedSidecar
+from tests.sidecar.stepped import CHECKPOINTS, QUEUE, SteppedSidecar
 from tests.simulation.workers import SteppedWorker
 from tests.support.manual_clock import ManualClock
 
@@ -162,3 +162,39 @@ def test_what_was_fetched_before_a_seek_took_effect_is_not_taken_in_again(one: S
         one.group_worker.turn.fetching._take_in(fetched)
     assert state.read_position == 3
     assert one.receive(link, 1) == [2]
+
+
+def test_a_backlog_waits_for_a_few_checkpoints_however_long_they_take() -> None:
+    """Their time counted as the receivers': with over 250 ms each handed over 16 messages of a partition, for ever."""
+    one = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False), partitions=4)
+    link = one.attach("s")
+    one.run(lambda: one.group_worker.is_settled)
+    for partition in range(4):
+        one.send(*map(str, range(1_500)), partition=partition)
+    ask(link, 6_000)
+    checkpoints, recorded = 0, list[int]()
+    while len(link.buffer) < 6_000:
+        assert checkpoints < 8, f"{len(link.buffer)} messages after so many checkpoints"
+        one.held.add(CHECKPOINTS)
+        one.run_for(300)
+        one.held.clear()
+        one.run(lambda before=recorded: marks(one) != before)  # type: ignore[misc]
+        checkpoints, recorded = checkpoints + 1, marks(one)
+    one.crash()
+
+
+def marks(one: SteppedSidecar) -> list[int]:
+    return [channel.state.offered_position for channel in one.group_worker.data.channels.values()]
+
+
+def test_of_a_slow_receiver_a_few_messages_are_in_doubt_after_a_crash() -> None:
+    """REDELIVER-1: he has one a second, and what he has not had comes as new."""
+    one = SteppedSidecar("one", MemoryCluster(ManualClock(), waits=False))
+    link = one.attach("s")
+    one.run(lambda: one.group_worker.is_settled)
+    one.send(*map(str, range(100)))
+    for count in range(1, 61):
+        one.receive(link, 1)
+        one.run_for(1_000)
+        assert max(marks(one)) <= count + 16
+    one.crash()
