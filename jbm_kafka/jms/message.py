@@ -21,8 +21,9 @@ from jbm_kafka.core.jms_errors import IllegalStateError, MessageFormatError, Mes
 from jbm_kafka.core.states import MessageState
 from jbm_kafka.core.wrong_values import shown, with_article
 from jbm_kafka.jms.arguments import check_kind
+from jbm_kafka.jms.checked_headers import with_checked_headers
 from jbm_kafka.jms.known_attributes import not_deleted, unknown_attribute
-from jbm_kafka.jms.message_core import MessageCore
+from jbm_kafka.jms.message_core import MessageCore, look_up_headers
 from jbm_kafka.jms.message_properties import TypedProperties, check_group, check_property_name
 from jbm_kafka.jms.received import READERS, KafkaRecord, KafkaView, kafka_view
 
@@ -38,6 +39,7 @@ class Settler(Protocol):
 
 @explained
 @not_deleted
+@with_checked_headers
 @with_inherited
 class Message(MessageCore, TypedProperties):
     """A message without a body; base of all messages.
@@ -109,7 +111,7 @@ class Message(MessageCore, TypedProperties):
     if not TYPE_CHECKING:  # A type checker would take it for "any name is an attribute".
 
         def __getattr__(self, name: str) -> object:
-            """Reads from the record what is asked for the first time; what the application set does not come here."""
+            """Reads a field from the record when it is asked for the first time; what was set does not come here."""
             if name not in READERS:
                 raise self._unknown(name)
             value = READERS[name](self._record)
@@ -124,10 +126,10 @@ class Message(MessageCore, TypedProperties):
 
     def __getstate__(self) -> object:
         """For copies and pickles. One of a received message is detached: writable, and nobody's to settle."""
+        look_up_headers(self)  # from the record, which the copy does not hold
         own, fields = cast(tuple[object, dict[str, object]], super().__getstate__())
         of_dict, of_slots = own if isinstance(own, tuple) else (own, None)
         slots = {name: value for name, value in (of_slots or {}).items() if name not in fields}
-        slots |= {name: getattr(self, name) for name in READERS}  # from the record, which the copy does not hold
         detached = {
             "_record": None,
             "_settler": None,

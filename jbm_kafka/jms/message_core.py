@@ -2,8 +2,8 @@
 
 Unit, id and a property are read from the record when they are asked for, each for itself.
 
-Its fields take any object where an application may set them, for a compiled class would refuse another with an error of
-its own. `Message` says what they are.
+Its fields take any object, for a compiled class would refuse another with an error of its own. `Message` says what they
+are, and `checked_headers` stands between them and applications.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from jbm_kafka.jms.received import READERS, KafkaRecord, decoded_properties, pla
 _FIELDS = (
     "_body",
     "_body_is_read_only",
+    "_correlation_id",
+    "_delivery_count",
+    "_delivery_mode",
+    "_delivery_time",
+    "_destination",
+    "_expiration",
     "_known_id",
     "_known_properties",
     "_known_unit",
+    "_priority",
     "_properties_are_read_only",
     "_record",
+    "_redelivered",
+    "_reply_to",
     "_settler",
-    "correlation_id",
-    "delivery_count",
-    "delivery_mode",
-    "delivery_time",
-    "destination",
-    "expiration",
-    "priority",
-    "redelivered",
-    "reply_to",
-    "state",
-    "timestamp",
-    "type",
+    "_state",
+    "_timestamp",
+    "_type",
 )
 _PERSISTENT: Final = DeliveryMode.PERSISTENT
 _UNREAD: Final = UNSET
@@ -65,22 +65,22 @@ class MessageCore:
         self._body: Body = None
         self._body_is_read_only: object = False
         self._properties_are_read_only: object = False
-        self.destination: object = None
-        self.delivery_count: object = 0
-        self.redelivered: object = False
+        self._destination: object = None
+        self._delivery_count: object = 0
+        self._redelivered: object = False
         self._known_unit: object = None
         self._known_id: object = None
         self._known_properties: object = {}
         # From here on only of messages that were made here, or after somebody looked: `Message.__getattr__` sets them.
-        self.timestamp: object = 0
-        self.correlation_id: object = None
-        self.reply_to: object = None
-        self.delivery_mode: object = _PERSISTENT
-        self.type: object = None
-        self.expiration: object = 0
-        self.delivery_time: object = 0
-        self.priority: object = PRIORITY_DEFAULT
-        self.state: object = None
+        self._timestamp: object = 0
+        self._correlation_id: object = None
+        self._reply_to: object = None
+        self._delivery_mode: object = _PERSISTENT
+        self._type: object = None
+        self._expiration: object = 0
+        self._delivery_time: object = 0
+        self._priority: object = PRIORITY_DEFAULT
+        self._state: object = None
 
     @property
     def unit_of_order(self) -> object:
@@ -109,6 +109,9 @@ class MessageCore:
 
     @message_id.setter
     def message_id(self, told: object) -> None:
+        if told is not None and not isinstance(told, str):
+            text = f"message_id is {shown(told)}: it is a str, or None"
+            raise MessageFormatError(text, header="message_id", value=told)
         self._known_id = told
 
     @property
@@ -141,8 +144,8 @@ class MessageCore:
     def _property_of_all(self, name: object) -> Property | None:
         properties = cast(Mapping[object, Property], self._properties)
         # What we know ourselves comes first: a foreign record may carry headers of these names.
-        if name == DELIVERY_COUNT and self.delivery_count:
-            return Property("int", cast(int, self.delivery_count))
+        if name == DELIVERY_COUNT and self._delivery_count:
+            return Property("int", cast(int, self._delivery_count))
         if name in (UNIT_OF_ORDER, GROUP_ID):
             unit = self.unit_of_order
             of_unit = None if unit is None else Property("string", cast(str, unit))
@@ -208,6 +211,6 @@ def receive_into(
     message._body = body
     message._known_unit = message._known_id = message._known_properties = _UNREAD
     message._body_is_read_only = message._properties_are_read_only = True
-    message.destination = destination
-    message.delivery_count = delivery_count
-    message.redelivered = redelivered
+    message._destination = destination
+    message._delivery_count = delivery_count
+    message._redelivered = redelivered

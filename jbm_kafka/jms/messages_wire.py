@@ -113,7 +113,7 @@ def to_record(
     kind, value = _encoded_body(message)
     look_up_headers(message)
     core: MessageCore = message  # what is asked of it as such is a struct's field, of a Message an attribute to look up
-    reply_to = cast(Destination | None, core.reply_to)
+    reply_to = cast(Destination | None, core._reply_to)
     own: Mapping[str, Property] = {}
     carried: list[Header] = []
     if core._record is not None:
@@ -131,14 +131,14 @@ def to_record(
     try:
         headers = encode_headers(
             message_id=cast(str | None, core.message_id),
-            timestamp_ms=cast(int, core.timestamp) if write_timestamp else 0,
-            correlation_id=cast(str | None, core.correlation_id),
-            type=cast(str | None, core.type),
+            timestamp_ms=cast(int, core._timestamp) if write_timestamp else 0,
+            correlation_id=cast(str | None, core._correlation_id),
+            type=cast(str | None, core._type),
             reply_to=reply_to,
-            delivery_mode=cast(DeliveryMode, core.delivery_mode),
-            priority=cast(int, core.priority),
-            expiration_ms=cast(int, core.expiration),
-            delivery_time_ms=cast(int, core.delivery_time),
+            delivery_mode=cast(DeliveryMode, core._delivery_mode),
+            priority=cast(int, core._priority),
+            expiration_ms=cast(int, core._expiration),
+            delivery_time_ms=cast(int, core._delivery_time),
             body_kind=kind,
             body_codec=_body_codec(message) if kind == OBJECT else None,
             duplicate_id=duplicate_id,

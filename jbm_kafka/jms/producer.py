@@ -15,6 +15,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidDestinationError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import as_destination, checked_flag, checked_timeout_s
+from jbm_kafka.jms.header_values import checked_delivery_mode, checked_priority
 from jbm_kafka.jms.known_attributes import Check, known_attributes, likely_names, take_no_other
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.one_process import of_one_process
@@ -23,7 +24,6 @@ from jbm_kafka.jms.send_group import SendGroup
 from jbm_kafka.jms.send_reports import CompletionListener
 from jbm_kafka.jms.sending import Sending
 from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.jms.stamping import checked_delivery_mode, checked_priority
 
 SEND_TIMEOUT_S = 60.0
 

@@ -65,15 +65,15 @@ def place_id(record: KafkaRecord) -> str:
 
 READERS: Mapping[str, Callable[[KafkaRecord], object]] = MappingProxyType(
     {
-        "timestamp": record_timestamp_ms,
-        "correlation_id": lambda record: header_text(record.headers(), "JMSCorrelationID"),
-        "reply_to": lambda record: header_reply_to(record.headers()),
-        "delivery_mode": record_delivery_mode,
-        "type": lambda record: header_text(record.headers(), "JMSType"),
-        "expiration": lambda record: scan(record.headers()).expiration_ms,
-        "delivery_time": lambda record: scan(record.headers()).delivery_time_ms,
-        "priority": lambda record: scan(record.headers()).priority,
-        "state": lambda _: None,
+        "_timestamp": record_timestamp_ms,
+        "_correlation_id": lambda record: header_text(record.headers(), "JMSCorrelationID"),
+        "_reply_to": lambda record: header_reply_to(record.headers()),
+        "_delivery_mode": record_delivery_mode,
+        "_type": lambda record: header_text(record.headers(), "JMSType"),
+        "_expiration": lambda record: scan(record.headers()).expiration_ms,
+        "_delivery_time": lambda record: scan(record.headers()).delivery_time_ms,
+        "_priority": lambda record: scan(record.headers()).priority,
+        "_state": lambda _: None,
     }
 )
-"""By attribute of a message: its value from the record. `MessageCore` has those that most applications read."""
+"""By field of a `MessageCore`: its value from the record. Those that most applications read it has otherwise."""

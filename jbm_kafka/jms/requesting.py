@@ -13,6 +13,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError, JMSError, RequestTimeou
 from jbm_kafka.core.markers import Unset
 from jbm_kafka.jms.arguments import as_destination, checked_timeout_s
 from jbm_kafka.jms.closing import wait_handling_signals
+from jbm_kafka.jms.header_values import checked_text
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.message_core import look_up_headers
 from jbm_kafka.jms.messages_wire import from_record
@@ -20,7 +21,7 @@ from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requests import Pending
 from jbm_kafka.jms.routing import UnitOfOrder
 from jbm_kafka.jms.session_core import SessionCore
-from jbm_kafka.jms.stamping import as_message, checked_text
+from jbm_kafka.jms.stamping import as_message
 from jbm_kafka.ports.kafka import KafkaRecord
 from jbm_kafka.ports.provider import Provider
 

@@ -8,12 +8,10 @@ from typing import Any, Final
 from jbm_kafka.core.delivery_mode import DeliveryMode
 from jbm_kafka.core.destination import Destination
 from jbm_kafka.core.durations import checked_duration_ms
-from jbm_kafka.core.jms_errors import (
-    MessageFormatError,
-)
-from jbm_kafka.core.wrong_values import checked_int, shown, wrong_type, wrong_value
-from jbm_kafka.jms.arguments import as_destination
+from jbm_kafka.core.jms_errors import MessageFormatError
+from jbm_kafka.core.wrong_values import shown
 from jbm_kafka.jms.bytes_message import BytesMessage
+from jbm_kafka.jms.header_values import checked_delivery_mode, checked_priority, checked_reply_to, checked_text
 from jbm_kafka.jms.map_message import MapMessage
 from jbm_kafka.jms.message import Message, TextMessage
 from jbm_kafka.jms.message_core import MessageCore, look_up_headers, new_into
@@ -54,17 +52,6 @@ def checked_options(
     )
 
 
-def checked_text(name: str, value: object) -> str | None:
-    """A header's text, if it is one.
-
-    Raises:
-        MessageFormatError: it is neither a str nor None.
-    """
-    if value is not None and not isinstance(value, str):
-        raise MessageFormatError(f"{name} is {shown(value)}: it is a str, or None", header=name, value=value)
-    return value
-
-
 def check_duplicate_id(value: object) -> None:
     """An id that is empty names nothing.
 
@@ -75,15 +62,6 @@ def check_duplicate_id(value: object) -> None:
         raise MessageFormatError(
             "duplicate_id is '': it is a text that is not empty, or None", header="duplicate_id", value=value
         )
-
-
-def checked_reply_to(value: object) -> Destination | None:
-    """Where an answer shall go, if that is a destination.
-
-    Raises:
-        InvalidDestinationError: it is something else, such as a bare name.
-    """
-    return None if value is None else as_destination(value, "reply_to")
 
 
 def checked_properties(value: object) -> Mapping[str, object]:
@@ -114,15 +92,15 @@ def set_headers(
         MessageFormatError, InvalidDestinationError: one is not what it should be.
     """
     if correlation_id is not None:
-        message.correlation_id = checked_text("correlation_id", correlation_id)
+        message._correlation_id = checked_text("correlation_id", correlation_id)
     if type is not None:
-        message.type = checked_text("type", type)
+        message._type = checked_text("type", type)
     if reply_to is not None:
-        message.reply_to = checked_reply_to(reply_to)
+        message._reply_to = checked_reply_to(reply_to)
     look_up_headers(message)
-    checked_text("correlation_id", message.correlation_id)
-    checked_text("type", message.type)
-    checked_reply_to(message.reply_to)
+    checked_text("correlation_id", message._correlation_id)
+    checked_text("type", message._type)
+    checked_reply_to(message._reply_to)
 
 
 def stamp(
@@ -135,14 +113,14 @@ def stamp(
     unit: str | None,
 ) -> None:
     """Set the headers a send sets."""
-    message.destination = destination
-    message.delivery_mode = options.delivery_mode
-    message.priority = options.priority
-    message.expiration = now_ms + options.time_to_live_ms if options.time_to_live_ms else 0
-    message.delivery_time = now_ms + options.delivery_delay_ms if options.delivery_delay_ms else 0
-    message.timestamp = now_ms
+    message._destination = destination
+    message._delivery_mode = options.delivery_mode
+    message._priority = options.priority
+    message._expiration = now_ms + options.time_to_live_ms if options.time_to_live_ms else 0
+    message._delivery_time = now_ms + options.delivery_delay_ms if options.delivery_delay_ms else 0
+    message._timestamp = now_ms
     message.message_id = message_id
-    message.redelivered = False
+    message._redelivered = False
     message.unit_of_order = unit
 
 
@@ -167,24 +145,3 @@ def as_message(message: object) -> Message:
         f"message is {shown(message)}: pass str, bytes, a dict or a Message; for other values an ObjectMessage",
         value=message,
     )
-
-
-def checked_priority(value: object) -> int:
-    """Raises InvalidSettingError when it is not a priority."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 9:
-        return checked_int("priority", value, 0, 9, "")
-    return value
-
-
-def checked_delivery_mode(value: object) -> DeliveryMode:
-    """The mode, if it is one or the number of one.
-
-    Raises:
-        InvalidSettingError: it is not.
-    """
-    rule = "it is DeliveryMode.PERSISTENT, NON_PERSISTENT or PERSISTENT_GROUPACK"
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise wrong_type("delivery_mode", value, rule)
-    if value not in tuple(DeliveryMode):
-        raise wrong_value("delivery_mode", value, rule)
-    return DeliveryMode(value)

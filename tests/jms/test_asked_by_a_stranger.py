@@ -6,6 +6,7 @@ import inspect
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -14,10 +15,13 @@ from jbm_kafka import (
     NO_UNIT,
     AcknowledgeMode,
     BytesMessage,
+    Context,
+    DeliveryMode,
     MapMessage,
     Message,
     ObjectMessage,
     Queue,
+    Session,
     StreamMessage,
     TextMessage,
     Topic,
@@ -175,3 +179,63 @@ def test_what_a_user_of_the_core_interfaces_gets_hold_of_says_what_it_is() -> No
 
 def test_the_module_of_errors_lists_errors_alone() -> None:
     assert [name for name in dir(errors) if not name.startswith("__")] == sorted(errors.__all__)
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "kind", "said"),
+    [
+        ("priority", "x", errors.InvalidTypeError, "priority is 'x': it is an int from 0 to 9"),
+        ("priority", 10, errors.InvalidSettingError, "priority is 10: it is an int from 0 to 9"),
+        ("timestamp", 1.5, errors.InvalidTypeError,
+         "timestamp is 1.5: it is an int of milliseconds since 1970, 0 for none, of at least 0"),
+        ("expiration", -1, errors.InvalidSettingError,
+         "expiration is -1: it is an int of milliseconds since 1970, 0 for none, of at least 0"),
+        ("delivery_mode", 3.5, errors.InvalidTypeError,
+         "delivery_mode is 3.5: it is DeliveryMode.PERSISTENT, NON_PERSISTENT or PERSISTENT_GROUPACK"),
+        ("correlation_id", 5, errors.MessageFormatError, "correlation_id is 5: it is a str, or None"),
+        ("message_id", 5, errors.MessageFormatError, "message_id is 5: it is a str, or None"),
+        ("reply_to", "q", errors.InvalidDestinationError,
+         "reply_to is 'q': it is a Queue, not its name; use Queue('q')"),
+        ("destination", "q", errors.InvalidDestinationError,
+         "destination is 'q': it is a Queue, not its name; use Queue('q')"),
+        ("redelivered", 1, errors.InvalidTypeError, "redelivered is 1: it is True or False"),
+        ("delivery_count", None, errors.InvalidTypeError,
+         "delivery_count is None: it is an int of hand-overs of at least 0"),
+        ("state", "NEW", errors.InvalidTypeError,
+         "state is 'NEW': it is what a browser tells of its message: a MessageState, or None"),
+    ],
+)  # fmt: skip
+def test_a_header_of_a_message_was_set_to_nonsense(
+    world: MemoryWorld, header: str, value: object, kind: type[errors.JMSError], said: str
+) -> None:
+    with world.factory().create_context() as context:
+        made = context.create_producer().send(ORDERS, "a", priority=7)
+        received = context.create_consumer(ORDERS).receive(10)
+        for message in (TextMessage("a"), made, received):
+            before = getattr(message, header)
+            with pytest.raises(kind) as caught:
+                setattr(message, header, value)
+            assert str(caught.value) == said
+            assert getattr(message, header) == before
+            setattr(message, header, before)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(
+            getattr(Session, f"create_{kind}")
+            for kind in ("consumer", "durable_consumer", "shared_consumer", "browser")
+        ),
+        *(getattr(Context, f"create_{kind}") for kind in ("consumer", "browser")),
+    ],
+)
+def test_help_of_what_is_made_with_options_tells_each(call: Callable[..., object]) -> None:
+    told = inspect.getdoc(call) or ""
+    options = [each.name for each in inspect.signature(call).parameters.values() if each.default is not each.empty]
+    assert [option for option in options if option not in told] == []
+
+
+@pytest.mark.parametrize("kind", [AcknowledgeMode, DeliveryMode])
+def test_help_of_a_mode_tells_each_member(kind: type[Enum]) -> None:
+    assert [name for name in kind.__members__ if not re.search(rf"\b{name}\b", kind.__doc__ or "")] == []

@@ -1,0 +1,62 @@
+"""Headers of a message that are checked where an application sets them, and not where they are used, if ever.
+
+A `__setattr__` would be asked for every field of every message. So the fields are those of `MessageCore`, under names
+of their own, which receives and sends set as they are; before them stand properties, for applications. To read one goes
+through C alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from types import MappingProxyType
+from typing import TypeVar
+
+from jbm_kafka.jms.arguments import as_destination, checked_flag
+from jbm_kafka.jms.header_values import (
+    checked_count,
+    checked_delivery_mode,
+    checked_instant,
+    checked_priority,
+    checked_reply_to,
+    checked_state,
+    checked_text,
+)
+from jbm_kafka.jms.message_core import MessageCore
+
+T = TypeVar("T")
+
+_CHECKS: Mapping[str, Callable[[str, object], object]] = MappingProxyType(
+    {
+        "timestamp": checked_instant,
+        "correlation_id": checked_text,
+        "reply_to": lambda _, value: checked_reply_to(value),
+        "destination": lambda _, value: None if value is None else as_destination(value),
+        "delivery_mode": lambda _, value: checked_delivery_mode(value),
+        "redelivered": checked_flag,
+        "type": checked_text,
+        "expiration": checked_instant,
+        "delivery_time": checked_instant,
+        "priority": lambda _, value: checked_priority(value),
+        "delivery_count": checked_count,
+        "state": lambda _, value: checked_state(value),
+    }
+)
+"""By header: what makes of a value the one that is kept, or raises."""
+
+
+def with_checked_headers(cls: type[T]) -> type[T]:
+    """The class, Message, whose headers refuse a value that they cannot have."""
+    for name, check in _CHECKS.items():
+        setattr(cls, name, _checked(name, check))
+    return cls
+
+
+def _checked(name: str, check: Callable[[str, object], object]) -> property:
+    field = f"_{name}"
+    keep = vars(MessageCore)[field].__set__
+
+    def set_checked(message: object, value: object) -> None:
+        keep(message, check(name, value))
+
+    return property(attrgetter(field), set_checked)
