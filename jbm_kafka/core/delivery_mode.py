@@ -7,7 +7,12 @@ from jbm_kafka.core.member_names import NamedMembers, of_no_member
 
 
 class DeliveryMode(IntEnum, metaclass=NamedMembers):
-    """How long a send waits; the numbers of the first two are those of JMS."""
+    """How long a send waits; the numbers of the first two are those of JMS.
+
+    NON_PERSISTENT: it does not; a failure may lose the message.
+    PERSISTENT: until every in-sync replica has the message.
+    PERSISTENT_GROUPACK: only every n-th send does, for all before it. Received, the message is PERSISTENT.
+    """
 
     NON_PERSISTENT = 1
     """The send does not wait; a failure may lose the message (SEND-2)."""

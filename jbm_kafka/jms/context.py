@@ -275,13 +275,19 @@ class Context:
         )
 
     def create_producer(self) -> ContextProducer:
-        """A producer without a destination of its own."""
+        """A producer without a destination of its own: each send names it first, `send(queue, message)`."""
         return ContextProducer(self._session.create_producer())
 
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False, prefetch: int | None = None
     ) -> MessageConsumer:
-        """A consumer; starts the connection."""
+        """A consumer of a queue or topic; starts the connection. Arguments and errors as of Session.create_consumer.
+
+        Args:
+            selector: which messages it gets, as "region = 'EU'"; None: each.
+            no_local: of a topic, True: not what this context sends.
+            prefetch: messages that it may hold unacknowledged, 1 to 1,000,000; None: the default.
+        """
         self._connection.start()
         return self._session.create_consumer(destination, selector, no_local, prefetch)
 
@@ -313,7 +319,12 @@ class Context:
     def create_browser(
         self, queue: Destination, selector: str | None = None, include: str = "deliverable"
     ) -> QueueBrowser:
-        """The messages of a queue, consumed by nobody."""
+        """The messages of a queue, consumed by nobody. Arguments and errors as of Session.create_browser.
+
+        Args:
+            selector: which messages it shows, as "region = 'EU'"; None: each.
+            include: "deliverable": what could be received now; "all": everything that the queue holds.
+        """
         return self._session.create_browser(queue, selector, include)
 
     def create_text_message(self, text: str | None = None) -> TextMessage:

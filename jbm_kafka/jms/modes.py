@@ -12,7 +12,19 @@ from jbm_kafka.core.member_names import NamedMembers, of_no_member
 
 
 class AcknowledgeMode(Enum, metaclass=NamedMembers):
-    """What ends a message for a session."""
+    """What ends a message for a session. Given to `create_session` and `create_context`.
+
+    AUTO: the next receive, or a listener that returned.
+    CLIENT: `message.acknowledge()`, everything received up to it; or `session.acknowledge()`, all.
+    INDIVIDUAL: `message.acknowledge()`, this message alone, in any order; `message.nack()` refuses it.
+    TRANSACTED: `session.commit()`, receives and sends as one unit of work; `session.rollback()` undoes it.
+    DUPS_OK: as AUTO, but many at once, after a number of messages or milliseconds: a crash repeats them.
+    PRE: its arrival in the consumer's buffer: a failure may lose it, and seldom repeats it.
+    NO: that the application gets it; nothing is acknowledged.
+
+    Other names of the same, as in JMS: AUTO_ACKNOWLEDGE, CLIENT_ACKNOWLEDGE, SESSION_TRANSACTED,
+    INDIVIDUAL_ACKNOWLEDGE, DUPS_OK_ACKNOWLEDGE, PRE_ACKNOWLEDGE, NO_ACKNOWLEDGE.
+    """
 
     AUTO = "auto"
     """The next receive, or a listener that returned (ACK-1)."""

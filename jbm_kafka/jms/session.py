@@ -11,7 +11,7 @@ from typing import Self
 from jbm_kafka.codec.typed_values import Value
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jbm_kafka.core.jms_errors import IllegalStateError, JMSError
+from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.subscription import Source, checked_subscription_name
@@ -34,11 +34,12 @@ from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.producer import MessageProducer
 from jbm_kafka.jms.requesting import SendOptionsOfRequest, reply_to
 from jbm_kafka.jms.routing import UnitOfOrder
+from jbm_kafka.jms.session_consumers import SessionConsumers
 from jbm_kafka.jms.session_core import CALL_TIMEOUT_S, SessionCore
 from jbm_kafka.jms.session_ends import close_sessions
 from jbm_kafka.jms.strategies import strategy_for, with_triggers
 from jbm_kafka.jms.stream_message import StreamMessage
-from jbm_kafka.jms.subscribing import begin_use, durable, lasting, private, shared
+from jbm_kafka.jms.subscribing import durable, lasting, private, shared
 from jbm_kafka.jms.transaction_block import TransactionBlock
 
 SENDS_MAX = 1_000_000
@@ -74,12 +75,9 @@ class Session:
         self._strategy: AcknowledgeStrategy = strategy_for(self._core)
         self._listening = Listening(self._core, self._strategy)
         self._connection = connection
-        self._consumers: list[MessageConsumer] = []
-        self._default_prefetch = connection.defaults.prefetch
+        self._consumers = SessionConsumers(self._core)
         self._block = TransactionBlock(is_closed=lambda: self._core.is_closed_here)
         """`with session.transaction()`."""
-        self._is_new = True
-        """It had no consumer yet."""
         self._closer = 0
         """The thread that carries the closing out."""
         self._is_over = False
@@ -135,13 +133,20 @@ class Session:
     ) -> MessageConsumer:
         """A consumer of a queue, or of a topic from now on until it is closed (TOPIC-1).
 
-        With a selector it gets what that chooses. What it does not choose stays in the queue, and holds its unit there
-        until somebody else took it (UNIT-6); a topic's consumer never has it. On a started connection it returns when
-        partitions are assigned and recovered.
+        On a started connection it returns when partitions are assigned and recovered.
+
+        Args:
+            destination: a Queue or a Topic, not its name.
+            selector: which messages it gets, as "region = 'EU'"; None: each. What it does not choose stays in the
+                queue, and holds its unit there until somebody else took it (UNIT-6); a topic's consumer never has it.
+            no_local: of a topic, True: not what its own connection sends.
+            prefetch: messages that it may hold unacknowledged, 1 to 1,000,000; None: the session's default.
 
         Raises:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
             InvalidDestinationError: the destination does not exist or cannot be one; the session can be used as before.
+            InvalidSettingError: the prefetch or no_local cannot be so; of a wrong type InvalidTypeError.
+            IllegalStateError: the session is closed or used by another thread, or no_local is given for a queue.
         """
         chosen = parse_selector(selector)
 
@@ -165,6 +170,11 @@ class Session:
         chooses. Another topic, selector or no_local than it had: the old subscription is dropped with all it holds, and
         another made.
 
+        Args:
+            topic: a Topic, not its name.
+            name: of the subscription.
+            selector, no_local, prefetch: as of `create_consumer`.
+
         Raises:
             IllegalStateError: there is no client id, or the subscription has a consumer, or it is a shared one.
             InvalidDestinationError: the topic cannot be used, or does not keep its messages.
@@ -184,6 +194,11 @@ class Session:
     ) -> MessageConsumer:
         """One of several consumers that share each message of a topic among them (TOPIC-3), while there is one.
 
+        Args:
+            topic: a Topic, not its name.
+            name: of the subscription; all with one name share it.
+            selector, prefetch: as of `create_consumer`; all of a subscription have one selector.
+
         Raises:
             IllegalStateError: a subscription of this name is in use for another topic or with another selector.
         """
@@ -198,6 +213,8 @@ class Session:
         self, topic: Topic, name: str, selector: str | None = None, prefetch: int | None = None
     ) -> MessageConsumer:
         """One of several consumers of a durable subscription (TOPIC-3), which keeps what comes while there is none.
+
+        Arguments as of `create_shared_consumer`.
 
         Raises:
             IllegalStateError: a subscription of this name is in use for another topic or with another selector, or it
@@ -224,31 +241,24 @@ class Session:
     def _consumer(
         self, source_of: Callable[[], Source], prefetch: int | None, selector: Selector | None
     ) -> MessageConsumer:
-        with self._core.in_use(beside_listener=True):
-            source = source_of()
-            room = self._default_prefetch if prefetch is None else checked_prefetch(prefetch)
-            consumer = MessageConsumer(self._core, self._strategy, self._listening, source, room, selector)
-            self._strategy.consumer_made(consumer._link)
-            self._is_new = False
-            begin_use(self._connection, source, consumer._link, selector)
-            self._strategy.let_go_closed()
-            self._consumers = [*self._open_consumers(), consumer]
-            self._core.links.add(source, consumer._link)
-            with self._forgotten_if_refused(consumer):
-                consumer._inbox.connect()
-            self._core.wake()
-        if self._connection.is_started:
-            with self._forgotten_if_refused(consumer):
-                consumer._waiting.until_ready()
-        return consumer
+        return self._consumers.make(source_of, prefetch, selector, self._strategy, self._listening)
 
     def create_browser(
         self, queue: Destination, selector: str | None = None, include: str = "deliverable"
     ) -> QueueBrowser:
-        """The messages of a queue, consumed by nobody (UNIT-13); with a selector, those it chooses.
+        """The messages of a queue, consumed by nobody (UNIT-13). Each iteration of the browser looks anew.
+
+        Args:
+            queue: a Queue, not its name.
+            selector: which messages it shows, as "region = 'EU'"; None: each.
+            include: "deliverable": what could be received now, of each unit the first at most; "all": everything that
+                the queue holds, also what is blocked, delayed or in hand, and `message.state` says which is in hand.
 
         Raises:
             InvalidSelectorError: the selector is wrong; `position` tells the column.
+            InvalidSettingError: `include` is another word; of a wrong type InvalidTypeError.
+            InvalidDestinationError: it is no queue. Whether the queue is there shows when the browser is iterated.
+            IllegalStateError: the session is closed.
         """
         self._core.check_open()
         return QueueBrowser(self._core, as_queue(queue, "queue"), selector=selector, include=include)
@@ -361,7 +371,7 @@ class Session:
     def set_default_prefetch(self, count: int) -> None:
         """How many messages each consumer made from now on may hold unacknowledged."""
         self._core.check_open()
-        self._default_prefetch = checked_prefetch(count, "count")
+        self._consumers.default_prefetch = checked_prefetch(count, "count")
 
     def set_dups_ok(self, messages: int = MESSAGES, milliseconds: int = MILLISECONDS) -> None:
         """When a DUPS_OK session acknowledges: after so many messages or milliseconds, whichever comes first (ACK-3).
@@ -376,9 +386,9 @@ class Session:
         """
         triggers = Triggers(messages, milliseconds, is_given=True)
         with self._core.in_use():
-            if self._is_new:
-                triggers.check(self._default_prefetch)
-            strategy = with_triggers(self._core, self._strategy, triggers, is_new=self._is_new)
+            if self._consumers.is_first:
+                triggers.check(self._consumers.default_prefetch)
+            strategy = with_triggers(self._core, self._strategy, triggers, is_new=self._consumers.is_first)
             if strategy is not self._strategy:
                 self._strategy, self._listening = strategy, Listening(self._core, strategy)
 
@@ -459,41 +469,16 @@ class Session:
     # -- told by its connection ----------------------------------------------------------------------------------------
 
     def _connection_started(self) -> None:
-        """The connection was started: receivers count from now on; one that is refused keeps no other from it."""
-        self._with_each(lambda consumer: consumer._inbox.connect())
+        self._consumers.connect()
 
     def _wait_ready(self) -> None:
         """Return when all that could connect have their first assignment, and let the listeners begin."""
         try:
-            self._with_each(lambda consumer: consumer._waiting.until_ready())
+            self._consumers.wait_ready()
         finally:
             self._core.wake()
 
     def _connection_stopped(self) -> None:
-        """The connection was stopped: unread messages go back, a running listener finishes."""
+        """The connection was stopped: a running listener finishes, unread messages go back."""
         self._listening.wait_idle()
-        for consumer in self._open_consumers():
-            consumer._inbox.pause()
-
-    def _with_each(self, step: Callable[[MessageConsumer], None]) -> None:
-        error: JMSError | None = None
-        for consumer in self._open_consumers():
-            try:
-                step(consumer)
-            except JMSError as failure:
-                error = error or failure
-        if error is not None:
-            raise error
-
-    def _open_consumers(self) -> list[MessageConsumer]:
-        return [consumer for consumer in self._consumers if not consumer.is_closed]
-
-    @contextmanager
-    def _forgotten_if_refused(self, consumer: MessageConsumer) -> Iterator[None]:
-        """Around a step of making a consumer: when it fails the session is as if it had never been asked for."""
-        try:
-            yield
-        except BaseException:
-            self._core.links.remove(consumer._link)
-            self._consumers = self._open_consumers()
-            raise
+        self._consumers.pause()

@@ -76,7 +76,7 @@ def test_a_selector_that_goes_leaves_its_messages_to_the_others(
     with connection.create_session(AcknowledgeMode.CLIENT) as closing:
         receive_all(closing.create_consumer(one, selector=RED, prefetch=10), 5)
     assert bodies(receive_all(session.create_consumer(one, selector=BLUE), 30)) == [f"blue {n}" for n in range(30)]
-    for consumer in session._open_consumers():
+    for consumer in session._consumers.open():
         consumer.close()
     assert bodies(receive_all(session.create_consumer(one), 30)) == [f"red {n}" for n in range(30)]
 

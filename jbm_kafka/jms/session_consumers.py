@@ -1,0 +1,100 @@
+"""The consumers of a session: made, connected when their connection starts, paused when it stops.
+
+One whose making fails is forgotten, and so is each that was closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from jbm_kafka.core.jms_errors import JMSError
+from jbm_kafka.core.selectors.selector import Selector
+from jbm_kafka.core.subscription import Source
+from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
+from jbm_kafka.jms.arguments import checked_prefetch
+from jbm_kafka.jms.consumer import MessageConsumer
+from jbm_kafka.jms.listening import Listening
+from jbm_kafka.jms.session_core import SessionCore
+from jbm_kafka.jms.subscribing import begin_use
+
+
+class SessionConsumers:
+    """Those of one session, which says who may call."""
+
+    def __init__(self, core: SessionCore) -> None:
+        self._core = core
+        self._consumers: list[MessageConsumer] = []
+        self.default_prefetch = core.connection.defaults.prefetch
+        """Of those made from now on that are given none."""
+        self.is_first = True
+        """The next one made is the first."""
+
+    def make(
+        self,
+        source_of: Callable[[], Source],
+        prefetch: int | None,
+        selector: Selector | None,
+        strategy: AcknowledgeStrategy,
+        listening: Listening,
+    ) -> MessageConsumer:
+        """One more; on a started connection it returns when partitions are assigned and recovered.
+
+        Raises:
+            JMSError: `source_of` raised, or the source cannot be used; the session is as before.
+        """
+        core = self._core
+        with core.in_use(beside_listener=True):
+            source = source_of()
+            room = self.default_prefetch if prefetch is None else checked_prefetch(prefetch)
+            consumer = MessageConsumer(core, strategy, listening, source, room, selector)
+            strategy.consumer_made(consumer._link)
+            self.is_first = False
+            begin_use(core.connection, source, consumer._link, selector)
+            strategy.let_go_closed()
+            self._consumers = [*self.open(), consumer]
+            core.links.add(source, consumer._link)
+            with self._forgotten_if_refused(consumer):
+                consumer._inbox.connect()
+            core.wake()
+        if core.connection.is_started:
+            with self._forgotten_if_refused(consumer):
+                consumer._waiting.until_ready()
+        return consumer
+
+    def open(self) -> list[MessageConsumer]:
+        """Those that are not closed."""
+        return [consumer for consumer in self._consumers if not consumer.is_closed]
+
+    def connect(self) -> None:
+        """The connection was started: they count from now on; one that is refused keeps no other from it."""
+        self._with_each(lambda consumer: consumer._inbox.connect())
+
+    def wait_ready(self) -> None:
+        """Return when all that could connect have their first assignment."""
+        self._with_each(lambda consumer: consumer._waiting.until_ready())
+
+    def pause(self) -> None:
+        """The connection was stopped: unread messages go back."""
+        for consumer in self.open():
+            consumer._inbox.pause()
+
+    def _with_each(self, step: Callable[[MessageConsumer], None]) -> None:
+        error: JMSError | None = None
+        for consumer in self.open():
+            try:
+                step(consumer)
+            except JMSError as failure:
+                error = error or failure
+        if error is not None:
+            raise error
+
+    @contextmanager
+    def _forgotten_if_refused(self, consumer: MessageConsumer) -> Iterator[None]:
+        """Around a step of making a consumer: when it fails the session is as if it had never been asked for."""
+        try:
+            yield
+        except BaseException:
+            self._core.links.remove(consumer._link)
+            self._consumers = self.open()
+            raise
