@@ -38,7 +38,7 @@ class MapMessage(Message):
 
     @property
     def body(self) -> dict[str, Value]:
-        """The values by name; a copy."""
+        """The values by name; a copy, in which you may change what you like: to change the message, set it anew."""
         return {name: held.value for name, held in self._entries.items()}
 
     if TYPE_CHECKING:

@@ -52,7 +52,7 @@ class StreamMessage(Message):
 
     @property
     def body(self) -> list[Value]:
-        """The values; a copy."""
+        """The values; a copy, in which you may change what you like: to change the message, set it anew."""
         return [held.value for held in self._values]
 
     if TYPE_CHECKING:
