@@ -11,6 +11,7 @@ from jbm_kafka.codec.registry_records import SelectorSet, decode_selectors, enco
 from jbm_kafka.core.destination import Queue
 from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.memory.memory_kafka import MemoryCluster
+from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.link import Link
 from jbm_kafka.sidecar.selector_sets import LEAVE_MS
 from jbm_kafka.sidecar.sidecar import Sidecar
@@ -250,3 +251,39 @@ def test_who_joins_without_selectors_while_another_claims_his_is_seen_by_him() -
         sets.claim(ORDERS, is_joining=True)
     cluster.faults.step = None
     assert recorded(one.sidecar) is None, "nobody is bound by what was refused"
+
+
+def test_who_selected_leaves_the_queue_with_its_last_consumer_and_who_selects_nothing_stays_for_a_while(
+    processes: Processes,
+) -> None:
+    """Of SEL-2: a member without a record would select nobody knows what. One that never had any joined anew for each
+    message that was received by a consumer of its own."""
+    _, one = processes.start()
+    members = processes.cluster.group(ORDERS.group_id()).members
+    plain = Consumer(one)
+    plain.close()
+    assert (plain.worker.is_running, len(members)) == (True, 1)
+    selecting = Consumer(one, EU)
+    never_started = Consumer(one, US, started=False)
+    never_started.close()
+    assert (selecting.worker.is_running, len(members)) == (True, 1)
+    selecting.close()
+    assert (selecting.worker.is_running, len(members)) == (False, 0)
+
+
+def test_a_consumer_closes_while_its_selectors_cannot_be_given_up(
+    processes: Processes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of SEL-2: they are free when the process ends, which is said."""
+    _, one = processes.start()
+    consumer = Consumer(one, EU)
+
+    def no_answer(_: str, step: str) -> None:
+        raise KafkaClientError(f"no answer to {step}")
+
+    processes.cluster.faults.step = no_answer
+    with caplog.at_level(logging.WARNING):
+        consumer.close()
+    processes.cluster.faults.step = None
+    assert "queue:orders: its selectors are free for others when this process ends: no answer" in caplog.text
+    assert recorded(one) is not None
