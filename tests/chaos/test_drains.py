@@ -119,6 +119,27 @@ def test_a_receive_that_must_join_beside_a_long_handler_does_not_wait_for_its_en
     assert_untroubled(busy, idle)
 
 
+def test_a_receive_that_must_join_during_a_drain_does_not_wait_for_its_end(
+    bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet
+) -> None:
+    """Ten seconds, and then None: the group lets it in when the drain has ended, which takes up to thirty."""
+    queue = make_queue("q", partitions=2)
+    idle = puppet("idle", session_timeout_ms=SESSION_TIMEOUT_MS, membership_idle_ms=1_000, receiver_idle_ms=500)
+    busy, second = (puppet(name, session_timeout_ms=SESSION_TIMEOUT_MS) for name in ("busy", "second"))
+    idle.ask("open", "s", "CLIENT", queue)
+    wait_until(lambda: not group_members(bootstrap, queue), about="one that has left", timeout_s=SOON_S)
+    busy.ask("open", "s", "CLIENT", queue)
+    send_to_each(bootstrap, queue, "first", partitions=2)
+    receive(busy, "first", 2)
+    second.tell("open", "s", "CLIENT", queue)
+    wait_draining(busy)
+    assert idle.ask("receive", "s", 0) is None
+    assert busy.ask("is_draining", "s"), "it waited for the handler"
+    assert busy.ask("acknowledge", "s", 1) is None
+    assert second.answer() is None
+    assert_untroubled(busy, second, idle)
+
+
 def test_a_third_member_that_joins_during_a_drain_takes_nothing_either(
     bootstrap: str, make_queue: MakeQueue, puppet: MakePuppet
 ) -> None:
