@@ -44,6 +44,10 @@ class MemoryJournal:
                 else:
                     state.entries[key] = value
 
+    def entries(self, channel: str) -> Mapping[bytes, bytes]:
+        state = self._channels.get(channel)
+        return {} if state is None else dict(state.entries)
+
     def discard(self, channel: str) -> None:
         self._channels.pop(channel, None)
 

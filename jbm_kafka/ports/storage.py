@@ -17,6 +17,9 @@ class Journal(Protocol):
     def write(self, batches: Mapping[str, tuple[int, Mapping[bytes, bytes | None]]]) -> None:
         """One atomic batch: for each channel the new changelog position and its changed entries (None deletes)."""
 
+    def entries(self, channel: str) -> Mapping[bytes, bytes]:
+        """All that is known of a channel that is written here; nothing when a batch is missing, or it is unreadable."""
+
     def discard(self, channel: str) -> None: ...
     def close(self) -> None: ...
 

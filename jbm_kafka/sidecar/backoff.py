@@ -45,6 +45,10 @@ class Backoff:
             self._pause_ms[participant] = pause_ms
             self._until_ms[participant] = now_ms + pause_ms
 
+    def pause_ms(self, participant: Participant) -> int:
+        """How long it was left out after the latest refusal; 0: it took part since, or was never refused."""
+        return self._pause_ms.get(participant, 0)
+
     def took_part(self, participants: Iterable[Participant]) -> None:
         """A checkpoint with them was committed."""
         if self._pause_ms:

@@ -38,6 +38,9 @@ class NoJournal:
     def write(self, batches: Mapping[str, tuple[int, Mapping[bytes, bytes | None]]]) -> None:
         return None
 
+    def entries(self, channel: str) -> Mapping[bytes, bytes]:
+        return {}
+
     def discard(self, channel: str) -> None:
         return None
 

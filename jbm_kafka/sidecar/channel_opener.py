@@ -183,30 +183,36 @@ class ChannelOpener:
                 closed(partition, found[partition].closed_because)
         pace = OfferedPace()
         channels = [
-            OwnedChannel(
-                topic=group.topic,
-                partition=partition,
-                state=self._state(found[partition]),
-                settings=self._settings_of(group.destination.name),
-                changelog=ChannelChangelog(
-                    group=group.group_id,
-                    topic=scope.changelog_topic,
-                    topic_id=scope.topic_id,
-                    position=found[partition].changelog_position,
-                    journal_channel=scope.journal_channel(partition),
-                    obsolete=found[partition].obsolete,
-                    is_new_start=found[partition].is_decided_here,
-                ),
-                records_attempts=self._config.persist_delivery_count_before_delivery,
-                offered_limits=self._config.offered_limits,
-                offered_pace=pace,
-            )
+            self._opened(group, scope, found[partition], pace)
             for partition in partitions
             if not found[partition].closed_because
         ]
         for channel in channels:
             _note_skipped(channel, found[channel.partition])
         return channels
+
+    def _opened(
+        self, group: ChannelGroup, scope: ChangelogScope, found: RecoveredChannel, pace: OfferedPace
+    ) -> OwnedChannel:
+        return OwnedChannel(
+            topic=group.topic,
+            partition=found.partition,
+            state=self._state(found),
+            settings=self._settings_of(group.destination.name),
+            changelog=ChannelChangelog(
+                group=group.group_id,
+                topic=scope.changelog_topic,
+                topic_id=scope.topic_id,
+                position=found.changelog_position,
+                journal_channel=scope.journal_channel(found.partition),
+                changelog_id=found.changelog_id,
+                obsolete=found.obsolete,
+                is_new_start=found.is_decided_here,
+            ),
+            records_attempts=self._config.persist_delivery_count_before_delivery,
+            offered_limits=self._config.offered_limits,
+            offered_pace=pace,
+        )
 
     def _state(self, recovered: RecoveredChannel) -> ChannelState:
         state = ChannelState()

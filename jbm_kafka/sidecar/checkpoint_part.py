@@ -29,12 +29,14 @@ class CheckpointPart:
         is_alive: Callable[[], bool],
         give_up: Callable[[Exception], None],
         topic_gone: Callable[[], None],
+        look_at_topics: Callable[[], None],
     ) -> None:
         self._data = data
         self._settle = settle
         self._is_alive = is_alive
         self._give_up = give_up
         self._topic_gone = topic_gone
+        self._look_at_topics = look_at_topics
 
     # -- any thread ------------------------------------------------------------------------------------------------
 
@@ -57,6 +59,9 @@ class CheckpointPart:
 
     def topic_gone(self) -> None:
         self._data.mailbox.post(self._topic_gone)
+
+    def changelog_gone(self) -> None:
+        self._look_at_topics()
 
     # -- the owner thread ------------------------------------------------------------------------------------------
 

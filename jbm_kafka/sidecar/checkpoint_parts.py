@@ -41,6 +41,9 @@ class Participant(Protocol):
     def topic_gone(self) -> None:
         """Nothing of what its topic held can be recorded any more, for that is gone with it."""
 
+    def changelog_gone(self) -> None:
+        """Its changelog was deleted: it is to be made again, and then written anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settling:

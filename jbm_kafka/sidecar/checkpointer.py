@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 RETRY_PAUSE_S = 0.1
 BUG_PAUSE_S = 1.0
 """Before the next checkpoint after one that failed by a bug: it will again, and each time writes a traceback."""
+UNMADE_PAUSE_MS = 8_000
+"""Left out for so long for want of its changelog, which is made again within seconds where that is allowed, a group
+worker gives up, and its receivers are told."""
 ATTEMPTS_MAX = 8
 """Tries of one round before its transfers are given up; what group workers have dirty is tried again for ever."""
 
@@ -257,6 +260,8 @@ class Checkpointer:
                 log.warning("group %s: topic %s does not exist any more", part.group.group_id, ", ".join(lacking))
                 if part.group.topic in lacking:
                     part.participant.topic_gone()
+                elif self._backoff.pause_ms(part.participant) < UNMADE_PAUSE_MS:
+                    part.participant.changelog_gone()
                 else:
                     part.participant.give_up(_gone(lacking))
             if lacking or part in tokens:

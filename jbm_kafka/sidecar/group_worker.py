@@ -97,6 +97,7 @@ class GroupWorker:
             is_alive=lambda: self.is_alive,
             give_up=self._give_up,
             topic_gone=self._nothing_recorded,
+            look_at_topics=parts.look_at_topics,
         )
         self.membership = Membership(parts.config, lingers=group.subscription is None)
         self.assignment = Assignment(

@@ -10,6 +10,7 @@ from jbm_kafka.core.jms_errors import IllegalStateError
 from jbm_kafka.ports.provider import TopicInfo
 from jbm_kafka.sidecar.group_worker import GroupWorker
 from jbm_kafka.sidecar.leaving import STOP_TIMEOUT_S
+from jbm_kafka.sidecar.lost_changelogs import note_changelog
 from jbm_kafka.sidecar.missing_topics import MissingTopics
 from jbm_kafka.sidecar.operator_departures import Reply
 from jbm_kafka.sidecar.topics import Look
@@ -73,6 +74,9 @@ class GroupWorkers:
         for info in look.found:
             self._notify_topic(info)
         for group_worker in self.all():
+            changelog_id = look.changelogs.get(group_worker.data.group.changelog_topic)
+            if changelog_id is not None and not group_worker.data.group.is_temporary:
+                group_worker.post(partial(note_changelog, group_worker.data, changelog_id))
             if group_worker.data.group.topic in look.missing:
                 if group_worker.served.lacks_topic and group_worker.is_running:  # not at one look alone
                     group_worker.post(group_worker.refuse_unmade)

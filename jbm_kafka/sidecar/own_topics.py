@@ -92,19 +92,37 @@ class OwnTopics:
             lambda: self._admin.alter_config(found.name, changes),
         )
 
-    def look(self, destinations: Iterable[Destination]) -> None:
-        """Put right what is not as it must be, if it was asked for; what cannot be is told once."""
+    def look(self, destinations: Iterable[Destination]) -> Mapping[str, str]:
+        """Put right what is not as it must be, if it was asked for; what cannot be is told once.
+
+        `destinations`: whose topics are there. Returns the Kafka ids of their changelogs, by topic.
+        """
         if not self._has_system_topics:
-            return
-        changelogs = [each.changelog_topic(self._namespace) for each in destinations]
+            return {}
+        ids: dict[str, str] = {}
         try:
             self.ensure_system_topics()
-            for found in self._admin.describe(changelogs, with_config=True).values():
-                self._ensure_policy(found, CHANGELOG_CONFIG)
+            changelogs = {each.changelog_topic(self._namespace): each for each in destinations}
+            found = dict(self._admin.describe(list(changelogs), with_config=True))
+            for name in changelogs.keys() - found.keys():
+                found |= self._made_again(name, changelogs[name])
+            for name, changelog in found.items():
+                ids[name] = changelog.topic_id
+                self._ensure_policy(changelog, CHANGELOG_CONFIG)
         except JMSError as error:
             if str(error) not in self._told:
                 self._told.add(str(error))
                 log.warning("%s", error)
+        return ids
+
+    def _made_again(self, name: str, destination: Destination) -> Mapping[str, TopicDescription]:
+        """The changelog that somebody deleted; nothing when the topic itself is gone, too."""
+        topic = destination.kafka_topic(self._namespace)
+        found = self._admin.describe([topic], with_config=True).get(topic)
+        if found is None:
+            return {}
+        self.ensure_changelog(destination, found)
+        return self._admin.describe([name], with_config=True)
 
     def ensure_changelog(self, destination: Destination, found: TopicDescription) -> None:
         """Have the changelog of a destination with this topic, with as many partitions and room for its messages."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from jbm_kafka.codec.record_size import TRUSTED_COMPRESSION
 from jbm_kafka.core.destination import Destination, Topic, colliding_name, name_fault, with_namespace
@@ -39,6 +39,8 @@ class Look:
     """Those that are known, as they are now."""
     present: frozenset[str]
     missing: frozenset[str]
+    changelogs: Mapping[str, str] = field(default_factory=dict)
+    """The Kafka ids of their changelogs, by topic, as far as they are looked after here."""
 
 
 class Topics:
@@ -225,13 +227,13 @@ class Topics:
         Raises:
             KafkaClientError: no answer.
         """
-        self._own.look(list(self._destinations.values()))
         if self._registry is not None:
             self._registry.refresh()
         known, forgotten = dict(self._known), dict(self._forgotten)
         self.follow_pauses()
         names = [info.topic for info in (*known.values(), *forgotten.values())]
         found = self._admin.describe(names)
+        changelogs = self._own.look([each for name, each in self._destinations.items() if self._is_there(name, found)])
         infos = []
         for name, info in known.items():
             now = found.get(info.topic)
@@ -247,7 +249,11 @@ class Topics:
                     log.warning("%s", error)
                     continue
             infos.append(info)
-        return Look(infos, frozenset(found), frozenset(names).difference(found))
+        return Look(infos, frozenset(found), frozenset(names).difference(found), changelogs)
+
+    def _is_there(self, name: str, found: Container[str]) -> bool:
+        info = self.known(name)
+        return info is not None and info.topic in found
 
     def renew(self) -> None:
         """Read the registry, when what was read of it is too old to go by.

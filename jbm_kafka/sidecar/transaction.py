@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Mapping, Sequence
+from typing import NamedTuple
 
 from jbm_kafka.codec.changelog import encode_entry
 from jbm_kafka.codec.events import encode_events, in_portions
@@ -23,11 +24,13 @@ from jbm_kafka.ports import (
     TransactionAborted,
     TransactionalProducer,
 )
+from jbm_kafka.sidecar.channel_changelog import ChannelChangelog, LostEntries
 from jbm_kafka.sidecar.checkpoint_parts import FrozenChannel, FrozenGroup, Transfer
 from jbm_kafka.sidecar.producer_pool import ProducerPool
 from jbm_kafka.sidecar.steps import GO_ON, Steps, Wait
 from jbm_kafka.sidecar.topic_configs import SYSTEM_PARTITIONS
 from jbm_kafka.sidecar.topics import Topics
+from jbm_kafka.store.changelog_reader import CHANGELOG_ID_KEY
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,16 @@ COMMIT_TIMEOUT_S = 10.0
 FIND_OUT_PAUSE_S = 0.2
 HANGS_AFTER = 2
 """So many questions without an answer, of 10 s each on a broker: by then any transaction that is open is overdue."""
+
+
+class _Said(NamedTuple):
+    """What a transaction writes of one channel into its changelog."""
+
+    records: Mapping[bytes, bytes | None]
+    lost: LostEntries | None
+    """Of a changelog that is written anew."""
+    again: Mapping[bytes, bytes]
+    """What is written once more of that."""
 
 
 class TransactionWriter:
@@ -58,7 +71,7 @@ class TransactionWriter:
         self._pool = pool
         self._id: CheckpointId | None = None
         self._tokens: frozenset[object] = frozenset()
-        self._records: dict[FrozenChannel, Mapping[bytes, bytes | None]] = {}
+        self._said: dict[FrozenChannel, _Said] = {}
         self._positions: Mapping[tuple[str, int], int] = {}
         self._has_mark = False
         """The latest transaction carries a mark."""
@@ -135,7 +148,7 @@ class TransactionWriter:
         frozen: Sequence[FrozenGroup],
         transfers: Sequence[Transfer],
     ) -> Steps:
-        self._records = {}
+        self._said = {}
         for transfer in transfers:
             yield GO_ON
             self._tokens = frozenset([transfer])
@@ -164,14 +177,26 @@ class TransactionWriter:
         records = dict(encode_entry(changelog.group, entry) for entry in row.freeze.entries)
         for key in changelog.obsolete:
             records.setdefault(key, None)
-        for key, value in records.items():
+        lost = changelog.lost
+        again = {} if lost is None else self._lost_entries(changelog, lost, records)
+        for key, value in (*again.items(), *records.items()):
             producer.produce(Outgoing(changelog.topic, row.channel.partition, key, value), part)
-        self._records[row] = records
+        self._said[row] = _Said(records, lost, again)
         for events in () if row.events is None else in_portions(row.events):
             key, told = encode_events(events)
             producer.produce(
                 Outgoing(self._topics.events_topic, partition_for(key, SYSTEM_PARTITIONS), key, told), part
             )
+
+    def _lost_entries(
+        self, changelog: ChannelChangelog, lost: LostEntries, records: Mapping[bytes, bytes | None]
+    ) -> Mapping[bytes, bytes]:
+        """What this checkpoint writes once more, because the changelog was deleted."""
+        if lost.must_load:
+            entries = self._journal.entries(changelog.journal_channel)
+            lost.load({key: value for key, value in entries.items() if key != CHANGELOG_ID_KEY})
+            changelog.position = 0  # of the topic that is gone
+        return lost.portion(records)
 
     def write_journal(self, frozen: Sequence[FrozenGroup]) -> None:
         """After the commit: the local cache follows the changelog, never leads (LOG-7)."""
@@ -182,9 +207,19 @@ class TransactionWriter:
                 written = self._positions.get((changelog.topic, row.channel.partition))
                 if written is not None:
                     changelog.written(written)
-                batches[changelog.journal_channel] = (changelog.position, self._records[row])
+                batches[changelog.journal_channel] = (changelog.position, self._journalled(row))
         if batches:
             self._journal.write(batches)
+
+    def _journalled(self, row: FrozenChannel) -> Mapping[bytes, bytes | None]:
+        """What a durable checkpoint said of a channel, and of which topic it is when that is another now."""
+        (records, lost, again), changelog = self._said[row], row.channel.changelog
+        if lost is None:
+            return records
+        lost.written([*again, *records])
+        if lost.is_done and changelog.lost is lost:
+            changelog.lost = None
+        return {**records, CHANGELOG_ID_KEY: lost.changelog_id.encode()}
 
     def missing_topics(self, frozen: Sequence[FrozenGroup], transfers: Sequence[Transfer]) -> frozenset[str]:
         """Those of the topics a refused transaction is about that do not exist; none when Kafka does not answer.

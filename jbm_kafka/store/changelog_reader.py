@@ -57,6 +57,8 @@ class ChangelogContents:
     """The changelog offset of those values that were read now and not from the journal."""
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
     """What the journal lacks."""
+    changelog_id: str = ""
+    """The Kafka id of the topic it was read from; empty: there is none."""
 
     def take(self, key: bytes, value: bytes | None, offset: int) -> None:
         """One record of the changelog, in offset order."""
@@ -101,7 +103,7 @@ def read_changelogs(
         if changelog_id and (content.changes or content.position < ends[partition] or content.position == 0):
             changes = content.changes | {CHANGELOG_ID_KEY: changelog_id}
             batches[scope.journal_channel(partition)] = (ends[partition], changes)
-        content.position = ends[partition]
+        content.position, content.changelog_id = ends[partition], changelog_id.decode()
     if batches:
         journal.write(batches)
     return contents

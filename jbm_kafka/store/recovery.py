@@ -44,6 +44,8 @@ class RecoveredChannel:
     """To apply in this order; the position comes first and is always there."""
     changelog_position: int
     """Everything below was taken into account."""
+    changelog_id: str
+    """The Kafka id of the topic of the changelog; empty: there is none."""
     start_position: int
     """Where to fetch from: the position's watermark."""
     reason: StartReason
@@ -203,6 +205,7 @@ def _recovered(
         partition=partition,
         entries=(position, *sorted(kept.values(), key=entry_order)),
         changelog_position=found.contents.position,
+        changelog_id=found.contents.changelog_id,
         start_position=position.watermark,
         reason=start.reason,
         cause=cause,

@@ -45,6 +45,7 @@ class SteppedSidecar:
         self.clock = cluster.clock
         self.cluster = cluster
         self.kafka = MemoryKafka(cluster)
+        self.journal = MemoryJournal(clock=self.clock)
         self.held: set[str] = set()
         """Names of work that makes no step now."""
         self.workers = SteppedWorkers(self.clock, self._meanwhile)
@@ -57,7 +58,7 @@ class SteppedSidecar:
             kafka=self.kafka,
             clock=wall or self.clock,
             config=replace(config, **(numbers or {})),  # type: ignore[arg-type]
-            stores=Stores(MemoryJournal(clock=self.clock), MemoryHeldStore(), f"jbm.{name}.0", lambda: None),
+            stores=Stores(self.journal, MemoryHeldStore(), f"jbm.{name}.0", lambda: None),
             workers=self.workers,
             chance=lambda: 0.5,
         )

@@ -46,3 +46,15 @@ def test_a_fenced_participant_is_back_soon_and_a_dead_one_is_forgotten() -> None
     pause_ms(backoff, clock)
     backoff.refused([cast(Participant, participant)])
     assert pause_ms(backoff, clock) == REFUSED_PAUSE_MS
+
+
+def test_how_often_a_participant_was_refused_is_told_until_it_takes_part() -> None:
+    """By it a group worker without a changelog waits until that is made again, and not for ever."""
+    clock = ManualClock()
+    backoff, participant = Backoff(clock), cast(Participant, SomeParticipant())
+    told = [backoff.pause_ms(participant)]
+    for _ in range(3):
+        backoff.refused([participant])
+        told.append(backoff.pause_ms(participant))
+    backoff.took_part([participant])
+    assert [*told, backoff.pause_ms(participant)] == [0, 1_000, 2_000, 4_000, 0]

@@ -158,6 +158,7 @@ def test_after_a_batch_that_failed_later_ones_leave_no_hole(tmp_path: Path, capl
     assert "nothing is lost" in caplog.text
     under_test.rocks.__init__(under_test.path)  # type: ignore[misc]  # the disk is well again, the journal is the same
     under_test.journal.write({"a": (7, {b"other": b"7"})})
+    assert under_test.journal.entries("a") == {}, "not all of it is there"
     assert under_test.journal.load("a") == (5, {b"k": b"5"})
     under_test.journal.write({"a": (7, {b"k": b"6", b"other": b"7"})})
     assert under_test.journal.load("a") == (7, {b"k": b"6", b"other": b"7"})
@@ -172,3 +173,12 @@ def test_a_damaged_head_means_unknown_with_one_warning(tmp_path: Path, caplog: p
     assert len(caplog.records) == 1
     assert "rebuilt from the changelog" in caplog.text
     under_test.close()
+
+
+def test_the_entries_of_an_open_channel_are_there_however_long_it_was_idle(under_test: UnderTest) -> None:
+    """They are what its changelog said, if somebody deletes that."""
+    assert under_test.journal.entries("a") == {}
+    under_test.journal.write({"a": (5, {b"k": b"v", b"gone": b"v"}), "aa": (5, {b"other": b"v"})})
+    under_test.journal.write({"a": (6, {b"gone": None})})
+    under_test.clock.jump(2 * JOURNAL_AGE_MS_MAX)
+    assert under_test.journal.entries("a") == {b"k": b"v"}
