@@ -34,7 +34,7 @@ class Dispatch:
         self._settle = settle
         self._departures = departures
         self._turn = 0
-        self.is_hungry = False
+        self.has_unmet_credit = False
         """A link wants more than there was at the last look."""
         self.has_delivered = False
         """The last `deliver` had something to put."""
@@ -53,7 +53,7 @@ class Dispatch:
 
     def grant(self) -> None:
         """Decide who of the links that want some gets what may be handed over now; `deliver` must follow."""
-        self.is_hungry = False
+        self.has_unmet_credit = False
         self._at_mark.clear()
         self.looked_at = 0
         for link in self._data.links.values():
@@ -71,20 +71,20 @@ class Dispatch:
         for channel in channels:
             self._note_own(channel)
             self._is_ranked = self._is_ranked or channel.state.gates.ranked > 0
-        self.is_hungry = not self._ready and not self._own
-        for link in () if self.is_hungry else _in_turn(links, self._turn):
+        self.has_unmet_credit = not self._ready and not self._own
+        for link in () if self.has_unmet_credit else _in_turn(links, self._turn):
             mine = self._own.get(link.terms.session_id, NONE)
             if self._ready or mine:
                 self._grant_link(link, mine)
             else:
-                self.is_hungry = True
+                self.has_unmet_credit = True
 
     def take_back(self) -> None:
         """Instead of `grant` while the queue is paused: nobody gets anything, and what nobody has read goes back.
 
         What cannot go back, for it is acknowledged, is kept back where it is; the next `grant` lets it out.
         """
-        self.is_hungry = False
+        self.has_unmet_credit = False
         self.keep_back()
         for link in self._data.links.values():
             if link.buffer:
@@ -118,7 +118,7 @@ class Dispatch:
                     channels.remove(channel)
                     self._note_empty(channel, own)
         if credit > 0:
-            self.is_hungry = True
+            self.has_unmet_credit = True
 
     def _note_empty(self, channel: OwnedChannel, own: Sequence[OwnedChannel]) -> None:
         """A link got nothing of it. What nobody holds, nobody else could get either: it is not looked at again."""
@@ -141,7 +141,7 @@ class Dispatch:
             else:
                 heapq.heappop(heads)
                 self._note_empty(channel, own)
-        self.is_hungry = self.is_hungry or credit > 0
+        self.has_unmet_credit = self.has_unmet_credit or credit > 0
 
     def _grant_channel(self, link: Link, chooses: int, channel: OwnedChannel, limit: int) -> int:
         state, terms = channel.state, link.terms

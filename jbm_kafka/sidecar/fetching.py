@@ -77,9 +77,9 @@ class Fetching:
         self._take_in(records)
         return bool(records)
 
-    def rest_s(self, *, is_hungry: bool) -> float:
-        """How long the owner thread may wait when there is nothing to do; `is_hungry`: a receiver wants more."""
-        busy = is_hungry or any(not channel.holds_nothing for channel in self._data.channels.values())
+    def rest_s(self, *, has_unmet_credit: bool) -> float:
+        """How long the owner thread may wait when there is nothing to do; `has_unmet_credit`: a receiver wants more."""
+        busy = has_unmet_credit or any(not channel.holds_nothing for channel in self._data.channels.values())
         return numbers.BUSY_POLL_S if busy else numbers.IDLE_POLL_S
 
     def _take_in(self, records: Sequence[KafkaRecord]) -> None:

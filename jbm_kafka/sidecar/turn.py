@@ -123,7 +123,7 @@ class Turn:
 
     @property
     def _rest_s(self) -> float:
-        return self.fetching.rest_s(is_hungry=self.dispatch.is_hungry)
+        return self.fetching.rest_s(has_unmet_credit=self.dispatch.has_unmet_credit)
 
     def serve(self, consumer: GroupConsumer) -> None:
         """What a turn does with what was read and settled."""

@@ -156,7 +156,7 @@ def test_a_turn_looks_at_what_is_ready_and_not_at_every_receiver_that_waits() ->
         group_worker.turn.dispatch.grant()
         group_worker.turn.dispatch.deliver()
     assert group_worker.turn.dispatch.looked_at <= 1
-    assert group_worker.turn.dispatch.is_hungry
+    assert group_worker.turn.dispatch.has_unmet_credit
     assert [link.unread(0) for link in waiting if link.unread(0)] == []
 
 

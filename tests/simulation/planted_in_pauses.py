@@ -37,7 +37,7 @@ def nobody_hears_of_one_that_comes_later(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_is_unread_stays_with_its_receiver(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Dispatch, "take_back", lambda self: setattr(self, "is_hungry", False))
+    patch.setattr(Dispatch, "take_back", lambda self: setattr(self, "has_unmet_credit", False))
 
 
 def what_is_acknowledged_on_arrival_is_handed_over(patch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def what_is_acknowledged_on_arrival_is_handed_over(patch: pytest.MonkeyPatch) ->
 
 def what_is_unread_counts_as_an_attempt(patch: pytest.MonkeyPatch) -> None:
     def take_back(self: Dispatch) -> None:
-        self.is_hungry = False
+        self.has_unmet_credit = False
         for link in self._data.links.values():
             for delivery in link.take_unread() if link.buffer else ():
                 if not delivery.lease.is_revoked:
