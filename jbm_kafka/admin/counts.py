@@ -192,11 +192,12 @@ def count_group(
     parts = list(range(described.partitions))
     topic, begun = described.name, group.begins(described.topic_id)
     begins = admin.begin_positions(topic, parts)
-    # In this order: what is committed in between must not look as if it waited.
+    # In this order: what is committed in between must not look as if it waited. Nor is more settled than there is.
     heads = admin.end_positions(topic, parts, stable=False)
     ends = admin.end_positions(topic, parts, stable=True)
     committed = admin.committed(group.group_id, topic, parts)
-    settled = {p: max(committed[p].position if p in committed else begun.get(p, 0), begins[p]) for p in parts}
+    positions = {p: committed[p].position if p in committed else begun.get(p, 0) for p in parts}
+    settled = {p: max(min(positions[p], ends[p]), begins[p]) for p in parts}
     members = admin.members(group.group_id, topic)
     owners = {partition: member.member_id for member in members for partition in member.partitions}
     is_countable = sum(max(ends[p] - settled[p], 0) for p in parts) <= count_max
