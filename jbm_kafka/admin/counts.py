@@ -73,6 +73,8 @@ class QueueCounts:
     """By so many partitions units are routed; fewer than there are: those that were added must be admitted first."""
     kept_units: int = 0
     """Units that keep the partition they had before more were admitted (`Admin.unit_paths`)."""
+    has_changelog: bool = True
+    """False: somebody deleted it, and nobody has used the queue since; or nobody of ours has used it yet."""
 
     @property
     def is_exact(self) -> bool:
@@ -181,6 +183,7 @@ def count_group(
     count_max: int,
     pause: Pause,
     places: UnitPlaces,
+    has_changelog: bool,
 ) -> QueueCounts:
     """What the queue or subscription holds, whose units are by `places`.
 
@@ -213,6 +216,7 @@ def count_group(
         next_partitions=places.next_partitions,
         unit_partitions=places.partitions,
         kept_units=len(places.paths),
+        has_changelog=has_changelog,
         partitions=tuple(
             counts_of(
                 found.get(p, Tally()) if is_countable else None,

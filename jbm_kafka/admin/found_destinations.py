@@ -58,20 +58,29 @@ class FoundDestinations:
         self._namespace = namespace
 
     def queues(self) -> list[Queue]:
-        """Each Kafka topic that has a changelog and is not a JMS topic."""
+        """Each Kafka topic that has a changelog, or was used as a queue, and is not a JMS topic.
+
+        A changelog that somebody deleted is missing until the next use; what the queue holds is there all the same.
+        """
         topics = self._admin.topic_names()
         self._registry.refresh()
         marked = self._registry.topics_of(self._admin.describe(self._registry.marked_names()))
         prefix = with_namespace("", self._namespace)
         queues = [topic.removesuffix(CHANGELOG_SUFFIX) for topic in topics if topic.endswith(CHANGELOG_SUFFIX)]
         names = [queue.removeprefix(prefix) for queue in queues if queue.startswith(prefix)]
-        found = [name for name in names if name in topics and name not in marked and name_fault(name) is None]
+        beside = [name for name in names if name in topics and name not in marked and name_fault(name) is None]
+        found = {*beside, *self._without_changelog(topics - marked - set(beside))}
         if not self._namespace:
             return [Queue(name) for name in sorted(found)]
         # `shop.orders` may be a queue of no namespace that shares this changelog: then the registry says what is ours.
         doubtful = self._admin.describe([name for name in found if prefix + name in topics])
         theirs = {name for name, topic in doubtful.items() if self._registry.recorded(name, topic.topic_id) is None}
-        return [Queue(name) for name in sorted(set(found) - theirs)]
+        return [Queue(name) for name in sorted(found - theirs)]
+
+    def _without_changelog(self, topics: Collection[str]) -> frozenset[str]:
+        """Those of them that were used as queues."""
+        used = [name for name in self._registry.names_among(topics) if name_fault(name) is None]
+        return self._registry.recorded_of(self._admin.describe(used)) if used else frozenset()
 
     def topics(self) -> list[Topic]:
         """Each Kafka topic that was created or used as a JMS topic."""

@@ -16,7 +16,7 @@ from jbm_kafka.core.selectors.selector import Selector, parse_selector
 from jbm_kafka.core.unit_places import UnitPlaces
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.arguments import check_callable
-from jbm_kafka.jms.browser import check_include
+from jbm_kafka.jms.browser import Include, check_include
 from jbm_kafka.jms.message import Message
 from jbm_kafka.sidecar.hands import Hands
 
@@ -48,7 +48,8 @@ class LookingAdmin(Asking):
         with self._asking(f"count {destination}"):
             source = self._source(destination, subscription, client_id)
             group = self._group(source)
-            described = self._admin.describe([group.topic])[group.topic]
+            topics = self._admin.describe([group.topic, group.changelog_topic])
+            described = topics[group.topic]
             self._registry.refresh()
             name = group.destination.name
             places = self._registry.places.of(name, described.topic_id) or UnitPlaces(described.partitions)
@@ -60,6 +61,7 @@ class LookingAdmin(Asking):
                 count_max=count_max,
                 pause=self._registry.pauses.of(name),
                 places=places,
+                has_changelog=group.changelog_topic in topics,
             )
 
     def browse(
@@ -69,7 +71,7 @@ class LookingAdmin(Asking):
         subscription: str | None = None,
         client_id: str = "",
         selector: str | None = None,
-        include: str = "deliverable",
+        include: Include = "deliverable",
         tell: Tell | None = None,
     ) -> QueueLook:
         """The messages of the queue, or of this subscription of the topic, as a browser shows them (UNIT-13).
@@ -103,7 +105,7 @@ class LookingAdmin(Asking):
         subscription: str | None,
         client_id: str,
         selector: Selector | None,
-        include: str,
+        include: Include,
         not_shown: Counter[Wait],
         hands: Hands,
     ) -> Iterator[Message]:
@@ -141,8 +143,8 @@ class LookingAdmin(Asking):
     def destinations(self) -> list[Queue | Topic]:
         """Every queue and topic, by name.
 
-        A queue is each Kafka topic that has a changelog and is not a JMS topic; a topic is what was created or used as
-        one. What nobody of ours used yet is not among them.
+        A queue is each Kafka topic that has a changelog or was used as a queue, and is not a JMS topic; a topic is what
+        was created or used as one. What nobody of ours used yet is not among them.
         """
         with self._asking("list queues and topics"):
             found: list[Queue | Topic] = [*self._found.queues(), *self._found.topics()]

@@ -23,6 +23,7 @@ NAMED = 5
 """So many namespaces are named."""
 UNKNOWN = "?"
 """In hand: only the processes that receive know."""
+_NO_CHANGELOG = "its changelog is missing; a receiver makes it again (docs: the changelog of a queue)"
 
 
 @click.command()
@@ -96,14 +97,21 @@ def list_queues(cluster: Cluster, as_json: bool) -> None:
     rows += [(topic.name, "topic", count, *[""] * 5) for topic, count, _ in topics]
     table(("name", "kind", "partitions", "held", "delayed", "retried", "receivers", "oldest (UTC)"), rows)
     for counts in found:
-        if counts.for_operator:
-            click.echo(f"{counts.name}: {counts.for_operator} on hold; jbm-kafka explain {counts.name} tells why")
+        _list_beside(counts)
     for name, pause in [*((c.name, c.pause) for c in found), *((t.name, pause) for t, _, pause in topics)]:
         if pause != NOTHING:
             click.echo(f"{name}: {pause_text(pause)}")
     for counts in found:
         if counts.uncommitted:
             click.echo(f"{counts.name}: {_waiting(counts.uncommitted)}; {_whose(counts)}")
+
+
+def _list_beside(counts: QueueCounts) -> None:
+    """What somebody should see to, and no column of the list has."""
+    if not counts.has_changelog:
+        click.echo(f"{counts.name}: {_NO_CHANGELOG}")
+    if counts.for_operator:
+        click.echo(f"{counts.name}: {counts.for_operator} on hold; jbm-kafka explain {counts.name} tells why")
 
 
 @click.command()
@@ -262,6 +270,7 @@ def _summary(counts: QueueCounts) -> dict[str, object]:
         "next_partitions": counts.next_partitions,
         "unit_partitions": counts.unit_partitions,
         "kept_units": counts.kept_units,
+        "has_changelog": counts.has_changelog,
         "receivers": counts.members,
         "paused": pause_values(counts.name, counts.pause),
         "oldest_at_ms": counts.oldest_at_ms,

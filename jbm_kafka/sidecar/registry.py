@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from jbm_kafka.codec.destination_record import (
     DestinationRecord,
@@ -52,6 +52,21 @@ class Registry:
         value = self.log.get(key)
         found = None if value is None else decode_destination(key, value)
         return found[1].partitions if found is not None and found[1].topic_id == topic_id else None
+
+    def recorded_of(self, described: Mapping[str, TopicDescription]) -> frozenset[str]:
+        """Those of them that somebody used as a queue or a topic. One whose record cannot be read is among them."""
+
+        def is_recorded(name: str, topic_id: str) -> bool:
+            try:
+                return self.recorded(name, topic_id) is not None
+            except (CorruptRecordError, NewerRecordError):
+                return True  # a newer version wrote it: it is used
+
+        return frozenset(name for name, found in described.items() if is_recorded(name, found.topic_id))
+
+    def names_among(self, names: Collection[str]) -> list[str]:
+        """Those of them of which a count is recorded, for any topic of the name."""
+        return [name for name in names if self.log.get(destination_key(name)) is not None]
 
     def is_topic(self, name: str, topic_id: str) -> bool:
         """The destination of this name is a topic and not a queue, as read last."""

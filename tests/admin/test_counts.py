@@ -53,5 +53,6 @@ def test_what_was_settled_while_it_is_counted_is_not_beyond_the_end() -> None:
         count_max=100,
         pause=NOTHING,
         places=UnitPlaces(1),
+        has_changelog=True,
     ).partitions
     assert (partition.settled_to, partition.end) == (10, 10)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jbm_kafka.admin import PartitionCounts, QueueCounts
-from jbm_kafka.cli.queues import _show_admission, _show_shares
+from jbm_kafka.cli.queues import _list_beside, _show_admission, _show_shares
 
 
 def counts(*, held: int, owned: int, idle: int) -> QueueCounts:
@@ -58,3 +58,13 @@ def test_partitions_that_were_added_and_not_admitted_are_told_with_what_admits_t
     )
     _show_admission(replace(found, unit_partitions=4))
     assert capsys.readouterr().out == ""
+
+
+def test_the_list_says_that_a_changelog_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    found = counts(held=1, owned=0, idle=0)
+    _list_beside(found)
+    assert capsys.readouterr().out == ""
+    _list_beside(replace(found, has_changelog=False))
+    assert capsys.readouterr().out == (
+        "orders: its changelog is missing; a receiver makes it again (docs: the changelog of a queue)\n"
+    )
