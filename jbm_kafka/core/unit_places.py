@@ -47,6 +47,12 @@ class UnitPlaces:
         path = self.paths.get(unit)
         return partition_for(unit, self.partitions) if path is None else path.partition
 
+    def may_be_in(self, unit: bytes, partition: int) -> bool:
+        """A sender of ours may have put it there: others may know already that the admission that runs has ended."""
+        if partition == self.home(unit):
+            return True
+        return self.next_partitions > 0 and partition == partition_for(unit, self.next_partitions)
+
     def claimed(self, units: Iterable[bytes]) -> UnitPlaces:
         """Every one of them may be sent to: nothing moves it, or it has a path that nobody ends."""
         paths = {unit: Path(self.home(unit)) for unit in units if self.partition(unit) is None}

@@ -38,18 +38,18 @@ class UnitRoutes:
         if units <= known:
             return
         places = self._places_of()
-        # While partitions are admitted, and while paths end, others may know already what this process reads soon.
-        if places is None or places.next_partitions:
+        if places is None:
             return
         misplaced: dict[bytes | None, int] = {}
         for unit in units - known:
             assert unit is not None
+            # While paths end others may know already what this process reads soon.
             if (path := places.paths.get(unit)) is not None and path.ending:
                 continue
-            if (home := places.home(unit)) == partition:
+            if not places.may_be_in(unit, partition):
+                misplaced[unit] = places.home(unit)
+            elif not places.next_partitions:  # after an admission it may be elsewhere
                 known.add(unit)
-            else:
-                misplaced[unit] = home
         if misplaced:
             for reference in looked_at:
                 if (told := misplaced.get(reference.unit)) is not None:

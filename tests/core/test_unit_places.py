@@ -48,3 +48,12 @@ def test_a_path_ends_by_the_mark_that_nobody_took_away() -> None:
     assert ending.ended("m", []).paths == {b"other": Path(0)}
     assert ending.ended("m", [MOVING]) == ending.ended("n", []).claimed([MOVING]) == places
     assert ending.claimed([MOVING]).ended("m", []) == places
+
+
+def test_where_a_unit_may_be_while_partitions_are_admitted() -> None:
+    places = UnitPlaces(4, next_partitions=8)
+    for unit in (b"joe", b"ann", b"bob", b"eve", b"kim"):
+        now, soon = partition_for(unit, 4), partition_for(unit, 8)
+        assert {p for p in range(8) if places.may_be_in(unit, p)} == {now, soon}
+        assert {p for p in range(8) if UnitPlaces(4).may_be_in(unit, p)} == {now}
+    assert {p for p in range(8) if UnitPlaces(8, paths={b"joe": Path(7)}).may_be_in(b"joe", p)} == {7}

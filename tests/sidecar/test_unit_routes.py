@@ -33,9 +33,23 @@ def test_each_message_of_a_unit_where_its_hash_does_not_put_it_is_told() -> None
 
 
 def test_of_a_unit_that_moves_nothing_is_told() -> None:
-    assert misplaced(UnitPlaces(4, next_partitions=8), OTHER, b"joe") == []
+    assert misplaced(UnitPlaces(4, next_partitions=8), partition_for(b"joe", 8), b"joe") == []
     assert misplaced(UnitPlaces(4, paths={b"joe": Path(OTHER)}), OTHER, b"joe") == []
     assert misplaced(UnitPlaces(4, paths={b"joe": Path(HOME, ending="mark")}), OTHER, b"joe") == []
+
+
+def test_an_admission_that_stood_open_for_days_hid_a_client_that_hashes_otherwise() -> None:
+    """A unit that moves is in one of two partitions, and nowhere else."""
+    places = UnitPlaces(4, next_partitions=8)
+    homes = {HOME, partition_for(b"joe", 8)}
+    elsewhere = next(partition for partition in range(8) if partition not in homes)
+    assert misplaced(places, elsewhere, b"joe") == [(elsewhere, 0, HOME)]
+    told: list[int] = []
+    routes = UnitRoutes(lambda: places, lambda at, *_: told.append(at))
+    routes.look(HOME, references(b"joe"))
+    places = UnitPlaces(8)
+    routes.look(HOME, references(b"joe"))
+    assert told == [HOME], "it was looked up once more"
 
 
 def test_the_log_tells_whether_the_client_goes_on_and_names_no_unit(caplog: pytest.LogCaptureFixture) -> None:
