@@ -19,19 +19,25 @@ if TYPE_CHECKING:
     from jbm_kafka.codec.object_codecs import register_object_codec
     from jbm_kafka.core.address_settings import AddressSettings
     from jbm_kafka.core.delivery_mode import DeliveryMode
-    from jbm_kafka.core.destination import Queue, TemporaryQueue, TemporaryTopic, Topic
+    from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
     from jbm_kafka.core.markers import NO_UNIT, SYSTEM_GENERATED
+    from jbm_kafka.core.states import MessageState
     from jbm_kafka.jms.browser import QueueBrowser
     from jbm_kafka.jms.bytes_message import BytesMessage
     from jbm_kafka.jms.connection import Connection, ConnectionMetadata
     from jbm_kafka.jms.consumer import MessageConsumer
     from jbm_kafka.jms.context import Context, ContextProducer
+    from jbm_kafka.jms.exception_listener import ExceptionListener
     from jbm_kafka.jms.factory import ConnectionFactory
+    from jbm_kafka.jms.inbox import MessageListener
     from jbm_kafka.jms.map_message import MapMessage
     from jbm_kafka.jms.message import Message, TextMessage
     from jbm_kafka.jms.modes import AcknowledgeMode
     from jbm_kafka.jms.object_message import ObjectMessage
     from jbm_kafka.jms.producer import MessageProducer
+    from jbm_kafka.jms.received import KafkaView
+    from jbm_kafka.jms.routing import UnitOfOrder
+    from jbm_kafka.jms.send_reports import CompletionListener
     from jbm_kafka.jms.session import Session
     from jbm_kafka.jms.stream_message import StreamMessage
 
@@ -43,16 +49,22 @@ __all__ = [
     "AcknowledgeMode",
     "AddressSettings",
     "BytesMessage",
+    "CompletionListener",
     "Connection",
     "ConnectionFactory",
     "ConnectionMetadata",
     "Context",
     "ContextProducer",
     "DeliveryMode",
+    "Destination",
+    "ExceptionListener",
+    "KafkaView",
     "MapMessage",
     "Message",
     "MessageConsumer",
+    "MessageListener",
     "MessageProducer",
+    "MessageState",
     "ObjectMessage",
     "Queue",
     "QueueBrowser",
@@ -62,6 +74,7 @@ __all__ = [
     "TemporaryTopic",
     "TextMessage",
     "Topic",
+    "UnitOfOrder",
     "__version__",
     "errors",
     "register_object_codec",
@@ -73,16 +86,22 @@ _HOME = {
     "AcknowledgeMode": "jms.modes",
     "AddressSettings": "core.address_settings",
     "BytesMessage": "jms.bytes_message",
+    "CompletionListener": "jms.send_reports",
     "Connection": "jms.connection",
     "ConnectionFactory": "jms.factory",
     "ConnectionMetadata": "jms.connection",
     "Context": "jms.context",
     "ContextProducer": "jms.context",
     "DeliveryMode": "core.delivery_mode",
+    "Destination": "core.destination",
+    "ExceptionListener": "jms.exception_listener",
+    "KafkaView": "jms.received",
     "MapMessage": "jms.map_message",
     "Message": "jms.message",
     "MessageConsumer": "jms.consumer",
+    "MessageListener": "jms.inbox",
     "MessageProducer": "jms.producer",
+    "MessageState": "core.states",
     "ObjectMessage": "jms.object_message",
     "Queue": "core.destination",
     "QueueBrowser": "jms.browser",
@@ -93,13 +112,20 @@ _HOME = {
     "TextMessage": "jms.message",
     "register_object_codec": "codec.object_codecs",
     "Topic": "core.destination",
+    "UnitOfOrder": "jms.routing",
 }
 """Where each name is made: imported when first asked for, since every part of the package comes through here, and
 neither the codec in a Spark job nor `jbm-kafka broker` wants RocksDB and a Kafka client loaded."""
 
 _ELSEWHERE = {"Admin": "jbm_kafka.admin", "MemoryWorld": "jbm_kafka.testing.memory_world"}
 """What people look for here, errors aside."""
-_CALLED = {"AckMode": "AcknowledgeMode", "Consumer": "MessageConsumer", "Producer": "MessageProducer"}
+_CALLED = {
+    "AckMode": "AcknowledgeMode",
+    "Consumer": "MessageConsumer",
+    "Listener": "MessageListener",
+    "Producer": "MessageProducer",
+    "State": "MessageState",
+}
 """What other systems call it, where the letters do not tell."""
 
 if not TYPE_CHECKING:  # a type checker would take it for "any name will do"

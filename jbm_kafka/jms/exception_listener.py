@@ -10,14 +10,15 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
+from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.never_run import refuse_unrun
 
 log = logging.getLogger(__name__)
 
-ExceptionListener = Callable[[Any], object]
-"""Called with a JMSError."""
+ExceptionListener = Callable[[JMSError], object]
+"""Called with what no call can raise."""
 
 
 class ListenerCalls:
@@ -66,7 +67,7 @@ class ListenerCalls:
         while (told := self._told.get()) is not None:
             listener, error = told
             try:
-                result = listener(self._complete(error))
+                result = listener(cast(JMSError, self._complete(error)))
                 if result is not None:
                     refuse_unrun("exception_listener", result)
             except BaseException as raised:  # sys.exit() too: it would end this thread, and nothing more would be told

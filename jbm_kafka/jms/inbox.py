@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 MessageListener = Callable[[Message], object]
+"""Called with each message; what it returns is not looked at."""
 
 
 def has_next(link: Link) -> bool:

@@ -29,12 +29,16 @@ class KafkaRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KafkaView:
-    """The record under a received message."""
+    """The record under a received message, `message.kafka`."""
 
     topic: str
+    """The Kafka topic."""
     partition: int
+    """From 0."""
     offset: int
+    """Its place in the partition, from 0."""
     key: bytes | None
+    """What stands for the unit of order; None: it was sent without one."""
     headers: tuple[Header, ...]
     """As they are in the log, in their order."""
 

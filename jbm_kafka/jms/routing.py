@@ -16,6 +16,7 @@ from jbm_kafka.jms.message import Message
 from jbm_kafka.ports.provider import TopicInfo
 
 UnitOfOrder = str | UnitMarker | None
+"""As an application gives it: a name, NO_UNIT, SYSTEM_GENERATED, or None for what the defaults say."""
 CACHED_UNITS = 100_000
 
 

@@ -15,6 +15,7 @@ from jbm_kafka.ports import KafkaClientError
 from jbm_kafka.ports.wake_up import WakeUp
 
 CompletionListener = Callable[[Message, Exception | None], object]
+"""Called with a message that was sent and the error of its send, None when Kafka has it."""
 SendError = Callable[[KafkaClientError, Destination], JMSError]
 """Says to the caller of a send what it failed with."""
 

@@ -8,16 +8,22 @@ from jbm_kafka import (
     AcknowledgeMode,
     AddressSettings,
     BytesMessage,
+    CompletionListener,
     Connection,
     ConnectionFactory,
     ConnectionMetadata,
     Context,
     ContextProducer,
     DeliveryMode,
+    Destination,
+    ExceptionListener,
+    KafkaView,
     MapMessage,
     Message,
     MessageConsumer,
+    MessageListener,
     MessageProducer,
+    MessageState,
     ObjectMessage,
     Queue,
     QueueBrowser,
@@ -68,9 +74,30 @@ def on_message(message: Message) -> None:
     print(message.is_body_assignable_to(str), message.get_body(dict))
 
 
+def on_jms_error(error: errors.JMSError) -> None:
+    print(error.values)
+
+
+def on_sent(message: Message, error: Exception | None) -> None:
+    print(message.message_id, error)
+
+
+ON_MESSAGE: MessageListener = on_message
+ON_ERROR: ExceptionListener = on_jms_error
+ON_SENT: CompletionListener = on_sent
+
+
+def where(message: Message) -> tuple[Destination | None, int]:
+    view: KafkaView | None = message.kafka
+    state: MessageState | None = message.state
+    print(state is MessageState.DELIVERED)
+    return message.reply_to or message.destination, -1 if view is None else view.offset
+
+
 def connect(factory: ConnectionFactory) -> Connection:
     connection: Connection = factory.create_connection()
     connection.exception_listener = on_error
+    connection.exception_listener = ON_ERROR
     metadata: ConnectionMetadata = connection.metadata
     print(metadata.provider_version, __version__)
     return connection
@@ -81,6 +108,7 @@ def produce(session: Session, queue: Queue) -> None:
     producer.unit_of_order, producer.delivery_mode, producer.priority = "joe", DeliveryMode.NON_PERSISTENT, 9
     sent: Message = producer.send("a", properties={"region": "EU", "n": 1}, unit_of_order=NO_UNIT)
     producer.send(b"b", on_completion=print, time_to_live_ms=1000)
+    producer.send(b"b", on_completion=ON_SENT)
     print(sent.message_id)
     packed = session.create_bytes_message()
     packed.write_int(5)
@@ -103,6 +131,7 @@ def consume(session: Session, queue: Queue) -> Iterator[str]:
     parcel: Parcel | None = consumer.receive_body(Parcel, timeout=0.5)
     print(parcel and parcel.to)
     consumer.set_listener(on_message)
+    consumer.set_listener(ON_MESSAGE)
     browser: QueueBrowser = session.create_browser(queue, include="all")
     for seen in browser:
         yield str(seen.body)
