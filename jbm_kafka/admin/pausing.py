@@ -6,6 +6,7 @@ import getpass
 import socket
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 from jbm_kafka.codec.pause_record import Halt, Pause, decode_pause, encode_pause, pause_key
 from jbm_kafka.core.destination import Queue, Topic
@@ -16,6 +17,8 @@ FOLLOW_S = 3.0
 """Processes look every second whether there is news, and are some hundred milliseconds reading it."""
 BY_MAX = 100
 """Characters of who paused: it stands in errors and logs of every process."""
+What = Literal["production", "sending", "consumption", "receiving", "both"]
+"""What of a destination is paused."""
 BOTH = ("production", "consumption")
 PARTS = {"sending": "production", "receiving": "consumption"}
 """What people call them, as the command does, and what JBoss does: both are taken."""

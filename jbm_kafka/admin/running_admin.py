@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from jbm_kafka.admin.address_kinds import check_kinds, unheard_addresses
 from jbm_kafka.admin.asking import Asking
 from jbm_kafka.admin.looking import patiently
-from jbm_kafka.admin.pausing import FOLLOW_S, by_whom, change, parts_of
+from jbm_kafka.admin.pausing import FOLLOW_S, What, by_whom, change, parts_of
 from jbm_kafka.admin.recorded_settings import own_addresses, recorded_settings, set_settings, unset_settings
 from jbm_kafka.admin.units_on_hold import ReleaseReport, check_which, on_hold, release
 from jbm_kafka.codec.pause_record import Halt, Pause
@@ -74,7 +74,7 @@ class RunningAdmin(Asking):
             return unset_settings(self._registry.log, pattern, names)
 
     def pause(
-        self, destination: Queue | Topic | str, what: str = "both", *, by: str | None = None, wait_s: float = FOLLOW_S
+        self, destination: Queue | Topic | str, what: What = "both", *, by: str | None = None, wait_s: float = FOLLOW_S
     ) -> Pause:
         """Pause sending to it ("production" or "sending"), receiving from it ("consumption" or "receiving"), or both,
         until `resume`.
@@ -91,7 +91,7 @@ class RunningAdmin(Asking):
         halt = Halt(by_whom(by), self._cluster.clock.now_ms())
         return self._change_pause("pause", destination, dict.fromkeys(parts_of(what), halt), wait_s)
 
-    def resume(self, destination: Queue | Topic | str, what: str = "both", *, wait_s: float = 0.0) -> Pause:
+    def resume(self, destination: Queue | Topic | str, what: What = "both", *, wait_s: float = 0.0) -> Pause:
         """Let go on what was paused; processes hear it within a second or two. What is still paused."""
         return self._change_pause("resume", destination, dict.fromkeys(parts_of(what)), wait_s)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from jbm_kafka.admin import Halt, Pause
-from jbm_kafka.admin.pausing import BOTH, FOLLOW_S, PARTS, by_whom
+from jbm_kafka.admin.pausing import BOTH, FOLLOW_S, PARTS, What, by_whom
 from jbm_kafka.cli.cluster_options import cluster_options
 from jbm_kafka.cli.cluster_settings import Cluster
 from jbm_kafka.cli.command_options import emit, json_option
@@ -42,7 +42,7 @@ WHAT = click.option("--only", "what", metavar="sending|receiving", callback=_as_
 @click.option("--by", metavar="WHO", callback=_as_who, help="Who does, for people. [user@host]")
 @cluster_options
 @json_option
-def pause(destination: Named, what: str, by: str | None, cluster: Cluster, as_json: bool) -> None:
+def pause(destination: Named, what: What, by: str | None, cluster: Cluster, as_json: bool) -> None:
     """Stop sending to and receiving from a queue or topic, in all processes, until `jbm-kafka resume`.
 
     Sends fail with an error that says so. Receivers get nothing more; what they have in hand they go on with.
@@ -72,7 +72,7 @@ def _told_as_paused(name: str) -> Iterator[None]:
 @WHAT
 @cluster_options
 @json_option
-def resume(destination: Named, what: str, cluster: Cluster, as_json: bool) -> None:
+def resume(destination: Named, what: What, cluster: Cluster, as_json: bool) -> None:
     """Let a paused queue or topic go on. Processes hear it within a second or two.
 
     Where nothing of that was paused the exit code is 1.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, get_args
 
 from jbm_kafka.core.call_arguments import explained
 from jbm_kafka.core.destination import Queue
@@ -15,7 +16,9 @@ from jbm_kafka.jms.messages_wire import from_record
 from jbm_kafka.jms.one_process import of_one_process
 from jbm_kafka.jms.session_core import SessionCore
 
-INCLUDES = ("deliverable", "all")
+Include = Literal["deliverable", "all"]
+"""Which messages are shown."""
+INCLUDES = get_args(Include)
 
 
 def check_include(include: object) -> None:
@@ -39,7 +42,7 @@ class QueueBrowser:
     End: close; as a context manager it closes itself.
     """
 
-    def __init__(self, session: SessionCore, queue: Queue, *, selector: str | None, include: str) -> None:
+    def __init__(self, session: SessionCore, queue: Queue, *, selector: str | None, include: Include) -> None:
         check_include(include)
         if selector in INCLUDES:
             raise wrong_value("selector", selector, f"it is what is shown; give it by name, as include={selector!r}")
@@ -56,7 +59,7 @@ class QueueBrowser:
         return self._queue
 
     @property
-    def include(self) -> str:
+    def include(self) -> Include:
         """Which messages it shows, beside those of the selector: `deliverable` or `all`."""
         return self._include
 

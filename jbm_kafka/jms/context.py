@@ -14,7 +14,7 @@ from jbm_kafka.core.destination import Destination, Queue, TemporaryQueue, Tempo
 from jbm_kafka.core.markers import UNSET, Unset
 from jbm_kafka.core.wrong_values import wrong_type
 from jbm_kafka.jms.arguments import as_destination
-from jbm_kafka.jms.browser import QueueBrowser
+from jbm_kafka.jms.browser import Include, QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.connection import Connection, ConnectionMetadata
 from jbm_kafka.jms.consumer import MessageConsumer
@@ -317,7 +317,7 @@ class Context:
         self._session.unsubscribe(name)
 
     def create_browser(
-        self, queue: Destination, selector: str | None = None, include: str = "deliverable"
+        self, queue: Queue, selector: str | None = None, include: Include = "deliverable"
     ) -> QueueBrowser:
         """The messages of a queue, consumed by nobody. Arguments and errors as of Session.create_browser.
 

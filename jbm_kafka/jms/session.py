@@ -18,7 +18,7 @@ from jbm_kafka.core.subscription import Source, checked_subscription_name
 from jbm_kafka.core.wrong_values import checked_int
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.arguments import as_destination, as_queue, as_topic, checked_flag, checked_prefetch
-from jbm_kafka.jms.browser import QueueBrowser
+from jbm_kafka.jms.browser import Include, QueueBrowser
 from jbm_kafka.jms.bytes_message import BytesMessage
 from jbm_kafka.jms.closing import close_beside
 from jbm_kafka.jms.connection_core import ConnectionCore
@@ -244,7 +244,7 @@ class Session:
         return self._consumers.make(source_of, prefetch, selector, self._strategy, self._listening)
 
     def create_browser(
-        self, queue: Destination, selector: str | None = None, include: str = "deliverable"
+        self, queue: Queue, selector: str | None = None, include: Include = "deliverable"
     ) -> QueueBrowser:
         """The messages of a queue, consumed by nobody (UNIT-13). Each iteration of the browser looks anew.
 

@@ -46,7 +46,8 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      errors.InvalidSettingError, "message_id is '': it is not empty; leave it out, or set None, for any"),
     ("release an empty unit", lambda admin: admin.release("orders", ""), errors.InvalidSettingError,
      "unit is '': it is not empty; leave it out, or set None, for any"),
-    ("pause a part there is not", lambda admin: admin.pause("orders", "sends"), errors.InvalidSettingError,
+    ("pause a part there is not", lambda admin: admin.pause("orders", "sends"),  # type: ignore[arg-type]
+     errors.InvalidSettingError,
      "what is 'sends': it is 'production' or 'sending', 'consumption' or 'receiving', or 'both'"),
     ("pause by a line that steers terminals", lambda admin: admin.pause("orders", by="night\n\x1b[31m"),
      errors.InvalidSettingError, "it is 1 to 100 characters that can be printed, on one line"),
@@ -116,7 +117,8 @@ MISTAKES: list[tuple[str, Callable[[Admin], object], type[errors.JMSError], str]
      "'news' is a topic: name one of its subscriptions with subscription=NAME"),
     ("explain a unit and a message", lambda admin: admin.explain("orders", unit="joe", message_id="ID:x"),
      errors.InvalidSettingError, "message_id is 'ID:x': give one of unit and message_id: unit is 'joe' here"),
-    ("browse half", lambda admin: admin.browse("orders", include="half"), errors.InvalidSettingError,
+    ("browse half", lambda admin: admin.browse("orders", include="half"),  # type: ignore[arg-type]
+     errors.InvalidSettingError,
      "include is 'half': it is 'deliverable' or 'all'"),
     ("browse a number", lambda admin: admin.browse("orders", include=5),  # type: ignore[arg-type]
      errors.InvalidTypeError, "include is 5: it is 'deliverable' or 'all'"),

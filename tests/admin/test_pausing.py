@@ -104,7 +104,7 @@ def test_what_is_deleted_is_paused_no_more_and_what_cannot_be_is_refused(admin: 
         admin.pause(kafka_name)
     admin.create_queue(kafka_name, partitions=1)
     with pytest.raises(InvalidSettingError, match="what is 'sends': it is 'production' or 'sending', 'consumption' or"):
-        admin.pause(kafka_name, "sends")
+        admin.pause(kafka_name, "sends")  # type: ignore[arg-type]
     admin.pause(kafka_name, wait_s=0)
     assert admin.paused(kafka_name).production
     admin.delete_destination(kafka_name)

@@ -152,7 +152,7 @@ def test_what_this_version_has_not_is_said_so(connection: Connection, session: S
     with pytest.raises(errors.InvalidTypeError, match=r"AUTO, .*use AcknowledgeMode\.AUTO"):
         connection.create_session("auto")  # type: ignore[arg-type]
     with pytest.raises(errors.InvalidDestinationError, match="queues only"):
-        session.create_browser(Topic("prices"))
+        session.create_browser(Topic("prices"))  # type: ignore[arg-type]
     with pytest.raises(errors.InvalidDestinationError, match=r"only topics have subscriptions, use Topic"):
         session.create_shared_consumer(orders, "team")  # type: ignore[arg-type]
     with pytest.raises(errors.InvalidDestinationError, match=r"use Topic\('prices'\)"):

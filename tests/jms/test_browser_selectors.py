@@ -4,6 +4,7 @@ import pytest
 
 from jbm_kafka import AcknowledgeMode, ConnectionFactory, DeliveryMode, Queue, TextMessage, errors
 from jbm_kafka.admin import Admin
+from jbm_kafka.jms.browser import Include
 from jbm_kafka.jms.session import Session
 from tests.jms.support import bodies
 
@@ -26,7 +27,7 @@ def queue(session: Session, orders: Queue) -> Queue:
     return queue
 
 
-def chosen(session: Session, queue: Queue, selector: str | None, include: str = "all") -> list[object]:
+def chosen(session: Session, queue: Queue, selector: str | None, include: Include = "all") -> list[object]:
     with session.create_browser(queue, selector=selector, include=include) as browser:
         return bodies(browser)
 

@@ -22,6 +22,11 @@ def misuse(session: Session, context: Context, message: Message) -> None:
     ObjectMessage(5, codec=5)
     register_object_codec("x", encode=str, decode=Parcel.from_bytes)
     message.get_body("str")
+    session.create_browser(Queue("orders"), include="some")
+    session.create_browser(Topic("news"))
+    Admin("memory://typed").browse("orders", include="every")
+    Admin("memory://typed").pause("orders", "sends")
+    context.exception_listener = len
 """
 
 

@@ -174,7 +174,7 @@ def test_a_browser_shows_the_first_of_each_unit_and_all_with_their_state(
         "free1": MessageState.NEW,
     }
     with pytest.raises(ValueError, match="deliverable"):
-        session.create_browser(queue, include="some")
+        session.create_browser(queue, include="some")  # type: ignore[arg-type]
 
 
 def foreign(
