@@ -33,6 +33,10 @@ class Bursts(Generic[Key]):
         self._each_max = each_max
         self._windows: dict[Key, _Window] = {}
 
+    def __contains__(self, key: object) -> bool:
+        """Some of it came within the latest interval, or was counted then."""
+        return key in self._windows
+
     def note(self, key: Key, now_ms: int) -> bool:
         """One more: True when it is to be told by itself; else it is counted, and `due` tells."""
         window = self._windows.get(key)

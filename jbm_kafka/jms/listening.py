@@ -10,8 +10,8 @@ from jbm_kafka.core.jms_errors import JMSError, ResourceAllocationError
 from jbm_kafka.core.settlement import Modified
 from jbm_kafka.jms.acknowledge import AcknowledgeStrategy
 from jbm_kafka.jms.call_guard import ListeningState
-from jbm_kafka.jms.exception_listener import ended_by
 from jbm_kafka.jms.inbox import Inbox, MessageListener
+from jbm_kafka.jms.listener_lines import ListenerLines
 from jbm_kafka.jms.message import Message
 from jbm_kafka.jms.never_run import refuse_unrun
 from jbm_kafka.jms.raised import after_close, what_follows
@@ -40,6 +40,7 @@ class Listening:
         """Whose listener was called last: it is looked at last, so that listeners of one session take turns."""
         self._message: Message | None = None
         """What a listener is in; not kept behind its return, for it may be large."""
+        self._lines = ListenerLines()
 
     # -- told by the session and its consumers -----------------------------------------------------------------------
 
@@ -129,12 +130,16 @@ class Listening:
 
     def _run(self) -> None:
         with self._session.connection.waits.listening.noted():
-            self._take_and_deliver()
+            try:
+                self._take_and_deliver()
+            finally:
+                self._lines.end(_now_ms())
 
     def _take_and_deliver(self) -> None:
         session = self._session
         while not self._is_stopping and not session.is_closed:
             try:
+                self._lines.tell_due(_now_ms())
                 taken = self.next_message()
                 if taken is not None:
                     self.deliver(*taken)
@@ -207,14 +212,8 @@ class Listening:
                 if result is not None:
                     refuse_unrun("listener", result)
             except BaseException as error:  # sys.exit() in a handler as well: the message was not processed
-                log.warning(
-                    "message %s of %s: its listener %s; %s",
-                    message.message_id,
-                    inbox.destination,
-                    ended_by(error),
-                    self._what_follows(inbox, delivery),
-                    exc_info=error,
-                )
+                follows = self._what_follows(inbox, delivery)
+                self._lines.raised(message.message_id, str(inbox.destination), error, follows, _now_ms())
                 strategy.listener_raised(message)
             else:
                 strategy.listener_returned()
@@ -243,3 +242,7 @@ class Listening:
                 self._strategy.let_go_closed()
         self._state.is_idle = True
         self._session.wake()
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import cast
 
@@ -10,6 +11,8 @@ from jbm_kafka.core.jms_errors import JMSError
 from jbm_kafka.jms.unacknowledged import Unacknowledged
 from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.refusals import some_ids
+
+log = logging.getLogger(__name__)
 
 IdsOf = Callable[[str, int, Collection[int]], Mapping[int, str]]
 """The ids of messages by their place: topic, partition, offsets. Raises JMSError when that is not to be known."""
@@ -25,7 +28,8 @@ def with_ids(error: Exception, ids_of: IdsOf) -> Exception:
     try:
         ids = ids_of(topic, partition, offsets)
     except JMSError as unknown:
-        text, told = f"{error}; their ids are not known: {unknown}", tuple[str, ...]()
+        log.info("of which messages it is told is not known: %s", unknown)
+        text, told = f"{error}; their ids could not be read", tuple[str, ...]()
     else:
         told = tuple(ids[offset] for offset in offsets if offset in ids)
         text = f"{error}; {some_ids(told)}" if told else str(error)

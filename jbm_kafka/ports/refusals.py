@@ -12,8 +12,8 @@ def refusal(channel: LeasedChannel, offsets: Sequence[int]) -> IllegalStateError
     """What a session is told whose acknowledgement came too late."""
     return IllegalStateError(
         f"{channel.topic}[{channel.partition}]: acknowledgement of offset {_some(offsets)} refused: the messages were "
-        f"taken from this session (its partition moved to another process, or it was away too long); they are "
-        f"delivered again",
+        f"taken from this session (its partition moved to another process, its topic was deleted, or it was away too "
+        f"long); what is there still is delivered again",
         topic=channel.topic,
         partition=channel.partition,
         offsets=tuple(offsets),

@@ -206,18 +206,18 @@ class Assignment:
             if channel.is_closing or channel.partition >= partitions:
                 self.drop(channel, GONE)
             else:
-                self._drop_delivered(channel)
+                self._drop_delivered(channel, GONE)
 
     def end_client(self) -> None:
         """Another one follows, as a new member of the group: forget what is held of every partition."""
         self._data.opening.clear()
         for channel in list(self._data.channels.values()):
-            self._drop_delivered(channel)
+            self._drop_delivered(channel, READ_ANEW)
         self.client.replaced()
 
-    def _drop_delivered(self, channel: OwnedChannel) -> None:
+    def _drop_delivered(self, channel: OwnedChannel, why: str) -> None:
         self.client.note_delivered(channel.partition, channel.state.delivered_position)
-        self.drop(channel, READ_ANEW)
+        self.drop(channel, why)
 
     def read_anew(self, why: str) -> None:
         """Forget what is held of every partition, and open those that stay."""

@@ -47,15 +47,16 @@ def log_lost(queue: object, partitions: Sequence[int], session_timeout_ms: int) 
     )
 
 
-def log_taken(topic: str, partition: int, offsets: Sequence[int]) -> None:
+def log_taken(topic: str, partition: int, offsets: Sequence[int], *, are_gone: bool) -> None:
     """A session holds them in vain. Its exception listener hears of it too, and warns where there is none."""
     log.info(
-        "%s[%d]: %d messages that a session holds are taken from it, offsets %d to %d; they are delivered again",
+        "%s[%d]: %d messages that a session holds are taken from it, offsets %d to %d; they are %s",
         topic,
         partition,
         len(offsets),
         min(offsets),
         max(offsets),
+        "gone with their topic" if are_gone else "delivered again",
     )
 
 

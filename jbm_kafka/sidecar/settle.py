@@ -13,7 +13,7 @@ from jbm_kafka.ports import KafkaRecord
 from jbm_kafka.ports.completion import Completion
 from jbm_kafka.ports.deliveries import Delivery, PartitionLease
 from jbm_kafka.ports.link import Link
-from jbm_kafka.ports.refusals import MOVED, notify_refused, refusal, taken_from_session
+from jbm_kafka.ports.refusals import GONE, MOVED, notify_refused, refusal, taken_from_session
 from jbm_kafka.ports.unit_barrier import Disposition
 from jbm_kafka.sidecar import partition_lines
 from jbm_kafka.sidecar.departures import Departures, event_of
@@ -182,7 +182,7 @@ class Settle:
             if offsets:
                 for lease in leases:
                     lease.taken = frozenset(offsets)
-                partition_lines.log_taken(channel.topic, channel.partition, offsets)
+                partition_lines.log_taken(channel.topic, channel.partition, offsets, are_gone=why == GONE)
                 ids = [_id_of(channel, hand[offset]) for offset in offsets]
                 links[0].notices.on_trouble(taken_from_session(channel, offsets, ids, why))
 

@@ -56,3 +56,12 @@ def test_what_was_counted_is_told_at_the_end() -> None:
     assert bursts.end(1_500) == [Burst("orders", 2, 500)]
     assert bursts.end(1_500) == []
     assert bursts.due(9_000) == []
+
+
+def test_whether_a_burst_goes_on_is_known() -> None:
+    bursts: Bursts[str] = Bursts(interval_ms=10, each_max=1)
+    assert "a" not in bursts
+    bursts.note("a", 0)
+    assert "a" in bursts
+    bursts.due(10)
+    assert "a" not in bursts, "an interval went by without one"

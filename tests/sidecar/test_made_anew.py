@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -165,3 +166,15 @@ def test_a_topic_made_anew_with_fewer_partitions_is_read_on_with_those_there_are
     sidecar.run_for(LOOK_MS + 1_000)
     assert link.notices.failure is None
     sidecar.crash()
+
+
+def test_of_a_deleted_topic_nothing_is_delivered_again(one: SteppedSidecar, caplog: pytest.LogCaptureFixture) -> None:
+    """The line said so of messages that are gone with it."""
+    link = one.attach("s")
+    one.send("old 0", "old 1")
+    assert one.receive(link, 2) == [0, 1]
+    caplog.set_level(logging.INFO)
+    make_anew(one, *(f"new {n}" for n in range(6)))
+    one.run_for(LOOK_MS + 1_000)
+    (line,) = [row.getMessage() for row in caplog.records if "are taken from it" in row.getMessage()]
+    assert line.endswith("offsets 0 to 1; they are gone with their topic")

@@ -1,0 +1,75 @@
+"""What the log says of listeners that raise: in an outage of what they call, each message's does.
+
+docs/logging.md lists the lines.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jbm_kafka.core.bursts import Burst, Bursts
+from jbm_kafka.jms.exception_listener import ended_by
+
+log = logging.getLogger("jbm_kafka.jms.listening")
+
+INTERVAL_MS = 5_000
+EACH_MAX = 5
+"""So many of one destination and type of error have a line of their own; more in an interval are one with a count."""
+
+
+class _Kind(NamedTuple):
+    """What is told together."""
+
+    destination: str
+    error: type[BaseException]
+
+
+class ListenerLines:
+    """Those of one session. Its listeners' thread only; times are monotonic milliseconds."""
+
+    def __init__(self) -> None:
+        self._bursts: Bursts[_Kind] = Bursts(interval_ms=INTERVAL_MS, each_max=EACH_MAX)
+        self._traced: set[_Kind] = set()
+        """Whose traceback was told, in the burst that goes on."""
+
+    def raised(
+        self, message_id: str | None, destination: str, error: BaseException, what_follows: str, now_ms: int
+    ) -> None:
+        """The listener of a message did; the first of its kind with its traceback."""
+        kind = _Kind(destination, type(error))
+        if not self._bursts.note(kind, now_ms):
+            return
+        is_first = kind not in self._traced
+        self._traced.add(kind)
+        log.warning(
+            "message %s of %s: its listener %s%s; %s",
+            message_id,
+            destination,
+            ended_by(error),
+            "" if is_first else f" {type(error).__name__} again",
+            what_follows,
+            exc_info=error if is_first else None,
+        )
+
+    def tell_due(self, now_ms: int) -> None:
+        """Tell what was counted for an interval. Called again and again."""
+        if not self._traced:
+            return
+        self._tell(self._bursts.due(now_ms))
+        self._traced = {kind for kind in self._traced if kind in self._bursts}
+
+    def end(self, now_ms: int) -> None:
+        """Tell what was counted: nothing more comes."""
+        self._tell(self._bursts.end(now_ms))
+
+    def _tell(self, bursts: Sequence[Burst[_Kind]]) -> None:
+        for burst in bursts:
+            log.warning(
+                "%s: its listener raised %s %d more times within %.1f s",
+                burst.key.destination,
+                burst.key.error.__name__,
+                burst.events,
+                burst.duration_ms / 1000,
+            )
