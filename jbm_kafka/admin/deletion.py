@@ -1,13 +1,13 @@
 """What belongs to a queue and goes with it, what speaks against it, and the deleting itself.
 
 A topic of Kafka is the same queue in every namespace; the changelog, the group and the record in the registry are one
-namespace's own.
+namespace's own. So what a worker left that ran once in a wrong namespace can go, while the topic stays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jbm_kafka.admin.found_namespaces import namespaces_of
 from jbm_kafka.codec.registry_records import SubscriptionRecord, subscription_key, subscriptions_in
@@ -20,6 +20,7 @@ NAMED = 3
 """So many subscriptions are named in an error."""
 UNSUBSCRIBE = "Admin.unsubscribe"
 """What ends them."""
+THERE_ARE = "Admin.destinations() has those there are, and jbm-kafka list shows them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,8 @@ class DeletionReport:
     with force. Empty unless it was forced."""
     kept: Sequence[str]
     """What looks as if it belonged to the queue and is left, each with the reason; not what is in use."""
+    is_topic_kept: bool = False
+    """Other namespaces use its Kafka topic, which is left with its messages: only what this one kept of it goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Belongings:
     in_use: Sequence[str]
     """Of subscriptions that processes receive from."""
     kept: Sequence[str]
+    is_topic_kept: bool = False
+    """The topic is there, and not to be deleted: other namespaces use it."""
 
     @property
     def topics(self) -> list[str]:
@@ -113,21 +118,29 @@ def belongings(queue: Queue, namespace: str, *, admin: KafkaAdmin, registry: Reg
     )
 
 
+def without_shared(found: Belongings) -> Belongings:
+    """What is this namespace's alone: a topic that others use is kept."""
+    if found.topic is None or not found.others:
+        return found
+    whose = " and ".join(f"namespace {each!r}" if each else "no namespace" for each in found.others)
+    kept = f"topic {found.topic.name}: {found.destination} of {whose} uses it, too"
+    return replace(found, topic=None, is_topic_kept=True, kept=[*found.kept, kept])
+
+
 def check_deletable(queue: Queue, namespace: str, found: Belongings, *, is_topic: bool, force: bool) -> None:
     """Whether it may go; `is_topic`: it was asked for as one.
 
     Raises:
         InvalidDestinationError: there is nothing of it; or, unless forced, it does not look like a queue of ours.
-        IllegalStateError: unless forced: somebody receives from it, it has subscriptions, or it is a queue in other
-            namespaces too.
+        IllegalStateError: unless forced: somebody receives from it, or it has subscriptions.
     """
     shown = found.destination
-    if not found.topics and not found.groups and not found.is_recorded:
+    if not (found.topics or found.groups or found.is_recorded or found.receivers or found.in_use):
         here = f" in namespace {namespace!r}" if namespace else ""
         missing = Topic(queue.name) if is_topic else queue
         raise InvalidDestinationError(
-            f"{missing}: there is no such {missing.kind}{here}, and nothing is left of one; Admin.destinations() has "
-            f"those there are, and jbm-kafka list shows them",
+            f"{missing}: there is no such {missing.kind}{here}, and nothing is left of one; "
+            + (f"kept: {'; '.join(found.kept)}" if found.is_topic_kept else THERE_ARE),
             destination=queue.name,
         )
     if force:
@@ -147,14 +160,6 @@ def check_deletable(queue: Queue, namespace: str, found: Belongings, *, is_topic
             f"or delete it with force",
             destination=queue.name,
             subscriptions=found.names,
-        )
-    if found.topic is not None and found.others:
-        named = ", ".join(repr(each) if each else "that without a name" for each in found.others)
-        raise IllegalStateError(
-            f"{shown}: its Kafka topic is a queue in other namespaces too ({named}), which would lose their messages; "
-            f"delete it with force if nobody needs them",
-            destination=queue.name,
-            namespaces=found.others,
         )
     if found.topic is not None and found.changelog is None and not (found.kept or found.in_use):
         raise InvalidDestinationError(
@@ -225,4 +230,5 @@ def deletion_report(found: Belongings, held: int | None, registry: str, *, is_dr
         receivers=found.receivers,
         in_use=found.in_use,
         kept=found.kept,
+        is_topic_kept=found.is_topic_kept,
     )

@@ -3,7 +3,14 @@
 from contextlib import suppress
 
 from jbm_kafka.admin.asked import queue_of
-from jbm_kafka.admin.deletion import DeletionReport, belongings, check_deletable, delete, deletion_report
+from jbm_kafka.admin.deletion import (
+    DeletionReport,
+    belongings,
+    check_deletable,
+    delete,
+    deletion_report,
+    without_shared,
+)
 from jbm_kafka.admin.found_destinations import DEFAULT_PARTITIONS
 from jbm_kafka.admin.looking_admin import LookingAdmin
 from jbm_kafka.admin.subscription_counts import SubscriptionCounts, subscription_counts, to_be_ended
@@ -64,17 +71,18 @@ class DestinationAdmin(LookingAdmin):
         """Delete a queue or topic with everything that Kafka keeps of it in this namespace: its messages too, for good.
 
         Deleted are its topic, its changelog, its consumer group and its record in the registry. A queue that is made
-        anew under the name knows nothing of it. Where this ends early, a second call deletes the rest.
+        anew under the name knows nothing of it. Where this ends early, a second call deletes the rest. A topic that
+        other namespaces use too is kept, and with it its messages.
 
         Args:
             force: also while processes receive from it; when it is a topic with subscriptions, which go with it; when
-                its Kafka topic is a queue in other namespaces, whose changelog and group stay; and when it does not
-                look like a queue of ours. Processes with `auto_create` that go on make it again.
+                it does not look like a queue of ours; and also a Kafka topic that other namespaces use, whose
+                changelogs and groups stay. Processes with `auto_create` that go on make it again.
             dry_run: nothing is deleted; the report has what would be.
 
         Raises:
             InvalidDestinationError: there is no such queue or topic; or, unless forced, its topic has no changelog.
-            IllegalStateError: unless forced: processes receive from it, or other namespaces do.
+            IllegalStateError: unless forced: processes receive from it, or it has subscriptions.
             JMSSecurityError: these credentials may not delete it.
         """
         asked = destination
@@ -92,6 +100,8 @@ class DestinationAdmin(LookingAdmin):
                     f"{asked}: {queue.name!r} is a topic, not a queue; use Topic({queue.name!r})",
                     destination=queue.name,
                 )
+            if not force:
+                found = without_shared(found)
             check_deletable(queue, self._namespace, found, is_topic=isinstance(asked, Topic), force=force)
             held: int | None = 0
             if found.topic is not None:

@@ -6,6 +6,7 @@ docs/decisions/0041-unit-paths.md tells why each step waits, and what a killed o
 from __future__ import annotations
 
 import logging
+import shlex
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -186,10 +187,13 @@ def _wait(used: DestinationInUse, wait_s: float, tell: Tell) -> None:
 
 
 def _check_one_namespace(used: DestinationInUse, others: Iterable[str]) -> None:
-    if named := ", ".join(repr(each) if each else "that without a name" for each in others):
+    names, name = list(others), used.destination.name
+    if named := ", ".join(repr(each) if each else "that without a name" for each in names):
         raise IllegalStateError(
             f"{used.destination}: its Kafka topic is used in other namespaces too ({named}), whose senders go by a "
-            f"count of their own: stop them all, let it run empty, and admit its partitions with force in each",
+            f"count of their own: stop them all, let it run empty, and admit its partitions with force in each. Where "
+            f"nobody uses it any more, what is left there is removed with: "
+            f"{', '.join(f'jbm-kafka delete {name} --namespace {shlex.quote(each)}' for each in names)}",
             destination=used.destination.name,
         )
 

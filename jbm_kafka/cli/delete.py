@@ -19,8 +19,8 @@ NOBODY_TO_ASK = "nobody can be asked here whether it is meant: give --yes, or --
 @click.command()
 @click.argument("destination", callback=as_named, metavar="NAME")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--force", is_flag=True, help="Also while processes or other namespaces receive from it, and when its "
-              "Kafka topic does not look like a queue.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Also while processes receive from it, when its Kafka topic does not look "
+              "like a queue, and a topic that other namespaces use, too.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what would go; delete nothing.")
 @cluster_options
 @json_option
@@ -29,7 +29,7 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
 
     With it go its changelog, its consumer group and its record in the registry, in this namespace. A queue that is made
     anew under the name knows nothing of it. Processes with auto_create that go on make it again. What they receive from
-    is left of it while they do: then the exit code is 1.
+    is left of it while they do: then the exit code is 1. A Kafka topic that other namespaces use, too, is kept.
     """
     with admin_of(cluster) as admin:
         try:
@@ -43,9 +43,9 @@ def delete(destination: Named, yes: bool, force: bool, dry_run: bool, cluster: C
         if not (yes or dry_run) and (as_json or not can_ask()):
             raise click.UsageError(NOBODY_TO_ASK)
         if not (yes or dry_run):
-            for line in _listed(report):
+            for line in (*_listed(report), *_kept(report)):
                 click.echo(line)
-            if not click.confirm(f"delete {report.destination}?"):
+            if not click.confirm(f"delete {'this' if report.is_topic_kept else report.destination}?"):
                 raise JMSError(f"{report.destination}: nothing was deleted")
             report = _deleted(admin, destination, force=force, dry_run=False)
     if as_json:
@@ -64,13 +64,16 @@ def _print(report: DeletionReport) -> None:
     if report.is_dry_run:
         for line in _listed(report):
             click.echo(line)
-    for kept in report.kept:
-        click.echo(f"left: {kept}")
+    for line in _kept(report):
+        click.echo(line)
     if report.is_dry_run:
         for each in _in_use(report):
             click.echo(f"left: {each}, while processes receive from it")
     verb = "would be deleted" if report.is_dry_run else "deleted"
-    click.echo(f"{report.destination} {verb}, {_messages(report)}")
+    if report.is_topic_kept:
+        click.echo(f"{report.destination}: what this namespace keeps of it {verb}; its messages stay")
+    else:
+        click.echo(f"{report.destination} {verb}, {_messages(report)}")
 
 
 def _in_use(report: DeletionReport) -> list[str]:
@@ -92,6 +95,11 @@ def _listed(report: DeletionReport) -> list[str]:
     record = [] if report.registry is None else [f"the record of {report.destination} in topic {report.registry}"]
     topics, groups = [f"topic {name}" for name in report.topics], [f"consumer group {name}" for name in report.groups]
     return [*topics, *groups, *record]
+
+
+def _kept(report: DeletionReport) -> list[str]:
+    """What stays though it looks as if it belonged to it, a line each."""
+    return [f"kept: {each}" for each in report.kept]
 
 
 def _messages(report: DeletionReport) -> str:

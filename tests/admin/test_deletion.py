@@ -154,14 +154,40 @@ def test_a_queue_of_another_namespace_stays_unless_it_is_forced(
     admin.create_queue(kafka_name, partitions=1)
     use(url, queue, settings)
     use(url, queue, {"namespace": theirs})
-    with pytest.raises(IllegalStateError, match=f"a queue in other namespaces too .'{theirs}'., which would lose"):
-        admin.delete_destination(queue)
+    assert admin.delete_destination(queue, dry_run=True).is_topic_kept
     report = admin.delete_destination(queue, force=True)
     assert kafka_name in report.topics
     assert f"{theirs}.{kafka_name}{CHANGELOG_SUFFIX}" in cluster.topic_names()
     with Admin(url, namespace=theirs) as other:
         rest = other.delete_destination(queue)
     assert rest.topics == [f"{theirs}.{kafka_name}{CHANGELOG_SUFFIX}"]
+
+
+def test_what_a_worker_left_in_a_wrong_namespace_goes_and_the_topic_stays(
+    url: str, admin: Admin, cluster: KafkaAdmin, settings: dict[str, Any], namespace: str, kafka_name: str
+) -> None:
+    """The topic of the installation in use was listed first, and force, which deletes it, was advised."""
+    queue, wrong = Queue(kafka_name), f"{namespace}-x"
+    admin.create_queue(kafka_name, partitions=1)
+    use(url, queue, settings)
+    use(url, queue, {"namespace": wrong})
+    with pytest.raises(IllegalStateError, match=f"is removed with: jbm-kafka delete {kafka_name} --namespace {wrong}$"):
+        admin.admit_partitions(queue, partitions=2, wait_s=0)
+    held = admin.counts(queue).held
+
+    with Admin(url, namespace=wrong) as other:
+        would = other.delete_destination(queue, dry_run=True)
+        report = other.delete_destination(queue)
+        assert (report.topics, report.groups) == (would.topics, would.groups)
+        with pytest.raises(InvalidDestinationError, match=rf"nothing is left of one; kept: topic {kafka_name}: queue"):
+            other.delete_destination(queue)
+    assert report.topics == [queue.changelog_topic(wrong)]
+    assert report.groups == [queue.group_id(wrong)]
+    assert (report.registry, report.held) == (f"{wrong}.jbm.registry", 0)
+    assert report.kept == [f"topic {kafka_name}: {queue} of namespace {namespace!r} uses it, too"]
+    assert queue.group_id(wrong) not in cluster.groups()
+    assert (admin.counts(queue).held, admin.counts(queue).retried) == (held, 1), "nothing of ours was touched"
+    assert admin.admit_partitions(queue, partitions=2, wait_s=0) == (1, 2)
 
 
 def test_a_topic_that_is_no_queue_of_ours_stays_unless_it_is_forced(
