@@ -110,6 +110,11 @@ def _list_beside(counts: QueueCounts) -> None:
     """What somebody should see to, and no column of the list has."""
     if not counts.has_changelog:
         click.echo(f"{counts.name}: {_NO_CHANGELOG}")
+    if not counts.next_partitions and 0 < counts.unit_partitions < len(counts.partitions):
+        click.echo(
+            f"{counts.name}: units are routed by {counts.unit_partitions} of its {len(counts.partitions)} partitions: "
+            f"what is sent with a unit is refused until: jbm-kafka admit-partitions {counts.name}"
+        )
     if counts.for_operator:
         click.echo(f"{counts.name}: {counts.for_operator} on hold; jbm-kafka explain {counts.name} tells why")
 

@@ -68,3 +68,16 @@ def test_the_list_says_that_a_changelog_is_missing(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == (
         "orders: its changelog is missing; a receiver makes it again (docs: the changelog of a queue)\n"
     )
+
+
+def test_the_list_says_that_added_partitions_are_not_admitted(capsys: pytest.CaptureFixture[str]) -> None:
+    """It only counted more partitions, while senders were refused."""
+    found = replace(counts(held=4, owned=4, idle=0), unit_partitions=2)
+    _list_beside(found)
+    assert capsys.readouterr().out == (
+        "orders: units are routed by 2 of its 4 partitions: what is sent with a unit is refused until: "
+        "jbm-kafka admit-partitions orders\n"
+    )
+    for over in (replace(found, unit_partitions=4), replace(found, next_partitions=4)):
+        _list_beside(over)
+        assert capsys.readouterr().out == "", "sends pass"
