@@ -28,6 +28,9 @@ class JMSError(Exception):
             return values[name]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; its values are {sorted(values)}")
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.__dict__.get("values", {})})
+
 
 class IllegalStateError(JMSError):
     """The call does not fit the state of its object: closed, in another thread's use, of the wrong mode."""
@@ -37,7 +40,7 @@ class InvalidDestinationError(JMSError):
     """The destination's name is not legal, or the destination is missing or unfit."""
 
 
-class InvalidSelectorError(JMSError):
+class InvalidSelectorError(JMSError, ValueError):
     """The selector is wrong: `position` is the column, from 1, `found` what stands there, `expected` what could."""
 
     position: int
@@ -45,7 +48,7 @@ class InvalidSelectorError(JMSError):
     expected: str
 
 
-class InvalidClientIDError(JMSError):
+class InvalidClientIDError(JMSError, ValueError):
     """The client id is not legal, or another connection has it."""
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import jbm_kafka.errors
 from jbm_kafka.core.jms_errors import ChannelLost, CorruptRecordError
-from jbm_kafka.errors import JMSError, UnknownMessageError
+from jbm_kafka.errors import InvalidClientIDError, InvalidSelectorError, JMSError, UnknownMessageError
 
 
 def test_every_public_error_is_a_jms_error() -> None:
@@ -22,6 +22,17 @@ def test_the_values_of_an_error_are_its_attributes() -> None:
     assert (error.destination, error.message_id) == ("a", "ID:7")
     with pytest.raises(AttributeError, match=r"has no attribute 'offset'; its values are \['destination'"):
         _ = error.offset
+
+
+def test_dir_of_an_error_did_not_show_its_values() -> None:
+    error = UnknownMessageError("gone", message_id="ID:7")
+    assert {"message_id", "values", "add_note"} <= set(dir(error))
+    assert "message_id" not in dir(UnknownMessageError("gone"))
+
+
+@pytest.mark.parametrize("kind", [InvalidSelectorError, InvalidClientIDError])
+def test_a_wrong_value_was_no_value_error_where_it_has_an_error_of_its_own(kind: type[JMSError]) -> None:
+    assert issubclass(kind, ValueError)
 
 
 def test_an_error_survives_a_trip_to_another_process() -> None:
