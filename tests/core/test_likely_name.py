@@ -99,6 +99,8 @@ def test_a_setting_of_destinations_was_taken_for_a_misspelt_one_of_connections()
         ("started", ["start", "is_started"], "is_started"),
         ("destination", ["queue", "selector"], "queue"),
         ("subscribe", ["unsubscribe", "create_consumer"], "create_consumer"),
+        ("delete_message", ["acknowledge", "create_text_message"], "acknowledge"),
+        ("disconnect", ["close", "create_consumer"], "close"),
     ],
 )
 def test_a_name_was_led_to_the_opposite(written: str, known: list[str], meant: str) -> None:

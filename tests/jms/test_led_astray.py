@@ -71,6 +71,8 @@ def _send(session: Session, **arguments: Any) -> object:
         ("DelaySeconds", "delivery_delay_ms"),
         ("countdown", "delivery_delay_ms"),
         ("expires", "time_to_live_ms"),
+        ("ttl_ms", "time_to_live_ms"),
+        ("dedup_id", "duplicate_id"),
     ],
 )
 def test_what_other_systems_call_an_argument_of_send(session: Session, argument: str, meant: str) -> None:
@@ -87,6 +89,11 @@ def test_what_other_systems_call_an_argument_of_send(session: Session, argument:
         (TextMessage("a"), "payload", "body"),
         (BytesMessage(), "write_unsigned_byte", "write_byte"),
         (ConnectionFactory("memory://x"), "connect", "create_connection"),
+        (TextMessage("a"), "delivery_tag", "message_id"),
+        (TextMessage("a"), "change_visibility", "nack"),
+        (TextMessage("a"), "basic_ack", "acknowledge"),
+        (StreamMessage(), "write_utf", "write_string"),
+        (MapMessage(), "set_list", "body"),
     ],
 )
 def test_what_other_systems_call_an_attribute(made: object, name: str, meant: str) -> None:
