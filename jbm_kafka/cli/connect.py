@@ -152,8 +152,7 @@ def client_of(cluster: Cluster, **properties: Any) -> dict[str, Any]:
 
 LOCAL_REMEDY = "start a local one with `jbm-kafka broker start`, or name yours with --bootstrap HOST:PORT"
 FAR_REMEDY = "look after its brokers, or correct the address (JBM_BOOTSTRAP, --bootstrap HOST:PORT)"
-"""A broker of this machine would help nobody who named a cluster elsewhere: it would be empty."""
-LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+"""One more broker of this machine would help nobody who named a cluster: it would be empty."""
 
 
 def contact(cluster: Cluster, *, remedy: str = "") -> None:
@@ -173,13 +172,9 @@ def contact(cluster: Cluster, *, remedy: str = "") -> None:
     except AccessRefused as error:
         raise JMSSecurityError(f"Kafka at {cluster.bootstrap} does not let us in: {error}") from None
     except KafkaClientError as error:
-        remedy = remedy or (LOCAL_REMEDY if _is_local(cluster) else FAR_REMEDY)
+        remedy = remedy or (FAR_REMEDY if cluster.is_named else LOCAL_REMEDY)
         others = [] if cluster.is_named else [each.bootstrap for each in running_brokers()]
         if others:
             run = f"{'another' if len(others) == 1 else 'others'} of this machine, with data elsewhere, run"
             remedy = f"{remedy}; {run}{'s' if len(others) == 1 else ''} at {' and '.join(others)}"
         raise JMSError(f"{error}; {remedy}", bootstrap=cluster.bootstrap) from None
-
-
-def _is_local(cluster: Cluster) -> bool:
-    return all(each.strip().rpartition(":")[0] in LOCAL_HOSTS for each in cluster.bootstrap.split(","))

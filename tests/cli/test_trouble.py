@@ -29,8 +29,19 @@ COMMANDS = [
 def test_a_broker_that_does_not_answer_is_told_soon(run: Run, command: tuple[str, ...]) -> None:
     said = in_time(lambda: run(*command, "--bootstrap", NOWHERE), SOON_S)
     assert (said.code, said.out) == (1, "")
-    assert said.err.startswith(f"jbm-kafka: no Kafka answers at {NOWHERE}; start a local one with")
+    assert said.err.startswith(f"jbm-kafka: no Kafka answers at {NOWHERE}; look after its brokers, or")
     assert said.err.count("\n") == 1
+
+
+def test_who_named_a_local_address_by_the_environment_is_told_to_correct_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To start a local broker was advised, or to name one, which was done."""
+    monkeypatch.setenv("JBM_BOOTSTRAP", NOWHERE)
+    assert run("list").err == (
+        f"jbm-kafka: no Kafka answers at {NOWHERE}; look after its brokers, or correct the address (JBM_BOOTSTRAP, "
+        f"--bootstrap HOST:PORT)\n"
+    )
 
 
 def test_a_host_of_an_unknown_name_is_told_as_such(run: Run) -> None:
