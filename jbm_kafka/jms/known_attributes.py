@@ -11,8 +11,8 @@ from jbm_kafka.core.jms_errors import IllegalStateError, InvalidTypeError
 from jbm_kafka.core.likely_name import with_likely_attribute, with_likely_name
 from jbm_kafka.core.wrong_values import shown, with_article
 
-_MADE = "_is made"
-"""No attribute's name: a mark among them."""
+_MADE = "_is_made"
+"""A mark among the attributes of an object."""
 
 Check = Callable[[str, object], object]
 """Told an attribute's name and a value for it, raises JMSError when it cannot have that; gives the value as it is to be
